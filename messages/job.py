@@ -1,0 +1,310 @@
+"""What is said about whole jobs: the JobGraph, submission, cancellation, status, and what a listener hears.
+
+A JobGraph describes structure only. User code reaches TaskManagers with the job (Spark's closure, the spawn of a local
+process), never in a message.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .codec import Message, message
+from .ids import (
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    OperatorId,
+    SubtaskIndex,
+    TaskManagerId,
+    VertexId,
+)
+from .plain import Plain
+
+
+class JobStatus(Enum):
+    """Flink's JobStatus. FINISHED, CANCELED and FAILED are terminal."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    FAILING = "failing"
+    RESTARTING = "restarting"
+    CANCELLING = "cancelling"
+    FINISHED = "finished"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
+
+
+class Partitioning(Enum):
+    """How an edge deals its elements out to the consumer's subtasks."""
+
+    FORWARD = "forward"
+    HASH = "hash"
+    REBALANCE = "rebalance"
+    BROADCAST = "broadcast"
+
+
+@message
+class OperatorDescription:
+    """One operator of a vertex's chain, for people and for state restore."""
+
+    operator_id: OperatorId
+    name: str
+    kind: str
+    """"source", "operator" or "sink"."""
+
+
+@message
+class JobVertex:
+    """A chain of operators that runs as one task per subtask. Flink: JobVertex."""
+
+    vertex_id: VertexId
+    name: str
+    parallelism: int
+    max_parallelism: int
+    operators: tuple[OperatorDescription, ...]
+    slot_sharing_group: str = "default"
+    task_manager_bound: bool = False
+    """True for a source that reads a Spark partition: subtask i runs only on the TaskManager that drives its partition."""
+    first_task_manager: int = 0
+    """For a bound vertex: subtask i runs on TaskManager `first_task_manager + i`."""
+    bounded: bool = True
+
+
+@message
+class JobEdge:
+    """Producer vertex to consumer vertex. `input_index` is 0, or 1 for the second input of a two-input operator."""
+
+    source: VertexId
+    target: VertexId
+    partitioning: Partitioning
+    input_index: int = 0
+    output_tag: str = ""
+
+
+class RestartStrategyKind(Enum):
+    NONE = "none"
+    FIXED_DELAY = "fixed-delay"
+    FAILURE_RATE = "failure-rate"
+    EXPONENTIAL_DELAY = "exponential-delay"
+
+
+@message
+class RestartStrategyConfig:
+    """Settings of all strategies; each reads its own. Flink: RestartStrategyOptions."""
+
+    kind: RestartStrategyKind
+    attempts: int = 2**31 - 1
+    delay_ms: int = 1000
+    max_failures_per_interval: int = 1
+    failure_rate_interval_ms: int = 60_000
+    initial_backoff_ms: int = 1000
+    max_backoff_ms: int = 60_000
+    backoff_multiplier: float = 1.5
+    reset_backoff_threshold_ms: int = 3_600_000
+    jitter_factor: float = 0.1
+
+
+@message
+class CheckpointConfig:
+    """Flink: CheckpointConfig. `interval_ms` None: no periodic checkpoints, only the final one of a bounded job."""
+
+    directory: str
+    interval_ms: int | None = None
+    exactly_once: bool = True
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    retained: int = 1
+    tolerable_failures: int = 0
+    inline_threshold_bytes: int = 20_480
+
+
+@message
+class JobGraph:
+    """A whole job's structure. Vertices are in topological order, sources first."""
+
+    job_id: JobId
+    name: str
+    vertices: tuple[JobVertex, ...]
+    edges: tuple[JobEdge, ...]
+    checkpoints: CheckpointConfig
+    restart: RestartStrategyConfig
+    state_backend: str = "memory"
+
+
+@message
+class SubmitJob:
+    """Client -> JobManager. Answered with JobSubmitted, or fails with what is wrong with the graph."""
+
+    graph: JobGraph
+    task_managers: int
+    slots_per_task_manager: int
+    restore_from: str | None = None
+    """A checkpoint's or savepoint's metadata path to start from."""
+
+
+@message
+class JobSubmitted:
+    job_id: JobId
+
+
+@message
+class CancelJob:
+    """Client -> JobManager: stop at once, without a final checkpoint."""
+
+    job_id: JobId
+
+
+@message
+class StopJob:
+    """Client -> JobManager: end the sources, take a final checkpoint, finish."""
+
+    job_id: JobId
+
+
+@message
+class RequestJobStatus:
+    """Client -> JobManager. Answered with JobDetails."""
+
+    job_id: JobId
+
+
+@message
+class FailureCause:
+    """One failure, for people: what, where, and the original traceback, with what caused it."""
+
+    error_type: str
+    error_message: str
+    traceback: str = ""
+    job_name: str = ""
+    vertex_name: str = ""
+    operator_name: str = ""
+    subtask_index: int = -1
+    attempt_number: int = -1
+    record_position: int = -1
+    """For user code: how many records this subtask's operator had taken in this attempt before the one that raised."""
+    task_manager: str = ""
+    cause: FailureCause | None = None
+
+
+@message
+class TaskMetrics:
+    """What one task has done since its attempt started, with its share of time spent waiting for output credit."""
+
+    attempt_id: ExecutionAttemptId
+    vertex_id: VertexId
+    vertex_name: str
+    subtask_index: SubtaskIndex
+    records_in: int
+    records_out: int
+    batches_in: int
+    backpressured_ms: int
+    busy_ms: int
+    status: str
+
+
+@message
+class JobDetails:
+    job_id: JobId
+    name: str
+    status: JobStatus
+    restarts: int
+    failures: tuple[FailureCause, ...]
+    """Oldest first; the last one is why the job failed, when it did."""
+    completed_checkpoints: int
+    latest_checkpoint_id: int
+    latest_checkpoint_path: str
+    tasks: tuple[TaskMetrics, ...]
+
+
+@message
+class ListenToJob:
+    """Client -> JobManager: tell `listener` (an actor address) every JobEvent of this job from now on."""
+
+    job_id: JobId
+    listener: str
+
+
+@message
+class JobStatusChanged:
+    """JobManager -> listeners: the job went from one status to another."""
+
+    job_id: JobId
+    status: JobStatus
+    previous: JobStatus
+    timestamp_ms: int
+    failure: FailureCause | None = None
+
+
+@message
+class CheckpointCompleted:
+    """JobManager -> listeners: a checkpoint is stored and its completion is being told to the tasks."""
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
+    duration_ms: int
+    state_size_bytes: int
+    timestamp_ms: int
+    path: str
+    final: bool = False
+
+
+@message
+class CheckpointAborted:
+    """JobManager -> listeners: a pending checkpoint was given up."""
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
+    reason: str
+    timestamp_ms: int
+
+
+@message
+class TaskManagerChanged:
+    """JobManager -> listeners: a TaskManager registered or was lost."""
+
+    job_id: JobId
+    task_manager_id: TaskManagerId
+    index: int
+    pid: int
+    registered: bool
+    reason: str
+    timestamp_ms: int
+
+
+@message
+class FirstBatchProcessed:
+    """TaskManager -> JobManager -> listeners: this attempt took its first batch; how recovery time is measured."""
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+    vertex_id: VertexId
+    subtask_index: SubtaskIndex
+    attempt_number: int
+    timestamp_ms: int
+
+
+@message
+class AskOperator:
+    """Client -> JobManager -> TaskManager: put a question to a running operator. It may read state, not change it.
+
+    `key` chooses the subtask by its key group; without a key, subtask 0 is asked.
+    """
+
+    job_id: JobId
+    operator: str
+    """The operator's name or id."""
+    has_key: bool
+    key: Plain
+    question: Message | None
+    plain_question: Plain
+    """The question when it is plain data rather than a message."""
+
+
+@message
+class OperatorAnswer:
+    answer: Plain

@@ -1,0 +1,86 @@
+"""How TaskManagers come, stay and go, and the envelope that fences an old leader's words."""
+
+from __future__ import annotations
+
+from .codec import Message, message
+from .ids import JobId, LeaderSessionId, TaskManagerId
+from .job import TaskMetrics
+
+
+@message
+class LeaderSessionMessage:
+    """A message that directs state, with the term it was meant for; one from another term is dropped and counted.
+
+    Flink: JobManagerMessages.LeaderSessionMessage.
+    """
+
+    leader_session_id: LeaderSessionId
+    message: Message
+
+
+@message
+class RegisterTaskManager:
+    """TaskManager -> JobManager: here I am, with these slots. Repeated until it is answered."""
+
+    task_manager_id: TaskManagerId
+    job_id: JobId
+    index: int
+    """Which of the job's TaskManagers this is: on Spark, the partition that it drives."""
+    slots: int
+    control_address: str
+    """Address of the TaskManager actor, as in `tcp://127.0.0.1:4711/task-manager`."""
+    data_endpoint: str
+    """Where the data plane listens."""
+    pid: int
+    host: str
+
+
+@message
+class AcknowledgeRegistration:
+    leader_session_id: LeaderSessionId
+    task_manager_id: TaskManagerId
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+
+
+@message
+class RefuseRegistration:
+    """JobManager -> TaskManager: not wanted here; the TaskManager ends itself."""
+
+    task_manager_id: TaskManagerId
+    reason: str
+
+
+@message
+class Heartbeat:
+    """Both ways; a side that hears nothing for the timeout takes the other for dead."""
+
+    sender: str
+    sequence: int
+    metrics: tuple[TaskMetrics, ...] = ()
+
+
+@message
+class ReleaseTaskManager:
+    """JobManager -> TaskManager: the job is over (or restarts without you); stop all tasks and end."""
+
+    task_manager_id: TaskManagerId
+    reason: str
+
+
+@message
+class TaskManagerExited:
+    """Launcher -> JobManager: the process behind this TaskManager is gone, whatever it may have said before."""
+
+    job_id: JobId
+    index: int
+    reason: str
+    """How it ended, as in "killed by SIGKILL"."""
+
+
+@message
+class TaskManagerFailing:
+    """TaskManager -> JobManager: I cannot go on (the reason says why) and end myself now."""
+
+    task_manager_id: TaskManagerId
+    reason: str

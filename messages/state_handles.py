@@ -1,0 +1,64 @@
+"""Where snapshotted state lies: pointers that travel in acknowledgements and stand in a checkpoint's metadata.
+
+A handle holds either the bytes themselves (small state) or the path of a checksummed file. Handles are values; who
+reads, writes and deletes the bytes is `state/`.
+"""
+
+from __future__ import annotations
+
+from .codec import message
+from .ids import OperatorId
+
+
+@message
+class StateHandle:
+    """A run of bytes: inline (`data`), or a file (`path`, relative to the checkpoint directory's root)."""
+
+    path: str | None
+    data: bytes | None
+    size_bytes: int
+    checksum: int
+    """CRC-32 of the bytes."""
+
+
+@message
+class KeyedStateHandle:
+    """The keyed state of one operator subtask: key group -> (offset, length) inside `handle`."""
+
+    first_key_group: int
+    last_key_group: int
+    """Inclusive, as in Flink's KeyGroupRange."""
+    offsets: dict[int, tuple[int, ...]]
+    handle: StateHandle
+    backend: str
+    """Which backend wrote it: "memory", "filesystem", "columnar", "rocksdb"."""
+
+
+@message
+class OperatorListHandle:
+    """One operator list state: the items are msgpack values, item i lies at offsets[i] .. offsets[i+1]."""
+
+    name: str
+    mode: str
+    """How it is dealt out on rescale: "split", "union" or "broadcast"."""
+    offsets: tuple[int, ...]
+    handle: StateHandle
+
+
+@message
+class OperatorSubtaskState:
+    """What one operator of one subtask snapshotted."""
+
+    keyed: tuple[KeyedStateHandle, ...] = ()
+    lists: tuple[OperatorListHandle, ...] = ()
+
+
+@message
+class SubtaskState:
+    """What one subtask snapshotted, by operator. `data_ended`: the snapshot was taken after EndOfData.
+
+    A task restored from such a snapshot has emitted its final results already and does not call `on_end` again.
+    """
+
+    operators: dict[OperatorId, OperatorSubtaskState]
+    data_ended: bool = False

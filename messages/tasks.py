@@ -1,0 +1,155 @@
+"""What is said about tasks: deployment, cancellation, state changes, stack samples."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .codec import message
+from .ids import (
+    ChannelId,
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    SlotIndex,
+    SubtaskIndex,
+    TaskManagerId,
+    VertexId,
+)
+from .job import FailureCause, Partitioning
+from .state_handles import SubtaskState
+
+
+class ExecutionState(Enum):
+    """Flink's ExecutionState; the transitions stand in actors/execution.py."""
+
+    CREATED = "created"
+    SCHEDULED = "scheduled"
+    DEPLOYING = "deploying"
+    INITIALIZING = "initializing"
+    RUNNING = "running"
+    FINISHED = "finished"
+    CANCELING = "canceling"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED)
+
+
+@message
+class ChannelDescriptor:
+    """One channel of a deployment, told alike to the producer's and the consumer's TaskManager."""
+
+    channel_id: ChannelId
+    edge: int
+    """Index of the JobEdge in the graph."""
+    producer_subtask: SubtaskIndex
+    consumer_subtask: SubtaskIndex
+    producer_task_manager: TaskManagerId
+    consumer_task_manager: TaskManagerId
+    producer_endpoint: str
+    """Data endpoint of the producer's TaskManager; the consumer connects to it."""
+
+
+@message
+class OutputDescriptor:
+    """One out-edge of a task: its partitioner and a channel per consumer subtask, in subtask order."""
+
+    edge: int
+    partitioning: Partitioning
+    channels: tuple[ChannelDescriptor, ...]
+    output_tag: str = ""
+
+
+@message
+class InputDescriptor:
+    """One in-edge of a task, a channel per producer subtask that feeds it, in subtask order."""
+
+    edge: int
+    input_index: int
+    channels: tuple[ChannelDescriptor, ...]
+
+
+@message
+class TaskDeployment:
+    """All a TaskManager needs, beside the job's code, to run one attempt of one subtask."""
+
+    job_id: JobId
+    vertex_id: VertexId
+    vertex_name: str
+    subtask_index: SubtaskIndex
+    parallelism: int
+    max_parallelism: int
+    attempt_id: ExecutionAttemptId
+    attempt_number: int
+    slot: SlotIndex
+    inputs: tuple[InputDescriptor, ...]
+    outputs: tuple[OutputDescriptor, ...]
+    restored_checkpoint_id: CheckpointId | None = None
+    restored: tuple[SubtaskState, ...] = ()
+    """This subtask's state; after a rescale, the states of all subtasks that hold a share of it."""
+
+
+@message
+class SubmitTask:
+    """JobManager -> TaskManager. Refused by the answer TaskRefused."""
+
+    deployment: TaskDeployment
+
+
+@message
+class CancelTask:
+    """JobManager -> TaskManager: end this attempt; answered by UpdateTaskExecutionState(CANCELED). Idempotent."""
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+
+
+@message
+class UpdateTaskExecutionState:
+    """TaskManager -> JobManager: this attempt is in this state now. Repeats are harmless."""
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+    state: ExecutionState
+    failure: FailureCause | None = None
+
+
+@message
+class NotifyEndOfData:
+    """TaskManager -> JobManager: this attempt has taken and flushed all its input; it waits for the final checkpoint.
+
+    Flink: FLIP-147, `notifyEndOfData`.
+    """
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+
+
+@message
+class TriggerStackTraceSample:
+    """JobManager -> TaskManager: take `samples` stack samples of this attempt, `delay_ms` apart."""
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+    sample_id: int
+    samples: int
+    delay_ms: int
+    max_depth: int
+
+
+@message
+class StackTraceSampleResponse:
+    """TaskManager -> JobManager: the samples, each a tuple of frames as text, innermost first."""
+
+    attempt_id: ExecutionAttemptId
+    sample_id: int
+    samples: tuple[tuple[str, ...], ...]
+
+
+@message
+class StackTraceSampleFailed:
+    attempt_id: ExecutionAttemptId
+    sample_id: int
+    cause: str
