@@ -1,0 +1,1 @@
+"""Operators: the base classes that users subclass, and the built-in ones, one per file."""

@@ -1,0 +1,164 @@
+"""Operator: what users subclass. An operator is an actor that its task hosts: it shares the task's inbox and thread.
+
+The task feeds it batches and barriers; a question put to it with `job.ask` reaches `on_receive` between two batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import pyarrow as pa
+
+from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
+from ..actor import Actor
+from ..context import Clock
+from ..elements import Batch
+from ..errors import UserCodeError
+
+if TYPE_CHECKING:
+    from ...state.backend import KeyedStateBackend
+    from ..key_selector import KeySelector
+
+T = TypeVar("T")
+Takes = Literal["records", "columns", "any"]
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """What an operator may know of where it runs. Set as `self.context` before `open`."""
+
+    job_id: JobId
+    operator_id: OperatorId
+    name: str
+    vertex_name: str
+    subtask_index: SubtaskIndex
+    parallelism: int
+    max_parallelism: int
+    attempt_id: ExecutionAttemptId
+    attempt_number: int
+    restored: bool
+    """Whether state of an earlier attempt was restored."""
+    clock: Clock
+    wake: Callable[[], None]
+    """From any thread: this operator has something to do; its task steps again."""
+    resources: dict[str, Any]
+    """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+
+
+class Collector:
+    """Where an operator puts its output. Order is kept between `collect` and `emit`."""
+
+    __slots__ = ("_batches", "_records", "collect")
+
+    collect: Callable[[Any], None]
+    """Add one record."""
+
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._records: list[Any] = []
+        self.collect = self._records.append
+
+    def emit(self, batch: Batch) -> None:
+        """Add a whole batch: a `pa.RecordBatch` or a list, which is the collector's from now on. An empty one is dropped."""
+        self._seal()
+        if len(batch):
+            self._batches.append(batch)
+
+    def drain(self) -> list[Batch]:
+        """Take everything out, in order."""
+        self._seal()
+        batches, self._batches = self._batches, []
+        return batches
+
+    def _seal(self) -> None:
+        if self._records:
+            self._batches.append(self._records)
+            self._records = []
+            self.collect = self._records.append
+
+
+class Operator(Actor):
+    """One operator of one subtask. Override what you need; see docs/architecture.md for the order of calls."""
+
+    takes: ClassVar[Takes] = "records"
+    """What `process_batch` gets: lists of records, `pa.RecordBatch`es, or whatever comes."""
+
+    inputs: ClassVar[int] = 1
+    """2 for an operator of a connected stream; then `process_batch_2` takes the second input's batches."""
+
+    context: OperatorContext  # type: ignore[assignment]
+
+    def open(self) -> None:
+        """Called once per attempt, on the task's thread; state is restored and readable."""
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        """Take one batch of the first input."""
+        raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
+
+    def process_batch_2(self, batch: Any, out: Collector) -> None:
+        """Take one batch of the second input."""
+        raise NotImplementedError(f"{type(self).__name__} takes no second input")  # abstract
+
+    def on_end(self, out: Collector) -> None:
+        """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
+
+    def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        """The barrier has come; state is snapshotted right after. Keep it short: the task stands still."""
+
+    def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """This checkpoint, and so all before it, is stored for good. May be called for a newer one only."""
+
+    def on_checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
+        """This checkpoint will never complete."""
+
+    def close(self) -> None:
+        """The attempt ends, by finishing, failure or cancellation. Called last and always."""
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.
+
+        Called at submit. Raise a ValueError that says what does not fit.
+        """
+        return None
+
+
+class KeyedOperator(Operator):
+    """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key."""
+
+    takes: ClassVar[Takes] = "records"
+
+    key: Any = None
+    _backend: KeyedStateBackend
+    _selectors: tuple[KeySelector, ...]
+    _taken: int = 0
+
+    def process(self, record: Any, out: Collector) -> None:
+        """Take one record of the first input."""
+        raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        """Take one record of the second input of a connected stream."""
+        raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        self._process_keyed(self.process, 0, batch, out)
+
+    def process_batch_2(self, batch: list[Any], out: Collector) -> None:
+        self._process_keyed(self.process_2, 1, batch, out)
+
+    def _process_keyed(
+        self, process: Callable[[Any, Collector], None], input_index: int, batch: list[Any], out: Collector
+    ) -> None:
+        backend = self._backend
+        position = 0
+        try:
+            for position, (key, record) in enumerate(  # noqa: B007
+                zip(self._selectors[input_index].keys(batch), batch, strict=True)
+            ):
+                backend.current_key = self.key = key
+                process(record, out)
+        except Exception as error:
+            raise UserCodeError(self.context.name, self._taken + position) from error
+        self._taken += len(batch)
