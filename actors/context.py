@@ -89,6 +89,10 @@ class ActorContext(Protocol):
         """Tell this actor a message made from the future's outcome, when it is there."""
         ...
 
+    def promise(self) -> pykka.Future[Any]:
+        """An open future. A handler that returns it has promised the answer: `set` or `set_exception` gives it."""
+        ...
+
     def wake(self) -> None:
         """From any thread: a stepping actor that idles should step again."""
         ...

@@ -1,11 +1,11 @@
 """What can go wrong while acting.
 
-    ActorError
-    ├── UserCodeError           a user's function raised; the cause is its exception
-    ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
-    ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
-    ├── NoResourceAvailable     too few slots; says how many are needed and offered
-    └── IllegalTransition       an execution or job was told to go where its table does not lead
+ActorError
+├── UserCodeError           a user's function raised; the cause is its exception
+├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
+├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
+├── NoResourceAvailable     too few slots; says how many are needed and offered
+└── IllegalTransition       an execution or job was told to go where its table does not lead
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ class ActorError(Exception):
 
 
 class UserCodeError(ActorError):
-    """User code raised while it took a record; `__cause__` is what it raised."""
+    """User code raised; `__cause__` is what it raised. `record_position` is None outside of a record function."""
 
-    def __init__(self, operator_name: str, record_position: int) -> None:
-        super().__init__(f"operator {operator_name!r} raised at record {record_position} of this attempt")
+    def __init__(self, operator_name: str, record_position: int | None) -> None:
+        where = "" if record_position is None else f" at record {record_position} of this attempt"
+        super().__init__(f"operator {operator_name!r} raised{where}")
         self.operator_name = operator_name
         self.record_position = record_position
 

@@ -16,23 +16,8 @@ from .checkpointing import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from .codec import (
-    MAX_DEPTH,
-    MAX_MESSAGE_BYTES,
-    Message,
-    decode,
-    encode,
-    message,
-    register,
-    registered_messages,
-    tag_of,
-)
-from .errors import (
-    MalformedMessage,
-    MessageError,
-    UnregisteredMessage,
-    UnsupportedValue,
-)
+from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, Message, decode, encode, message, register, registered_messages, tag_of
+from .errors import MalformedMessage, MessageError, UnregisteredMessage, UnsupportedValue
 from .ids import (
     ChannelId,
     CheckpointId,
@@ -47,6 +32,7 @@ from .ids import (
 )
 from .job import (
     AskOperator,
+    AskTask,
     CancelJob,
     CheckpointAborted,
     CheckpointCompleted,
@@ -84,13 +70,7 @@ from .registration import (
     TaskManagerFailing,
 )
 from .row import Row, row_type
-from .state_handles import (
-    KeyedStateHandle,
-    OperatorListHandle,
-    OperatorSubtaskState,
-    StateHandle,
-    SubtaskState,
-)
+from .state_handles import KeyedStateHandle, OperatorListHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from .tasks import (
     CancelTask,
     ChannelDescriptor,
@@ -107,9 +87,12 @@ from .tasks import (
 )
 
 __all__ = [
+    "MAX_DEPTH",
+    "MAX_MESSAGE_BYTES",
     "AcknowledgeCheckpoint",
     "AcknowledgeRegistration",
     "AskOperator",
+    "AskTask",
     "CancelJob",
     "CancelTask",
     "ChannelDescriptor",
@@ -140,8 +123,6 @@ __all__ = [
     "LeaderSessionId",
     "LeaderSessionMessage",
     "ListenToJob",
-    "MAX_DEPTH",
-    "MAX_MESSAGE_BYTES",
     "MalformedMessage",
     "Message",
     "MessageError",

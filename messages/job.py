@@ -68,7 +68,9 @@ class JobVertex:
     operators: tuple[OperatorDescription, ...]
     slot_sharing_group: str = "default"
     task_manager_bound: bool = False
-    """True for a source that reads a Spark partition: subtask i runs only on the TaskManager that drives its partition."""
+    """True for a source that reads a Spark partition: subtask i runs only on the TaskManager that drives its
+    partition.
+    """
     first_task_manager: int = 0
     """For a bound vertex: subtask i runs on TaskManager `first_task_manager + i`."""
     bounded: bool = True
@@ -303,6 +305,16 @@ class AskOperator:
     question: Message | None
     plain_question: Plain
     """The question when it is plain data rather than a message."""
+
+
+@message
+class AskTask:
+    """JobManager -> TaskManager: the same question, for the attempt that holds the key. Answered with
+    OperatorAnswer.
+    """
+
+    attempt_id: ExecutionAttemptId
+    question: AskOperator
 
 
 @message

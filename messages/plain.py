@@ -1,9 +1,8 @@
 """Plain data: the values that keys, questions, answers and Python records may hold, as msgpack without pickle.
 
-What is carried: None, bool, int (of any size), float, str, bytes, list, tuple, dict, set, frozenset, datetime, date, time,
-timedelta, Decimal, UUID, Row, NumPy scalars (as the Python value they hold), messages, and dataclasses that live in an importable module.
-A tuple comes back as a tuple and a list as a list, so a key keeps its hash.
-"""
+What is carried: None, bool, int (of any size), float, str, bytes, list, tuple, dict, set, frozenset, datetime, date,
+time, timedelta, Decimal, UUID, Row, NumPy scalars (as the Python value they hold), messages, and dataclasses that
+live in an importable module. A tuple comes back as a tuple and a list as a list, so a key keeps its hash."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Row: one record of a columnar batch, seen by a per-record operator.
 
-A Row is a named tuple made for a list of column names: `flight.dep_delay`, `flight[3]`, `flight._asdict()`, and unpacking all
-work. The class of a given list of names is made once, so rows of equal columns have equal types.
-"""
+A Row is a named tuple made for a list of column names: `flight.dep_delay`, `flight[3]`, `flight._asdict()`, and
+unpacking all work. The class of a given list of names is made once, so rows of equal columns have equal types."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .job import FailureCause, Partitioning
+from .job import FailureCause, OperatorDescription, Partitioning
 from .state_handles import SubtaskState
 
 
@@ -86,6 +86,8 @@ class TaskDeployment:
     slot: SlotIndex
     inputs: tuple[InputDescriptor, ...]
     outputs: tuple[OutputDescriptor, ...]
+    operators: tuple[OperatorDescription, ...] = ()
+    """The chain, in order, as in the JobVertex."""
     restored_checkpoint_id: CheckpointId | None = None
     restored: tuple[SubtaskState, ...] = ()
     """This subtask's state; after a rescale, the states of all subtasks that hold a share of it."""

@@ -61,7 +61,9 @@ class Collector:
         self.collect = self._records.append
 
     def emit(self, batch: Batch) -> None:
-        """Add a whole batch: a `pa.RecordBatch` or a list, which is the collector's from now on. An empty one is dropped."""
+        """Add a whole batch: a `pa.RecordBatch` or a list, which is the collector's from now on. An empty one is
+        dropped.
+        """
         self._seal()
         if len(batch):
             self._batches.append(batch)

@@ -27,8 +27,10 @@ class Source(Operator):
 
     bounded: bool = True
 
-    def poll(self) -> Batch | None | Literal[SourceState.END]:
-        """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or END."""
+    def poll(self) -> Batch | Literal[SourceState.END] | None:
+        """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
+        END.
+        """
         raise NotImplementedError(f"{type(self).__name__}.poll is not defined")  # abstract
 
     def offset(self) -> Any:

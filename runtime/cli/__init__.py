@@ -1,1 +1,22 @@
-"""See docs/architecture.md."""
+"""The command line. Only what people type; the work is done elsewhere."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+@click.version_option(package_name="understudy")
+def main() -> None:
+    """Understudy: fault-tolerant, stateful stream processing on Spark."""
+
+
+def _register() -> None:
+    from .demo import demo
+
+    main.add_command(demo)
+
+
+_register()
+
+__all__ = ["main"]

@@ -1,1 +1,7 @@
-"""See docs/architecture.md."""
+"""Where jobs run: on this machine's processes, or on Spark. Same JobManager, same TaskManagers."""
+
+from .cluster import Cluster, ClusterSettings
+from .local_cluster import LocalCluster
+from .spark_cluster import SparkCluster
+
+__all__ = ["Cluster", "ClusterSettings", "LocalCluster", "SparkCluster"]

@@ -1,1 +1,47 @@
-"""See docs/architecture.md."""
+"""Connectors: where data enters (collections, files, generators, Spark) and leaves (files, driver, terminal)."""
+
+from .collect_sink import CollectSink, read_collected
+from .collection_source import CollectionSource
+from .errors import (
+    ConnectorError,
+    LostTransaction,
+    NoInput,
+    NonDeterministicSource,
+    OffsetMismatch,
+    PartitionFailed,
+    RewindImpossible,
+    UnreadableInput,
+)
+from .file_sink import FileSink
+from .file_source import FileSource
+from .fingerprint import Fingerprint
+from .generator_source import GeneratorSource
+from .pacer import Pacer
+from .partition_feed import PartitionFeed, PartitionPosition
+from .print_sink import PrintSink
+from .rewind_buffer import RewindBuffer
+from .spark_source import SparkSource
+
+__all__ = [
+    "CollectSink",
+    "CollectionSource",
+    "ConnectorError",
+    "FileSink",
+    "FileSource",
+    "Fingerprint",
+    "GeneratorSource",
+    "LostTransaction",
+    "NoInput",
+    "NonDeterministicSource",
+    "OffsetMismatch",
+    "Pacer",
+    "PartitionFailed",
+    "PartitionFeed",
+    "PartitionPosition",
+    "PrintSink",
+    "RewindBuffer",
+    "RewindImpossible",
+    "SparkSource",
+    "UnreadableInput",
+    "read_collected",
+]

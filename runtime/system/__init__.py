@@ -1,1 +1,52 @@
-"""See docs/architecture.md."""
+"""The actor system: usable on its own, without any stream job. See docs/actors.md."""
+
+from .curve import CurveKeys
+from .dead_letters import DeadLetter, DeadLetterReason, DeadLetters
+from .dispatcher import Dispatcher, Driven, Seat, drive
+from .errors import (
+    ActorDead,
+    ActorSystemError,
+    AskFailed,
+    AskTimeout,
+    InsecureKeyFile,
+    InvalidAddress,
+    NameTaken,
+    RemoteActorError,
+    SystemStopped,
+    Unreachable,
+)
+from .future import ActorFuture
+from .ref import LocalRef, NamedRef, RemoteRef
+from .system import ActorSystem
+from .transport import Receiver, Transport
+from .zmq_transport import TransportOptions, ZmqTransport
+
+__all__ = [
+    "ActorDead",
+    "ActorFuture",
+    "ActorSystem",
+    "ActorSystemError",
+    "AskFailed",
+    "AskTimeout",
+    "CurveKeys",
+    "DeadLetter",
+    "DeadLetterReason",
+    "DeadLetters",
+    "Dispatcher",
+    "Driven",
+    "InsecureKeyFile",
+    "InvalidAddress",
+    "LocalRef",
+    "NameTaken",
+    "NamedRef",
+    "Receiver",
+    "RemoteActorError",
+    "RemoteRef",
+    "Seat",
+    "SystemStopped",
+    "Transport",
+    "TransportOptions",
+    "Unreachable",
+    "ZmqTransport",
+    "drive",
+]

@@ -1,0 +1,42 @@
+# One command each; every target makes .venv and installs what it needs when that is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+.PHONY: demo test unit check bench clean lint types wheel
+
+demo: $(READY)
+	$(BIN)/understudy demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+unit: $(READY)
+	$(BIN)/python -m pytest -q -m "not slow and not spark and not chaos"
+
+check: lint types test wheel
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+wheel: $(READY)
+	$(BIN)/python tests/check_wheel.py
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks recovery
+
+$(READY): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Understudy needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,48 @@
+"""How an ask fails.
+
+ActorError
+└── AskFailed             the base of all four; `address` is whom was asked
+    ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
+    ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
+    ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
+    └── RemoteActorError  its handler raised, in another process: what it raised, as text
+
+A handler of this process that raises fails the ask with that very exception.
+"""
+
+from __future__ import annotations
+
+import pykka
+
+from .errors import ActorError
+
+
+class AskFailed(ActorError):
+    """An ask has no answer."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+class AskTimeout(AskFailed, pykka.Timeout):
+    """No answer within the timeout."""
+
+
+class ActorDead(AskFailed, pykka.ActorDeadError):
+    """There is no such actor, or not any more."""
+
+
+class Unreachable(AskFailed):
+    """The actor's process cannot be reached; whether it got the message is not known."""
+
+
+class RemoteActorError(AskFailed):
+    """The handler raised in the other process. Nothing is unpickled: type, message and traceback are text."""
+
+    def __init__(self, address: str, type_name: str, message: str, traceback_text: str) -> None:
+        super().__init__(address, f"{type_name}: {message}")
+        self.type_name = type_name
+        self.message = message
+        self.traceback_text = traceback_text

@@ -1,0 +1,53 @@
+"""CheckpointPlan: which subtasks a job's checkpoints start at, wait for and are told to. Flink: CheckpointPlan.
+
+A plan names subtasks, not attempts: which attempt stands for a subtask is what the CheckpointCoordinator is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..messages import JobGraph, JobVertex, SubtaskIndex, VertexId
+
+
+class SubtaskKey(NamedTuple):
+    """One subtask of a job, whatever its attempt."""
+
+    vertex_id: VertexId
+    subtask_index: SubtaskIndex
+
+
+class VertexShape(NamedTuple):
+    """What a restore has to know of a vertex beside its state."""
+
+    parallelism: int
+    max_parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    trigger: tuple[SubtaskKey, ...]
+    """They emit the barriers: the sources."""
+    acknowledge: tuple[SubtaskKey, ...]
+    """All of them have to acknowledge."""
+    notify: tuple[SubtaskKey, ...]
+    """They hear of completion."""
+    vertices: Mapping[VertexId, VertexShape]
+
+    @classmethod
+    def of(cls, graph: JobGraph) -> CheckpointPlan:
+        """Barriers start at the vertices without inputs; every subtask acknowledges and is notified."""
+        fed = {edge.target for edge in graph.edges}
+        everyone = tuple(subtask for vertex in graph.vertices for subtask in _subtasks(vertex))
+        return cls(
+            trigger=tuple(subtask for subtask in everyone if subtask.vertex_id not in fed),
+            acknowledge=everyone,
+            notify=everyone,
+            vertices={each.vertex_id: VertexShape(each.parallelism, each.max_parallelism) for each in graph.vertices},
+        )
+
+
+def _subtasks(vertex: JobVertex) -> list[SubtaskKey]:
+    return [SubtaskKey(vertex.vertex_id, SubtaskIndex(index)) for index in range(vertex.parallelism)]

@@ -1,0 +1,202 @@
+"""JobGraph, looked at: is it valid, in which order do its vertices stand, what does it need, what fails together.
+
+Pure functions over the `JobGraph` message. Flink: JobGraph, SlotSharingGroup, SchedulingPipelinedRegionComputeUtil.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..messages import JobEdge, JobGraph, JobVertex, Partitioning, SubtaskIndex, VertexId
+from .errors import InvalidJobGraph
+
+MAX_PARALLELISM = 32_768
+"""As in Flink: key groups are counted in 15 bits."""
+
+
+class SubtaskKey(NamedTuple):
+    """One subtask of a job, whatever its attempt. Flink: ExecutionVertexID."""
+
+    vertex_id: VertexId
+    subtask_index: SubtaskIndex
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDemand:
+    """What a slot sharing group needs: a slot per subtask of its widest vertex, and one on each TaskManager that one of
+    its vertices is bound to; the same slot may count for both.
+    """
+
+    widest: int
+    bound_to: frozenset[int]
+    """Indexes of TaskManagers."""
+
+    @property
+    def spare(self) -> int:
+        """How many of its slots may be anywhere."""
+        return max(0, self.widest - len(self.bound_to))
+
+    @property
+    def slots(self) -> int:
+        return len(self.bound_to) + self.spare
+
+
+def validate(graph: JobGraph) -> None:
+    """Raises InvalidJobGraph for the first thing that is wrong, naming the vertex or operator."""
+    if not graph.vertices:
+        raise InvalidJobGraph(f"job {graph.name!r} has no vertices")
+    _check_ids(graph)
+    for vertex in graph.vertices:
+        _check_parallelism(vertex)
+    for edge in graph.edges:
+        _check_edge(graph, edge)
+    topological_order(graph)
+    for vertex in graph.vertices:
+        _check_inputs(graph, vertex)
+
+
+def vertex_of(graph: JobGraph, vertex_id: VertexId) -> JobVertex:
+    """The vertex with this id; raises InvalidJobGraph when there is none."""
+    for vertex in graph.vertices:
+        if vertex.vertex_id == vertex_id:
+            return vertex
+    raise InvalidJobGraph(f"job {graph.name!r} has no vertex {vertex_id!r}")
+
+
+def in_edges(graph: JobGraph, vertex_id: VertexId) -> tuple[JobEdge, ...]:
+    """The edges into a vertex, in the graph's order."""
+    return tuple(edge for edge in graph.edges if edge.target == vertex_id)
+
+
+def out_edges(graph: JobGraph, vertex_id: VertexId) -> tuple[JobEdge, ...]:
+    """The edges out of a vertex, in the graph's order."""
+    return tuple(edge for edge in graph.edges if edge.source == vertex_id)
+
+
+def subtasks_of(vertex: JobVertex) -> tuple[SubtaskKey, ...]:
+    """A vertex's subtasks, by index."""
+    return tuple(SubtaskKey(vertex.vertex_id, SubtaskIndex(index)) for index in range(vertex.parallelism))
+
+
+def all_subtasks(graph: JobGraph) -> tuple[SubtaskKey, ...]:
+    """Every subtask of the job, vertex by vertex in topological order."""
+    return tuple(subtask for vertex in topological_order(graph) for subtask in subtasks_of(vertex))
+
+
+def topological_order(graph: JobGraph) -> tuple[JobVertex, ...]:
+    """Every vertex after all that feed it, sources first; raises InvalidJobGraph for a cycle."""
+    missing = Counter(edge.target for edge in graph.edges)
+    ready = deque(vertex for vertex in graph.vertices if not missing[vertex.vertex_id])
+    ordered: list[JobVertex] = []
+    while ready:
+        ordered.append(ready.popleft())
+        for edge in out_edges(graph, ordered[-1].vertex_id):
+            missing[edge.target] -= 1
+            if not missing[edge.target]:
+                ready.append(vertex_of(graph, edge.target))
+    if len(ordered) < len(graph.vertices):
+        stuck = ", ".join(_name(vertex) for vertex in graph.vertices if missing[vertex.vertex_id])
+        raise InvalidJobGraph(f"job {graph.name!r} has a cycle; on it or behind it: {stuck}")
+    return tuple(ordered)
+
+
+def slots_needed(graph: JobGraph) -> int:
+    """How many slots the job takes, all its slot sharing groups together."""
+    return sum(demand.slots for demand in slot_demands(graph).values())
+
+
+def slot_demands(graph: JobGraph) -> dict[str, SlotDemand]:
+    """What each slot sharing group needs."""
+    widest: Counter[str] = Counter()
+    bound_to: dict[str, set[int]] = {}
+    for vertex in graph.vertices:
+        group, first = vertex.slot_sharing_group, vertex.first_task_manager
+        widest[group] = max(widest[group], vertex.parallelism)
+        indexes = range(first, first + vertex.parallelism) if vertex.task_manager_bound else ()
+        bound_to.setdefault(group, set()).update(indexes)
+    return {group: SlotDemand(widest[group], frozenset(bound_to[group])) for group in widest}
+
+
+def regions(graph: JobGraph) -> tuple[frozenset[VertexId], ...]:
+    """The connected components: sets of vertices that exchange data, directly or not, and so restart together.
+
+    In topological order of their first vertices. Flink: pipelined regions.
+    """
+    found: list[frozenset[VertexId]] = []
+    for vertex in topological_order(graph):
+        if not any(vertex.vertex_id in region for region in found):
+            found.append(_connected_to(graph, vertex.vertex_id))
+    return tuple(found)
+
+
+def _connected_to(graph: JobGraph, vertex_id: VertexId) -> frozenset[VertexId]:
+    region, todo = {vertex_id}, [vertex_id]
+    while todo:
+        here = todo.pop()
+        ends = {end for edge in graph.edges if here in (edge.source, edge.target) for end in (edge.source, edge.target)}
+        todo += ends - region
+        region |= ends
+    return frozenset(region)
+
+
+def _check_ids(graph: JobGraph) -> None:
+    vertex_ids = Counter(vertex.vertex_id for vertex in graph.vertices)
+    operator_ids = Counter(operator.operator_id for vertex in graph.vertices for operator in vertex.operators)
+    for vertex in graph.vertices:
+        if vertex_ids[vertex.vertex_id] > 1:
+            raise InvalidJobGraph(f"{_name(vertex)}: another vertex has the same id")
+        if not vertex.operators:
+            raise InvalidJobGraph(f"{_name(vertex)} has no operators")
+        for operator in vertex.operators:
+            if operator_ids[operator.operator_id] > 1:
+                raise InvalidJobGraph(
+                    f"operator {operator.name!r} of {_name(vertex)}: another operator has the same id, "
+                    f"{operator.operator_id!r}"
+                )
+
+
+def _check_parallelism(vertex: JobVertex) -> None:
+    if not 1 <= vertex.max_parallelism <= MAX_PARALLELISM:
+        raise InvalidJobGraph(
+            f"{_name(vertex)} has max_parallelism {vertex.max_parallelism}; wanted 1 to {MAX_PARALLELISM}"
+        )
+    if not 1 <= vertex.parallelism <= vertex.max_parallelism:
+        raise InvalidJobGraph(
+            f"{_name(vertex)} has parallelism {vertex.parallelism}; wanted 1 to its max_parallelism, "
+            f"{vertex.max_parallelism}"
+        )
+    if vertex.first_task_manager < 0:
+        raise InvalidJobGraph(f"{_name(vertex)} has first_task_manager {vertex.first_task_manager}; wanted 0 or more")
+
+
+def _check_edge(graph: JobGraph, edge: JobEdge) -> None:
+    known = {vertex.vertex_id for vertex in graph.vertices}
+    for end in (edge.source, edge.target):
+        if end not in known:
+            raise InvalidJobGraph(f"the edge from {edge.source!r} to {edge.target!r}: there is no vertex {end!r}")
+    source, target = vertex_of(graph, edge.source), vertex_of(graph, edge.target)
+    if edge.partitioning is Partitioning.FORWARD and source.parallelism != target.parallelism:
+        raise InvalidJobGraph(
+            f"the forward edge from {_name(source)} to {_name(target)} joins parallelism {source.parallelism} "
+            f"with {target.parallelism}; wanted the same on both sides"
+        )
+
+
+def _check_inputs(graph: JobGraph, vertex: JobVertex) -> None:
+    indexes = {edge.input_index for edge in in_edges(graph, vertex.vertex_id)}
+    first = vertex.operators[0]
+    if first.kind == "source" and indexes:
+        raise InvalidJobGraph(f"source {first.name!r} of {_name(vertex)} has an input; wanted none")
+    if first.kind != "source" and not indexes:
+        raise InvalidJobGraph(f"operator {first.name!r} of {_name(vertex)} has no input and is not a source")
+    if indexes not in (set(), {0}, {0, 1}):
+        raise InvalidJobGraph(f"{_name(vertex)} has the inputs {sorted(indexes)}; wanted 0, or 0 and 1")
+    for operator in vertex.operators[1:]:
+        if operator.kind == "source":
+            raise InvalidJobGraph(f"source {operator.name!r} of {_name(vertex)} is chained behind {first.name!r}")
+
+
+def _name(vertex: JobVertex) -> str:
+    return f"vertex {vertex.name!r} ({vertex.vertex_id})"

@@ -1,0 +1,149 @@
+"""KeySelector: finds the key of each record, in lists of records and in Arrow batches. Flink: KeySelector.
+
+Made of column names, of positions, or of one function. A name is a column of an Arrow batch, an attribute of a record,
+an item of a dict, or `_1` to `_n` of a plain tuple. One part gives the bare value as the key, several give a tuple. A
+selector holds nothing else, so it travels with the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter, length_hint
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..messages import Row
+from ..state.column_hash import combined, hashes_of
+from ..state.key_groups import groups_of_hashes, key_groups_of
+from .elements import Batch
+from .errors import ActorError
+from .records import rows_of
+
+KeyPart: TypeAlias = "str | int | Callable[[Any], Any]"
+
+
+class KeySelectionFailed(ActorError, ValueError):
+    """A record has no usable key. `position` is its index in the batch; the cause, if any, is what user code raised."""
+
+    def __init__(self, position: int, text: str) -> None:
+        super().__init__(text)
+        self.position = position
+
+
+class NullKey(KeySelectionFailed):
+    """A record's key, or a part of it, is None."""
+
+
+class NoSuchColumn(KeySelectionFailed):
+    """A record or a batch does not have the column of the key; the text says which it has."""
+
+
+class KeySelector:
+    """The key of a record, by column names or positions, or by one function of the record."""
+
+    def __init__(self, *parts: KeyPart) -> None:
+        if not parts or (len(parts) > 1 and any(callable(part) for part in parts)):
+            raise ValueError(f"a key is made of column names and positions, or of one function; found {parts!r:.80}")
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return f"KeySelector({', '.join(map(repr, self.parts))})"
+
+    def keys(self, batch: Batch) -> list[Any]:
+        """The key of each record, in order. Raises KeySelectionFailed."""
+        columns = self._columns(batch)
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def arrays(self, batch: Batch) -> list[pa.Array] | None:
+        """The key's columns of an Arrow batch; None for a list, or when the key is a function of the record."""
+        if not isinstance(batch, pa.RecordBatch) or callable(self.parts[0]):
+            return None
+        return [_column(batch, part) for part in self.parts]
+
+    def key_groups(self, batch: Batch, max_parallelism: int) -> npt.NDArray[np.int32]:
+        """The key group of each record. Raises KeySelectionFailed, or InvalidKey for what cannot be a key."""
+        arrays = self.arrays(batch)
+        if arrays is not None:
+            return key_groups_of(arrays, max_parallelism, [str(part) for part in self.parts])
+        return groups_of_hashes(combined([hashes_of(column) for column in self._columns(batch)]), max_parallelism)
+
+    def _columns(self, batch: Batch) -> list[list[Any]]:
+        """The parts of the keys, one list per part."""
+        arrays = self.arrays(batch)
+        if arrays is not None:
+            columns = [array.to_pylist() for array in arrays]
+        else:
+            records = rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch
+            columns = [_values(records, part) for part in self.parts]
+        for part, column in zip(self.parts, columns, strict=True):
+            if None in column:
+                position = column.index(None)
+                raise NullKey(
+                    position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}"
+                )
+        return columns
+
+
+def _column(batch: pa.RecordBatch, part: Any) -> pa.Array:
+    known = batch.schema.names
+    if isinstance(part, str) and known.count(part) == 1:
+        return batch.column(part)
+    if isinstance(part, int) and -len(known) <= part < len(known):
+        return batch.column(part)
+    raise NoSuchColumn(0, f"{_told(part)} is not there, or not once; the batch has {', '.join(known) or 'no columns'}")
+
+
+def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
+    if not records:
+        return []
+    get = _getter(part, records[0])
+    left = iter(records)
+    try:
+        return [get(record) for record in left]
+    except Exception as error:
+        position = len(records) - length_hint(left) - 1
+        where = _at(records, position)
+        if callable(part):
+            raise KeySelectionFailed(position, f"the key function raised {type(error).__name__} {where}") from error
+        there = _names(records[position])
+        raise NoSuchColumn(position, f"{_told(part)} is not there {where}; there is {there}") from error
+
+
+def _getter(part: KeyPart, record: Any) -> Callable[[Any], Any]:
+    """How a record of this kind gives the part; all records of a list are of one kind."""
+    if not isinstance(part, str):
+        return itemgetter(part) if isinstance(part, int) else part
+    if isinstance(record, dict):
+        return itemgetter(part)
+    if isinstance(record, Row):
+        columns = record._columns  # type: ignore[attr-defined]
+        return attrgetter(record._fields[columns.index(part)] if part in columns else part)
+    if isinstance(record, tuple) and not hasattr(record, "_fields") and part[:1] == "_" and part[1:].isdecimal():
+        return itemgetter(int(part[1:]) - 1)
+    return attrgetter(part)
+
+
+def _names(record: Any) -> str:
+    if isinstance(record, dict):
+        names = list(record)
+    else:
+        names = list(
+            getattr(record, "_columns", ()) or getattr(record, "_fields", ()) or getattr(record, "__dict__", ())
+        )
+    if isinstance(record, tuple | list) and not names:
+        return f"a {type(record).__name__} of {len(record)} items"
+    return ", ".join(map(str, names)) or f"a {type(record).__name__}"
+
+
+def _told(part: KeyPart) -> str:
+    if isinstance(part, str):
+        return f"key column {part!r}"
+    return f"key position {part}" if isinstance(part, int) else "the key function's result"
+
+
+def _at(batch: Batch, position: int) -> str:
+    record = batch.slice(position, 1).to_pylist()[0] if isinstance(batch, pa.RecordBatch) else batch[position]
+    return f"at record {position} of the batch: {record!r:.120}"

@@ -1,0 +1,116 @@
+"""OperatorChain: the operators of one vertex, run one after the other in the task's step.
+
+A chained hand-over is a function call on a whole batch. Between operators a batch is turned into what the next one
+takes: rows for a per-record operator, an Arrow batch for a columnar one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..messages import CheckpointId
+from .elements import Batch
+from .errors import UserCodeError
+from .operators.operator import Collector, Operator
+from .records import batch_of, rows_of
+
+
+class OperatorChain:
+    """Feeds batches through operators and hands what comes out at the end to `emit`."""
+
+    def __init__(self, operators: Sequence[Operator], emit: Callable[[Batch], None]) -> None:
+        self.operators = tuple(operators)
+        self._emit = emit
+        self._collectors = tuple(Collector() for _ in self.operators)
+
+    def open(self) -> None:
+        """Open the last operator first, so that whatever an operator emits finds its successors open. Flink:
+        OperatorChain.
+        """
+        for operator in reversed(self.operators):
+            with _blame(operator):
+                operator.open()
+
+    def process(self, batch: Batch, input_index: int = 0, start: int = 0) -> None:
+        """Run one batch through the chain from operator `start`; `input_index` is the first operator's input."""
+        if start == len(self.operators):
+            self._emit(batch)
+            return
+        operator, out = self.operators[start], self._collectors[start]
+        with _blame(operator):
+            taken = _as_taken(operator, batch)
+            if input_index:
+                operator.process_batch_2(taken, out)
+            else:
+                operator.process_batch(taken, out)
+        self._pass_on(start)
+
+    def end(self) -> None:
+        """All input has ended: each operator in turn emits what is left."""
+        for index, operator in enumerate(self.operators):
+            with _blame(operator):
+                operator.on_end(self._collectors[index])
+            self._pass_on(index)
+
+    def checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        """Let each operator put what must survive into its state."""
+        for operator in self.operators:
+            with _blame(operator):
+                operator.on_checkpoint(checkpoint_id)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        for operator in self.operators:
+            with _blame(operator):
+                operator.on_checkpoint_complete(checkpoint_id)
+
+    def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
+        for operator in self.operators:
+            with _blame(operator):
+                operator.on_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> list[Exception]:
+        """Close every operator, the first one first; returns what they raised instead of stopping at it."""
+        errors: list[Exception] = []
+        for operator in self.operators:
+            try:
+                operator.close()
+            except Exception as error:  # noqa: BLE001 - supervision boundary: the others must be closed too
+                errors.append(error)
+        return errors
+
+    def find(self, name: str) -> Operator | None:
+        """The operator with this name or id."""
+        for operator in self.operators:
+            if name in (operator.context.name, operator.context.operator_id):
+                return operator
+        return None
+
+    def _pass_on(self, index: int) -> None:
+        for batch in self._collectors[index].drain():
+            self.process(batch, 0, index + 1)
+
+
+class _blame:
+    """Names the operator in whatever it raises."""
+
+    __slots__ = ("_operator",)
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, UserCodeError):
+            raise UserCodeError(self._operator.context.name, None) from error
+
+
+def _as_taken(operator: Operator, batch: Batch) -> Batch:
+    takes = operator.takes
+    if takes == "records" and isinstance(batch, pa.RecordBatch):
+        return rows_of(batch)
+    if takes == "columns" and not isinstance(batch, pa.RecordBatch):
+        return batch_of(batch)
+    return batch

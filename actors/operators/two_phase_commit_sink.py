@@ -1,0 +1,151 @@
+"""TwoPhaseCommitSink: output made visible exactly once, by transactions. Flink: TwoPhaseCommitSinkFunction.
+
+A transaction is open, then pre-committed at a barrier, then committed when that checkpoint is complete; or it is
+aborted. What the sink has open and pre-committed is state, so a restored attempt can finish what an earlier one
+prepared: it commits the pre-committed transactions of the checkpoint it is restored from, and aborts the one that
+was open. A subclass supplies the transactions; it never decides when they are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ...messages import CheckpointId
+from ...state.descriptors import OperatorListState
+from .operator import Collector, Operator, Takes
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction(Generic[T]):
+    """`checkpoint_id` is the barrier at which it was pre-committed; None while it is open."""
+
+    checkpoint_id: CheckpointId | None
+    began_ms: int
+    handle: T
+
+    def to_plain(self) -> tuple[CheckpointId | None, int, T]:
+        return (self.checkpoint_id, self.began_ms, self.handle)
+
+
+class TwoPhaseCommitSink(Operator, Generic[T]):
+    """A sink whose transactions are known by a handle of type T: plain data, enough to commit or abort after a crash.
+
+    After `pre_commit` has returned, `commit` must be able to succeed from any process, however often it is called.
+    """
+
+    takes: ClassVar[Takes] = "any"
+
+    transaction_timeout_ms: int | None = None
+    """How long after its begin the outside system may have given a transaction up by itself."""
+
+    ignore_failures_after_timeout: bool = False
+    """On restore, log instead of raise when a transaction older than the timeout cannot be committed. It is lost."""
+
+    _transactions = OperatorListState(tuple, name="two-phase-commit")
+    _current: _Transaction[T] | None = None
+    _pending: list[_Transaction[T]]
+
+    # -- what a subclass supplies
+
+    def begin_transaction(self) -> T:
+        """Start a transaction. It may stay empty: keep what is costly or visible for the first `write`."""
+        raise NotImplementedError(f"{type(self).__name__}.begin_transaction is not defined")  # abstract
+
+    def write(self, transaction: T, batch: Any) -> None:
+        """Add a batch: a list of records or a `pa.RecordBatch`, as `takes` says."""
+        raise NotImplementedError(f"{type(self).__name__}.write is not defined")  # abstract
+
+    def pre_commit(self, transaction: T) -> T | None:
+        """Make all writes durable, still invisible. Nothing is written to it any more.
+
+        Return a handle to remember instead, where more is known now; or None.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.pre_commit is not defined")  # abstract
+
+    def commit(self, transaction: T) -> None:
+        """Make it visible. Called again after a restore, also when it had succeeded; raise when it cannot be done."""
+        raise NotImplementedError(f"{type(self).__name__}.commit is not defined")  # abstract
+
+    def abort(self, transaction: T) -> None:
+        """Forget an open transaction and what was written to it."""
+        raise NotImplementedError(f"{type(self).__name__}.abort is not defined")  # abstract
+
+    def recover_and_commit(self, transaction: T) -> None:
+        """Commit a transaction of an earlier attempt."""
+        self.commit(transaction)
+
+    def recover_and_abort(self, transaction: T) -> None:
+        """Abort a transaction that an earlier attempt had open."""
+        self.abort(transaction)
+
+    # -- what a subclass may ask
+
+    def transactions(self) -> list[T]:
+        """The handles of this attempt: those that wait for their checkpoint, oldest first, and the open one."""
+        return [transaction.handle for transaction in self._uncommitted()]
+
+    # -- when it happens
+
+    def open(self) -> None:
+        self._pending = []
+        recovered: list[_Transaction[T]] = [_Transaction(*item) for item in self._transactions.get()]
+        prepared = [transaction for transaction in recovered if transaction.checkpoint_id is not None]
+        for transaction in sorted(prepared, key=lambda each: each.checkpoint_id or 0):
+            self._recover_and_commit(transaction)
+        for transaction in recovered:
+            if transaction.checkpoint_id is None:
+                self.recover_and_abort(transaction.handle)
+        self._current = self._begin()
+
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        self.write(self._open_transaction().handle, batch)
+
+    def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        current = self._open_transaction()
+        replaced = self.pre_commit(current.handle)
+        handle = current.handle if replaced is None else replaced
+        begun = self._begin()
+        self._pending.append(replace(current, checkpoint_id=checkpoint_id, handle=handle))
+        self._current = begun
+        self._transactions.update([transaction.to_plain() for transaction in self._uncommitted()])
+
+    def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """Commit in order; one that fails stays pending and fails the task, whose restore commits it again."""
+        while self._pending and (self._pending[0].checkpoint_id or 0) <= checkpoint_id:
+            self.commit(self._pending[0].handle)
+            del self._pending[0]
+
+    def close(self) -> None:
+        """Abort the open transaction. Pre-committed ones stay as they are: a completed checkpoint may hold them."""
+        current, self._current = self._current, None
+        if current is not None:
+            self.abort(current.handle)
+
+    def _begin(self) -> _Transaction[T]:
+        return _Transaction(None, self.context.clock.wall_ms(), self.begin_transaction())
+
+    def _open_transaction(self) -> _Transaction[T]:
+        assert self._current is not None, "the sink is not open"
+        return self._current
+
+    def _uncommitted(self) -> list[_Transaction[T]]:
+        return self._pending + ([] if self._current is None else [self._current])
+
+    def _recover_and_commit(self, transaction: _Transaction[T]) -> None:
+        try:
+            self.recover_and_commit(transaction.handle)
+        except Exception:
+            if not self._may_be_lost(transaction):
+                raise
+            log.exception("%s: gave up transaction %s, which timed out", self.context.name, transaction.handle)
+
+    def _may_be_lost(self, transaction: _Transaction[T]) -> bool:
+        if not self.ignore_failures_after_timeout or self.transaction_timeout_ms is None:
+            return False
+        return self.context.clock.wall_ms() - transaction.began_ms > self.transaction_timeout_ms

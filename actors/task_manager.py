@@ -1,0 +1,245 @@
+"""TaskManager: registers with the JobManager, runs the tasks it is sent, and routes messages between the two.
+
+It belongs to one job and lives in one process. States: registering (repeats itself until answered) -> registered ->
+ended. It ends, with all its tasks, when it is released or refused, when it hears nothing from the JobManager for the
+heartbeat timeout, or when the JobManager's process is gone: a TaskManager without a JobManager must not go on. It
+never decides about a job."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pykka
+
+from ..messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeRegistration,
+    AskTask,
+    CancelTask,
+    DeclineCheckpoint,
+    ExecutionAttemptId,
+    ExecutionState,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobId,
+    LeaderSessionId,
+    LeaderSessionMessage,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    OperatorAnswer,
+    RefuseRegistration,
+    RegisterTaskManager,
+    ReleaseTaskManager,
+    SubmitTask,
+    TaskDeployment,
+    TaskManagerFailing,
+    TaskManagerId,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+)
+from .actor import Actor, Terminated
+from .context import Ref
+from .task import Task, TaskServices
+
+log = logging.getLogger(__name__)
+
+REGISTRATION_RETRY_MS = 500
+TERMINAL_REPORTS_KEPT = 64
+"""Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerSpec:
+    """Who this TaskManager is, and whose."""
+
+    task_manager_id: TaskManagerId
+    job_id: JobId
+    index: int
+    slots: int
+    job_manager_address: str
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Register:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    pass
+
+
+@dataclass(slots=True)
+class _Hosted:
+    task: Task
+    ref: Ref
+
+
+class TaskManager(Actor):
+    """One TaskManager. `on_ended(reason)` is called once, when it and all its tasks are done."""
+
+    def __init__(self, spec: TaskManagerSpec, services: TaskServices, on_ended: Callable[[str], None]) -> None:
+        self._spec = spec
+        self._services = services
+        self._on_ended = on_ended
+        self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
+        self._session: LeaderSessionId | None = None
+        self._registration: AcknowledgeRegistration | None = None
+        self._heard_ms = 0.0
+        self._beats = 0
+        self._ending: str | None = None
+        self.stale_messages = 0
+        """How many messages of another leader session were dropped."""
+
+    def on_start(self) -> None:
+        self._job_manager = self.context.actor_of(self._spec.job_manager_address)
+        self.context.watch(self._job_manager)
+        self._register()
+
+    def on_receive(self, message: Any) -> Any:
+        match message:
+            case LeaderSessionMessage(leader_session_id, inner):
+                return self._from_leader(leader_session_id, inner)
+            case Heartbeat():
+                self._heard_ms = self.context.clock.now_ms()
+            case AcknowledgeRegistration():
+                self._registered(message)
+            case RefuseRegistration(reason=reason):
+                self._end(f"registration refused: {reason}")
+            case Terminated(address=address, reason=reason):
+                self._terminated(address, reason)
+            case _Register():
+                self._register()
+            case _Beat():
+                self._beat()
+            case (
+                UpdateTaskExecutionState()
+                | AcknowledgeCheckpoint()
+                | DeclineCheckpoint()
+                | NotifyEndOfData()
+                | FirstBatchProcessed()
+            ):
+                self._to_leader(message)
+            case TaskManagerFailing(reason=reason):
+                self._to_leader(message)
+                self._end(reason)
+            case _:
+                return super().on_receive(message)
+        return None
+
+    # -- registration and heartbeats
+
+    def _register(self) -> None:
+        if self._registration is not None or self._ending is not None:
+            return
+        spec = self._spec
+        self._job_manager.tell(
+            RegisterTaskManager(
+                task_manager_id=spec.task_manager_id,
+                job_id=spec.job_id,
+                index=spec.index,
+                slots=spec.slots,
+                control_address=self.context.self_ref.address,
+                data_endpoint=self._services.data_plane.endpoint,
+                pid=spec.pid,
+                host=spec.host,
+            )
+        )
+        self.context.schedule(REGISTRATION_RETRY_MS, _Register())
+
+    def _registered(self, answer: AcknowledgeRegistration) -> None:
+        if answer.task_manager_id != self._spec.task_manager_id or self._registration is not None:
+            return
+        self._registration = answer
+        self._session = answer.leader_session_id
+        self._heard_ms = self.context.clock.now_ms()
+        self._beat()
+
+    def _beat(self) -> None:
+        registration = self._registration
+        if registration is None or self._ending is not None:
+            return
+        silent_ms = self.context.clock.now_ms() - self._heard_ms
+        if silent_ms > registration.heartbeat_timeout_ms:
+            self._end(f"nothing heard from the JobManager for {silent_ms:.0f} ms")
+            return
+        self._beats += 1
+        metrics = tuple(hosted.task.metrics() for hosted in self._tasks.values())
+        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics))
+        self.context.schedule(registration.heartbeat_interval_ms, _Beat())
+
+    # -- what the JobManager says
+
+    def _from_leader(self, session: LeaderSessionId, message: Any) -> Any:
+        self._heard_ms = self.context.clock.now_ms()
+        if session != self._session:
+            self.stale_messages += 1
+            log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, message, session)
+            return None
+        match message:
+            case SubmitTask(deployment):
+                self._deploy(deployment)
+            case ReleaseTaskManager(reason=reason):
+                self._end(reason)
+            case AskTask():
+                return self._ask(message)
+            case CancelTask() if message.attempt_id not in self._tasks:
+                self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
+            case CancelTask() | TriggerCheckpoint() | NotifyCheckpointComplete() | NotifyCheckpointAborted():
+                if (hosted := self._tasks.get(message.attempt_id)) is not None:
+                    hosted.ref.tell(message)
+            case _:
+                return super().on_receive(message)
+        return None
+
+    def _deploy(self, deployment: TaskDeployment) -> None:
+        if deployment.attempt_id in self._tasks or self._ending is not None:
+            return
+        task = Task(deployment, self._services, self.context.self_ref)
+        ref = self.context.spawn(task, name=deployment.attempt_id, dispatcher=f"stepping:slot-{deployment.slot}")
+        self._tasks[deployment.attempt_id] = _Hosted(task, ref)
+        self.context.watch(ref)
+        self._forget_old_attempts()
+
+    def _forget_old_attempts(self) -> None:
+        ended = [attempt for attempt, hosted in self._tasks.items() if hosted.task.state.is_terminal]
+        for attempt in ended[:-TERMINAL_REPORTS_KEPT]:
+            del self._tasks[attempt]
+
+    def _ask(self, message: AskTask) -> pykka.Future[OperatorAnswer]:
+        hosted = self._tasks.get(message.attempt_id)
+        if hosted is None or hosted.task.state.is_terminal:
+            raise LookupError(f"operator {message.question.operator!r} is not running: it may be restarting; ask again")
+        return hosted.ref.ask(message.question)
+
+    def _to_leader(self, message: Any) -> None:
+        if self._session is not None:
+            self._job_manager.tell(LeaderSessionMessage(self._session, message))
+
+    # -- the end
+
+    def _terminated(self, address: str, reason: str) -> None:
+        if address == self._job_manager.address:
+            self._end(f"the JobManager is gone: {reason}")
+        elif self._ending is not None and self._all_stopped(address):
+            self._on_ended(self._ending)
+
+    def _end(self, reason: str) -> None:
+        if self._ending is not None:
+            return
+        self._ending = reason
+        log.info("%s ends: %s", self._spec.task_manager_id, reason)
+        running = [hosted for hosted in self._tasks.values() if not hosted.task.state.is_terminal]
+        for hosted in running:
+            hosted.ref.tell(CancelTask(hosted.task.deployment.job_id, hosted.task.deployment.attempt_id))
+        if not running:
+            self._on_ended(reason)
+
+    def _all_stopped(self, _address: str) -> bool:
+        return all(hosted.task.state.is_terminal for hosted in self._tasks.values())

@@ -1,0 +1,90 @@
+"""Builds one attempt's parts from its deployment: operators with their context, channels, gate, outputs, state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..messages import OperatorId, TaskDeployment
+from .barrier_buffer import BarrierBuffer
+from .barrier_tracker import BarrierTracker
+from .context import ActorContext
+from .input_gate import GateChannel, InputGate
+from .operator_chain import OperatorChain
+from .operators.operator import Operator, OperatorContext
+from .outputs import OutputEdge, TaskOutputs
+from .partitioner import make_partitioner
+from .task_state import TaskState
+
+if TYPE_CHECKING:
+    from .task import TaskServices
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """What a running task is made of."""
+
+    chain: OperatorChain
+    gate: InputGate
+    outputs: TaskOutputs
+    state: TaskState
+
+
+def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
+    """Open the channels and put everything together; nothing is restored or opened for records yet."""
+    operators = services.program.chain(deployment.vertex_id)
+    for operator, description in zip(operators, deployment.operators, strict=True):
+        operator.context = OperatorContext(
+            job_id=deployment.job_id,
+            operator_id=description.operator_id,
+            name=description.name,
+            vertex_name=deployment.vertex_name,
+            subtask_index=deployment.subtask_index,
+            parallelism=deployment.parallelism,
+            max_parallelism=deployment.max_parallelism,
+            attempt_id=deployment.attempt_id,
+            attempt_number=deployment.attempt_number,
+            restored=deployment.restored_checkpoint_id is not None,
+            clock=context.clock,
+            wake=context.wake,
+            resources=services.resources,
+        )
+    outputs = _outputs(deployment, services, context)
+    return TaskParts(
+        chain=OperatorChain(operators, outputs.emit),
+        gate=_gate(deployment, services, context),
+        outputs=outputs,
+        state=TaskState(deployment, _by_id(operators), services.state),
+    )
+
+
+def _by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
+    return {operator.context.operator_id: operator for operator in operators}
+
+
+def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> InputGate:
+    channels = [
+        GateChannel(services.data_plane.open_input(descriptor, context.wake), edge.input_index)
+        for edge in deployment.inputs
+        for descriptor in edge.channels
+    ]
+    handler = BarrierBuffer(len(channels)) if services.exactly_once else BarrierTracker(len(channels))
+    return InputGate(channels, handler)
+
+
+def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:
+    edges = [
+        OutputEdge(
+            make_partitioner(
+                edge.partitioning,
+                channels=len(edge.channels),
+                selector=services.program.edge_selector(edge.edge),
+                max_parallelism=services.program.max_parallelism,
+                subtask_index=deployment.subtask_index,
+            ),
+            tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
+        )
+        for edge in deployment.outputs
+    ]
+    return TaskOutputs(edges)

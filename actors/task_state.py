@@ -1,0 +1,157 @@
+"""TaskState: the state of one subtask's operators. Made empty, restored off the task's thread, bound, snapshotted,
+closed.
+
+Each operator has a list backend, and a keyed one if it is keyed; an operator that brings keyed state of its own shape
+(`keyed_state`) is snapshotted through that. A source's offset is a list state of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..messages import CheckpointId, OperatorId, SubtaskState, TaskDeployment
+from ..state import (
+    CheckpointStorage,
+    KeyedStateBackend,
+    OperatorListState,
+    OperatorStateBackend,
+    SnapshotTarget,
+    SubtaskSnapshot,
+    bind_states,
+    handle_reader,
+    key_group_range,
+    make_keyed_backend,
+    state_size_bytes,
+    store_in_file,
+    store_inline,
+)
+from .operators.operator import KeyedOperator, Operator
+from .operators.source import Source
+
+OFFSET = OperatorListState(object, name="source-offset")
+"""At most one item: a tuple with the offset, so that an offset of None is told from no offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateServices:
+    """Where snapshots go and which backend holds keyed state."""
+
+    storage: CheckpointStorage
+    backend: str
+    inline_threshold_bytes: int
+
+
+@dataclass(slots=True)
+class _OperatorState:
+    operator: Operator
+    keyed: KeyedStateBackend | None
+    lists: OperatorStateBackend = field(default_factory=OperatorStateBackend)
+
+
+class TaskState:
+    """Owned by the task; `restore` and the callable that `snapshot` returns may run on another thread."""
+
+    def __init__(
+        self, deployment: TaskDeployment, operators: Mapping[OperatorId, Operator], services: StateServices
+    ) -> None:
+        self.data_ended = any(state.data_ended for state in deployment.restored)
+        """Whether the restored snapshot was taken after the subtask's data had ended."""
+        self._deployment = deployment
+        self._services = services
+        self._states = {
+            operator_id: _OperatorState(operator, self._make_keyed(operator))
+            for operator_id, operator in operators.items()
+        }
+        self._offset: OperatorListState[Any] | None = None
+
+    def restore(self) -> None:
+        """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
+        for restored in self._deployment.restored:
+            read = handle_reader(self._services.storage)
+            for operator_id, found in restored.operators.items():
+                state = self._states.get(operator_id)
+                if state is None:
+                    continue
+                state.lists.restore(found.lists, read)
+                if found.keyed and state.keyed is not None:
+                    state.keyed.restore(found.keyed, read)
+        for state in self._states.values():
+            bind_states(state.operator, state.keyed, state.lists)
+            if isinstance(state.operator, Source):
+                self._offset = state.lists.state(OFFSET)
+            if isinstance(state.operator, KeyedOperator):
+                assert state.keyed is not None
+                state.operator._backend = state.keyed
+
+    def restored_offset(self) -> tuple[Any] | None:
+        """The source's recorded offset, in a tuple; None on a fresh start."""
+        items = self._offset.get() if self._offset is not None else []
+        return items[0] if items else None
+
+    def snapshot(
+        self, checkpoint_id: CheckpointId, offset: tuple[Any] | None, *, data_ended: bool
+    ) -> Callable[[], tuple[SubtaskState, int]]:
+        """The synchronous part; the callable writes, and returns the handles and their size in bytes."""
+        if offset is not None and self._offset is not None:
+            self._offset.update([offset])
+        taken = SubtaskSnapshot(data_ended=data_ended)
+        for operator_id, state in self._states.items():
+            keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
+            taken.add(operator_id, keyed, state.lists.snapshot())
+        deployment = self._deployment
+        target = SnapshotTarget(
+            self._services.storage,
+            deployment.job_id,
+            checkpoint_id,
+            deployment.vertex_id,
+            deployment.subtask_index,
+            deployment.attempt_id,
+        )
+
+        def write() -> tuple[SubtaskState, int]:
+            written = taken.write(target, self._store)
+            return written, state_size_bytes(written)
+
+        return write
+
+    @contextmanager
+    def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:
+        """While a question is answered: the key is set if there is one, and nothing may change."""
+        state = self._states[operator.context.operator_id]
+        with state.lists.read_only():
+            if state.keyed is None or not has_key:
+                yield
+                return
+            before = state.keyed.current_key
+            state.keyed.current_key = key
+            if isinstance(operator, KeyedOperator):
+                operator.key = key
+            try:
+                with state.keyed.read_only():
+                    yield
+            finally:
+                state.keyed.current_key = before
+
+    def close(self) -> None:
+        for state in self._states.values():
+            state.lists.close()
+            if state.keyed is not None:
+                state.keyed.close()
+
+    def _make_keyed(self, operator: Operator) -> KeyedStateBackend | None:
+        groups = key_group_range(
+            self._deployment.max_parallelism, self._deployment.parallelism, self._deployment.subtask_index
+        )
+        own = getattr(operator, "keyed_state", None)
+        if own is not None:
+            return own  # type: ignore[no-any-return]
+        if not isinstance(operator, KeyedOperator):
+            return None
+        return make_keyed_backend(self._services.backend, groups, self._deployment.max_parallelism)
+
+    def _store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        if self._services.backend == "memory":
+            return store_inline(state, target)
+        return store_in_file(state, target, self._services.inline_threshold_bytes)

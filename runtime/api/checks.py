@@ -1,0 +1,38 @@
+"""Checks of single arguments: each returns the value or raises InvalidSetting with what was found and wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import InvalidSetting
+
+
+def at_least(name: str, value: Any, minimum: int) -> int:
+    """An int (not a bool) of `minimum` or more."""
+    if type(value) is not int or value < minimum:
+        raise InvalidSetting(f"{name}: wanted an integer of at least {minimum}, found {value!r:.80}")
+    return value
+
+
+def at_least_or_none(name: str, value: Any, minimum: int) -> int | None:
+    return None if value is None else at_least(name, value, minimum)
+
+
+def more_than(name: str, value: Any, bound: float) -> float:
+    """A number (not a bool) above `bound`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > bound:
+        raise InvalidSetting(f"{name}: wanted a number above {bound}, found {value!r:.80}")
+    return float(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A string that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidSetting(f"{name}: wanted a non-empty string, found {value!r:.80}")
+    return value
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidSetting(f"{name}: wanted True or False, found {value!r:.80}")
+    return value

@@ -1,0 +1,228 @@
+"""StreamEnvironment: where a program starts, and its settings. Flink: StreamExecutionEnvironment.
+
+Holds the StreamGraph that sources and streams build, and nothing that runs: a cluster translates it at each submission,
+so the same environment can be submitted again and gives another job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from ...actors.operators.source import Source
+from ...messages import CheckpointConfig, RestartStrategyConfig
+from ..connectors import CollectionSource, FileSource, GeneratorSource, SparkSource
+from .checks import at_least, at_least_or_none, more_than, text, true_or_false
+from .errors import InvalidSetting
+from .operator_checks import function_of, source_of
+from .restart import exponential_delay, no_restart
+from .schemas import dataframe_schema, declared_schema
+from .stream import DataStream
+from .stream_graph import StreamEdge, StreamGraph
+
+STATE_BACKENDS = ("memory", "filesystem", "rocksdb")
+
+
+class FileOptions(TypedDict, total=False):
+    """What `from_files` takes beside path and format."""
+
+    columns: Sequence[str] | None
+    schema: pa.Schema | None
+    records_per_second: float | None
+    name: str | None
+    parallelism: int | None
+
+
+class StreamEnvironment:
+    """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
+
+    `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
+    theirs from the number of TaskManagers.
+    `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
+    `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
+    `batch_rows`: at most so many records a batch, from sources that are not Spark's; each source's default when None.
+    `restart_strategy` None, as Flink: exponential delay with checkpoints, none without.
+    """
+
+    def __init__(
+        self,
+        parallelism: int | None = None,
+        max_parallelism: int | None = None,
+        *,
+        checkpoint_interval_ms: int | None = None,
+        checkpoint_dir: str | None = None,
+        exactly_once: bool = True,
+        checkpoint_timeout_ms: int = 600_000,
+        min_pause_ms: int = 0,
+        max_concurrent_checkpoints: int = 1,
+        retained_checkpoints: int = 1,
+        tolerable_checkpoint_failures: int = 0,
+        restart_strategy: RestartStrategyConfig | None = None,
+        state_backend: str = "memory",
+        batch_rows: int | None = None,
+    ) -> None:
+        self.parallelism = at_least_or_none("parallelism", parallelism, 1)
+        self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
+        self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
+        self.state_backend = _state_backend(state_backend)
+        self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
+        self.checkpoints = CheckpointConfig(
+            directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),
+            interval_ms=at_least_or_none("checkpoint_interval_ms", checkpoint_interval_ms, 1),
+            exactly_once=true_or_false("exactly_once", exactly_once),
+            timeout_ms=at_least("checkpoint_timeout_ms", checkpoint_timeout_ms, 1),
+            min_pause_ms=at_least("min_pause_ms", min_pause_ms, 0),
+            max_concurrent=at_least("max_concurrent_checkpoints", max_concurrent_checkpoints, 1),
+            retained=at_least("retained_checkpoints", retained_checkpoints, 1),
+            tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
+        )
+        self.graph = StreamGraph()
+
+    def from_source(
+        self,
+        source: Source | type[Source],
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
+    ) -> DataStream:
+        """Read from a Source of your own, given as an instance, or as a class that needs no arguments."""
+        return self._start(source_of(source), name, parallelism, slot_sharing_group)
+
+    def from_dataframe(
+        self,
+        dataframe: Any,
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        records_per_second: float | None = None,
+    ) -> DataStream:
+        """Read a PySpark DataFrame; needs a SparkCluster.
+
+        Subtask i reads one partition, through the TaskManager that drives it, so `parallelism` (default: an equal share
+        of the cluster's TaskManagers) is how many TaskManagers this source takes. `records_per_second` is the rate of
+        all subtasks together.
+        """
+        source = SparkSource(dataframe_schema(dataframe), records_per_second=_rate(records_per_second))
+        return self._start(source, name, parallelism, None, dataframe)
+
+    def from_collection(
+        self,
+        items: Iterable[Any],
+        *,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """Read Python records from memory; they travel with the program."""
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+            raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {items!r:.80}")
+        source = CollectionSource(items, records_per_second=_rate(records_per_second), **self._batching())
+        return self._start(source, name, parallelism, None)
+
+    def from_files(
+        self,
+        path: str,
+        format: str,
+        *,
+        columns: Sequence[str] | None = None,
+        schema: pa.Schema | None = None,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None."""
+        source = FileSource(
+            text("path", path),
+            format,
+            columns=columns,
+            schema=declared_schema(schema),
+            records_per_second=_rate(records_per_second),
+            **self._batching(),
+        )
+        return self._start(source, name, parallelism, None)
+
+    def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        return self.from_files(path, "parquet", **options)
+
+    def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        return self.from_files(path, "csv", **options)
+
+    def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        return self.from_files(path, "jsonl", **options)
+
+    def generate(
+        self,
+        function: Callable[..., Any],
+        count: int | None = None,
+        *,
+        schema: pa.Schema | None = None,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """`function(0)`, `function(1)`, … : `count` records, or without end when it is None.
+
+        A function of two arguments gives columns: `function(start, rows)` returns a `pa.RecordBatch` of so many rows.
+        It must be pure: after a restore it is asked for the same records again.
+        """
+        source = GeneratorSource(
+            function_of(function, "generate"),
+            at_least_or_none("count", count, 0),
+            _rate(records_per_second),
+            schema=declared_schema(schema),
+            **self._batching(),
+        )
+        return self._start(source, name, parallelism, None)
+
+    def _batching(self) -> dict[str, Any]:
+        return {} if self.batch_rows is None else {"batch_rows": self.batch_rows}
+
+    def _start(
+        self,
+        source: Source,
+        name: str | None,
+        parallelism: int | None,
+        slot_sharing_group: str | None,
+        dataframe: Any = None,
+    ) -> DataStream:
+        node = self.graph.add(
+            "source",
+            source,
+            name=self.graph.name_for(name, type(source).__name__),
+            schema=source.source_schema(),
+            bounded=source.bounded,
+            parallelism=parallelism,
+            slot_sharing_group=slot_sharing_group,
+            dataframe=dataframe,
+        )
+        return DataStream(self, [StreamEdge(node)])
+
+
+def _rate(records_per_second: float | None) -> float | None:
+    return None if records_per_second is None else more_than("records_per_second", records_per_second, 0)
+
+
+def _absolute(directory: str) -> str:
+    """A plain path made absolute, as a TaskManager may run elsewhere; a URL as it is."""
+    return directory if "://" in directory else os.path.abspath(directory)
+
+
+def _state_backend(name: str) -> str:
+    if name not in STATE_BACKENDS:
+        raise InvalidSetting(f"state_backend: wanted one of {', '.join(STATE_BACKENDS)}, found {name!r}")
+    return name
+
+
+def _restart_strategy(given: RestartStrategyConfig | None, checkpointing: bool) -> RestartStrategyConfig:
+    if given is None:
+        return exponential_delay() if checkpointing else no_restart()
+    if not isinstance(given, RestartStrategyConfig):
+        raise InvalidSetting(
+            f"restart_strategy: wanted no_restart(), fixed_delay(...), failure_rate(...) or exponential_delay(...), "
+            f"found {given!r:.80}"
+        )
+    return given

@@ -1,0 +1,250 @@
+"""JobHandle: a submitted job, as its user holds it. Flink: JobClient.
+
+Questions and orders return futures, to be awaited or `.get()`; `wait`, `details` and `metrics` block, so on an event
+loop use `await job` and `request_details`. The handle outlives its job, but not the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
+
+import pykka
+
+from ...actors.operators.operator import Operator
+from ...messages import (
+    AskOperator,
+    CancelJob,
+    JobDetails,
+    JobId,
+    JobStatus,
+    JobStatusChanged,
+    RequestJobStatus,
+    StopJob,
+    TaskMetrics,
+    TriggerSavepoint,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+    UnregisteredMessage,
+    tag_of,
+)
+from ..connectors import CollectSink, FileSink, read_collected
+from ..system.future import ActorFuture
+from .errors import JobCanceled, JobFailed, JobLost, ResultsUnavailable, SavepointFailed, UnknownOperator
+from .translation import Translation
+
+log = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 30.0
+_NO_KEY = object()
+_SPARK_READERS: dict[str, tuple[str, dict[str, str]]] = {
+    "parquet": ("parquet", {}),
+    "csv": ("csv", {"header": "true", "inferSchema": "true"}),
+    "jsonl": ("json", {}),
+}
+"""Our format -> Spark's, with the options that read what FileSink writes."""
+
+EventCallback = Callable[[Any], None]
+
+
+class JobClient(Protocol):
+    """How a handle reaches its job's JobManager; a cluster supplies it."""
+
+    def ask(self, message: Any) -> pykka.Future[Any]:
+        """Put a question to the JobManager; the future can be awaited."""
+        ...
+
+    def listen(self, callback: EventCallback) -> None:
+        """Call back with every event of this job from now on, one after the other, on any thread."""
+        ...
+
+
+class JobHandle:
+    """One job. Made by a cluster once the JobManager has taken the job."""
+
+    def __init__(self, client: JobClient, translation: Translation) -> None:
+        self._client = client
+        self._graph = translation.graph
+        self._sinks = translation.sinks
+        self._status = JobStatus.CREATED
+        self._collected: dict[str, list[Any]] = {}
+        self._ended: ActorFuture[None] = ActorFuture()
+        self._listeners: list[EventCallback] = []
+        self._lock = threading.Lock()
+        client.listen(self._on_event)
+
+    @property
+    def job_id(self) -> JobId:
+        return self._graph.job_id
+
+    @property
+    def name(self) -> str:
+        return self._graph.name
+
+    @property
+    def status(self) -> JobStatus:
+        """As last heard: the job itself may be a moment ahead."""
+        return self._status
+
+    def __repr__(self) -> str:
+        return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
+
+    # -- the end
+
+    def wait(self, timeout: float | None = None) -> JobDetails:
+        """Block until it has finished. Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            details = self.request_details().get(timeout=timeout)
+            if not details.status.is_terminal:
+                self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except pykka.Timeout as error:
+            raise TimeoutError(f"job {self.name!r} is {self._status.value} after {timeout} seconds") from error
+        return self._outcome(details if details.status.is_terminal else self.details())
+
+    async def wait_async(self) -> JobDetails:
+        """The same without blocking; `await job` is short for it."""
+        details = await self.request_details()
+        if not details.status.is_terminal:
+            await self._ended
+            details = await self.request_details()
+        return self._outcome(details)
+
+    def __await__(self) -> Generator[Any, None, JobDetails]:
+        return self.wait_async().__await__()
+
+    def lost(self, reason: str) -> None:
+        """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""
+        self._ended.try_fail(
+            JobLost(f"job {self.name!r} was {self._status.value} when its cluster went away: {reason}")
+        )
+
+    # -- questions and orders
+
+    def request_details(self) -> pykka.Future[JobDetails]:
+        return self._client.ask(RequestJobStatus(self.job_id))
+
+    def details(self, timeout: float = _ANSWER_SECONDS) -> JobDetails:
+        """Status, restarts, failures, checkpoints and tasks, now."""
+        return self.request_details().get(timeout=timeout)
+
+    def metrics(self, timeout: float = _ANSWER_SECONDS) -> tuple[TaskMetrics, ...]:
+        """What each running task has done so far."""
+        return self.details(timeout).tasks
+
+    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY) -> pykka.Future[Any]:
+        """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
+
+        `message` is an instance of a message class, or plain data. Raises UnknownOperator at once; the future fails
+        with what the operator raises, and while the job restarts.
+        """
+        self._check_known(operator)
+        is_message = _is_message(message)
+        question = AskOperator(
+            job_id=self.job_id,
+            operator=operator,
+            has_key=key is not _NO_KEY,
+            key=None if key is _NO_KEY else key,
+            question=message if is_message else None,
+            plain_question=None if is_message else message,
+        )
+        return self._client.ask(question).map(lambda answered: answered.answer)
+
+    def cancel(self) -> pykka.Future[Any]:
+        """End the job at once, without a last checkpoint."""
+        return self._client.ask(CancelJob(self.job_id))
+
+    def stop(self) -> pykka.Future[Any]:
+        """End the sources, let the job take its final checkpoint and finish."""
+        return self._client.ask(StopJob(self.job_id))
+
+    def trigger_savepoint(self) -> pykka.Future[str]:
+        """The future of the savepoint's path; it fails with SavepointFailed."""
+        return self._client.ask(TriggerSavepoint(self.job_id)).map(_savepoint_path)
+
+    def on_event(self, callback: EventCallback) -> None:
+        """Call back, on the cluster's thread, with every event from now on: JobStatusChanged, CheckpointCompleted, …"""
+        with self._lock:
+            self._listeners.append(callback)
+
+    # -- results
+
+    def results(self, name: str) -> list[Any]:
+        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far."""
+        sink = self._sink(name)
+        if not isinstance(sink, CollectSink):
+            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
+        return list(self._collected[name]) if name in self._collected else read_collected(sink.path)
+
+    def to_dataframe(self, name: str, spark: Any) -> Any:
+        """What a finished job's FileSink has written, as a DataFrame of this SparkSession."""
+        sink = self._sink(name)
+        if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
+            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
+        if self._status is not JobStatus.FINISHED:
+            raise ResultsUnavailable(
+                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished"
+            )
+        format, options = _SPARK_READERS[sink.format]
+        return spark.read.format(format).options(**options).load(sink.path)
+
+    # -- inside
+
+    def _outcome(self, details: JobDetails) -> JobDetails:
+        self._status = details.status
+        match details.status:
+            case JobStatus.FAILED:
+                raise JobFailed(details)
+            case JobStatus.CANCELED:
+                raise JobCanceled(details)
+            case _:
+                self._keep_collected()
+                return details
+
+    def _keep_collected(self) -> None:
+        """Take the results home: the cluster may remove its files when it closes."""
+        for name, sink in self._sinks.items():
+            if isinstance(sink, CollectSink) and name not in self._collected:
+                self._collected[name] = read_collected(sink.path)
+
+    def _sink(self, name: str) -> Operator:
+        sink = self._sinks.get(name)
+        if sink is None:
+            raise UnknownOperator(f"job {self.name!r} has no sink {name!r}; it has {', '.join(self._sinks)}")
+        return sink
+
+    def _check_known(self, operator: str) -> None:
+        known = [described for vertex in self._graph.vertices for described in vertex.operators]
+        if not any(operator in (described.name, described.operator_id) for described in known):
+            names = ", ".join(described.name for described in known)
+            raise UnknownOperator(f"job {self.name!r} has no operator {operator!r}; it has {names}")
+
+    def _on_event(self, event: Any) -> None:
+        if isinstance(event, JobStatusChanged):
+            self._status = event.status
+        with self._lock:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            try:
+                listener(event)
+            except Exception:  # a user's callback must not silence the others
+                log.exception("a listener of job %s failed on %s", self.job_id, type(event).__name__)
+        if self._status.is_terminal:
+            self._ended.try_set(None)
+
+
+def _is_message(value: Any) -> bool:
+    try:
+        tag_of(value)
+    except UnregisteredMessage:
+        return False
+    return True
+
+
+def _savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:
+    if isinstance(answer, TriggerSavepointFailure):
+        raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
+    return answer.savepoint_path

@@ -1,0 +1,102 @@
+"""Is this an operator, and is it complete?
+
+Checked when it is put into a stream, so that the user's own line is in the traceback.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, TypeVar
+
+from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.source import Source
+from .errors import InvalidOperator
+
+T = TypeVar("T", bound=Operator)
+
+
+def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
+    """An Operator for a stream of `inputs` inputs, from an instance or from a class without arguments."""
+    operator = _instance(given, Operator)
+    kind = type(operator).__name__
+    if isinstance(operator, Source):
+        raise InvalidOperator(f"{kind} is a source and takes no input: start a stream with from_source({kind}(...))")
+    if isinstance(operator, KeyedOperator) and not keyed:
+        raise InvalidOperator(f"{kind} is a KeyedOperator and needs a keyed stream: call key_by(...) before it")
+    _check_input_count(operator, inputs)
+    for index in range(inputs):
+        _check_defines_process(operator, index)
+    return operator
+
+
+def source_of(given: Any) -> Source:
+    """A Source with its three methods, from an instance or from a class without arguments."""
+    source = _instance(given, Source)
+    for method in ("poll", "offset", "seek"):
+        if not _overrides(source, Source, method):
+            raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    return source
+
+
+def function_of(given: Any, method: str) -> Any:
+    """A function for `method`, such as "map"; an operator given instead is pointed to `process`."""
+    if isinstance(given, Operator) or (isinstance(given, type) and issubclass(given, Operator)):
+        raise InvalidOperator(f"{method}: wanted a function, found the operator {_name_of(given)}: use process(...)")
+    if not callable(given):
+        raise InvalidOperator(f"{method}: wanted a function, found {_name_of(given)} {given!r:.80}")
+    return given
+
+
+def _instance(given: Any, base: type[T]) -> T:
+    made = _instantiate(given, base) if isinstance(given, type) else given
+    if not isinstance(made, base):
+        hint = ": for a plain function use map, flat_map or filter" if inspect.isroutine(made) else ""
+        raise InvalidOperator(f"wanted a subclass or an instance of {base.__name__}, found {_name_of(made)}{hint}")
+    return made
+
+
+def _instantiate(given: type, base: type[T]) -> T:
+    if not issubclass(given, base):
+        raise InvalidOperator(f"wanted a subclass of {base.__name__}, found the class {given.__name__}")
+    missing = sorted(getattr(given, "__abstractmethods__", ()))
+    if missing:
+        raise InvalidOperator(f"{given.__name__} is abstract: it does not define {', '.join(missing)}")
+    try:
+        return given()
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{given.__name__} cannot be made without arguments ({error}): give an instance"
+        ) from error
+
+
+def _check_input_count(operator: Operator, inputs: int) -> None:
+    kind = type(operator).__name__
+    if inputs == 2 and operator.inputs != 2:
+        raise InvalidOperator(f"{kind} takes one input; for connected streams it declares `inputs = 2`")
+    if inputs == 1 and operator.inputs == 2:
+        raise InvalidOperator(f"{kind} takes two inputs: use first.connect(second).process({kind})")
+
+
+def _check_defines_process(operator: Operator, index: int) -> None:
+    kind, suffix = type(operator).__name__, "_2" if index else ""
+    batch_method, record_method = f"process_batch{suffix}", f"process{suffix}"
+    if isinstance(operator, KeyedOperator):
+        if not _overrides(operator, KeyedOperator, batch_method) and not _overrides(
+            operator, KeyedOperator, record_method
+        ):
+            raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out)")
+    elif not _overrides(operator, Operator, batch_method):
+        hint = f"; {record_method} is called on a KeyedOperator only" if hasattr(operator, record_method) else ""
+        raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
+
+
+def _overrides(operator: Operator, base: type[Operator], method: str) -> bool:
+    return getattr(type(operator), method, None) is not getattr(base, method)
+
+
+def _name_of(given: Any) -> str:
+    return given.__name__ if isinstance(given, type) else f"{_article(type(given).__name__)}"
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"

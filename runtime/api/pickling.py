@@ -1,0 +1,95 @@
+"""Says what inside an operator cannot be pickled, following attributes, closures, globals and items to it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+from ...actors.key_selector import KeySelector
+from ...actors.operators.operator import Operator
+from .errors import NotPicklable
+
+_MAX_DEPTH = 10
+_DRIVER_ONLY = ("pyspark", "py4j")
+"""Packages whose objects are told as they are: what lies inside them means nothing to the user."""
+
+
+def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector, ...]) -> None:
+    """Raises NotPicklable, naming the operator, the object at fault and the way to it, and what to do."""
+    for value in (operator, *selectors):
+        error = _failure(value)
+        if error is not None:
+            steps, culprit = _at_fault(value, _MAX_DEPTH)
+            where = f" ({' -> '.join(steps)})" if steps else ""
+            raise NotPicklable(
+                f"operator {name!r} cannot be shipped to the TaskManagers: it holds a {_kind_of(culprit)}{where}. "
+                f"{_advice(culprit)} Pickle says: {error}"
+            ) from error
+
+
+def _failure(value: Any) -> Exception | None:
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:  # noqa: BLE001 - an object may raise anything when it is pickled
+        return error
+    return None
+
+
+def _at_fault(value: Any, depth: int) -> tuple[tuple[str, ...], Any]:
+    """The innermost part that fails to pickle and the steps to it; the value itself when no part of it fails."""
+    if depth and not _is_driver_only(value):
+        for step, part in _parts(value):
+            if _failure(part) is not None:
+                steps, culprit = _at_fault(part, depth - 1)
+                return (step, *steps), culprit
+    return (), value
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    match value:
+        case dict():
+            yield from ((f"item {key!r}", item) for key, item in value.items())
+        case list() | tuple() | set() | frozenset():
+            yield from ((f"item {index}", item) for index, item in enumerate(value))
+        case types.FunctionType():
+            yield from _captured(value)
+        case types.MethodType():
+            yield f"the object of method {value.__name__}", value.__self__
+        case functools.partial():
+            yield from (("the partial's function", value.func), ("its arguments", (value.args, value.keywords)))
+        case type():
+            yield from ((f"method {key}", item) for key, item in vars(value).items() if inspect.isfunction(item))
+        case _:
+            yield from ((f"attribute {key!r}", item) for key, item in getattr(value, "__dict__", {}).items())
+            yield f"class {type(value).__name__}", type(value)
+
+
+def _captured(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """What the function takes along: closure variables, the globals that it names, and its defaults."""
+    captured = inspect.getclosurevars(function)
+    for variables in (captured.nonlocals, captured.globals):
+        yield from ((f"variable {key!r} of {function.__name__}", item) for key, item in variables.items())
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    yield from ((f"a default of {function.__name__}", item) for item in defaults)
+
+
+def _is_driver_only(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in _DRIVER_ONLY
+
+
+def _kind_of(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _advice(culprit: Any) -> str:
+    if _is_driver_only(culprit):
+        return (
+            "Spark objects live on the driver only: read with from_dataframe, or collect what you need to plain data."
+        )
+    return "Make it inside the operator's open(), which runs where the operator runs."

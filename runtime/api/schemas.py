@@ -1,0 +1,91 @@
+"""Which columns a stream has, as far as it is known before the job runs, and whether they fit what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...actors.operators.operator import Operator
+from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
+
+
+def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
+    """`key_by` takes one function, or column names and positions, which must exist when the schema is known."""
+    if not keys:
+        raise InvalidProgram("key_by: wanted column names, positions or a function, found nothing")
+    if len(keys) == 1 and callable(keys[0]):
+        return
+    for key in keys:
+        if isinstance(key, bool) or not isinstance(key, str | int):
+            raise InvalidProgram(f"key_by: wanted column names, positions or one function, found {key!r:.80}")
+        if schema is not None:
+            _check_column("key_by", key, schema)
+
+
+def key_columns(keys: Sequence[Any], schema: pa.Schema | None) -> tuple[str, ...]:
+    """The names of the key columns, for an operator that takes whole columns."""
+    names = [schema.names[key] if isinstance(key, int) and schema is not None else key for key in keys]
+    for key in names:
+        if not isinstance(key, str):
+            raise InvalidProgram(f"aggregate: wanted a stream that is keyed by column names, found the key {key!r:.80}")
+    return tuple(names)
+
+
+def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
+    known = column in schema.names if isinstance(column, str) else 0 <= column < len(schema.names)
+    if not known:
+        what = f"column {column!r}" if isinstance(column, str) else f"column number {column}"
+        raise UnknownColumn(f"{where}: there is no {what}; the stream has {', '.join(schema.names)}")
+
+
+def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
+    """The schema of what the operator emits. Raises SchemaMismatch when the inputs do not fit it."""
+    try:
+        return operator.output_schema(*inputs)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SchemaMismatch(
+            f"operator {name!r} ({type(operator).__name__}) does not fit its input: {error}"
+        ) from error
+
+
+def common_schema(name: str, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+    """The one schema of streams that become one input; None when any is unknown. Field metadata does not count."""
+    known = [schema for schema in schemas if schema is not None]
+    if len(known) < len(schemas):
+        return None
+    for other in known[1:]:
+        if not other.equals(known[0]):
+            raise SchemaMismatch(f"{name}: the streams have different columns: {_told(known[0])}; and {_told(other)}")
+    return known[0]
+
+
+def declared_schema(schema: Any) -> pa.Schema | None:
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise InvalidSetting(f"schema: wanted a pyarrow.Schema, found a {type(schema).__name__}")
+    return schema
+
+
+def dataframe_schema(dataframe: Any) -> pa.Schema:
+    """The Arrow schema of a Spark DataFrame's batches. PySpark is imported only for what looks like a DataFrame."""
+    schema: Any = getattr(dataframe, "schema", None)
+    if not hasattr(schema, "fieldNames"):
+        found = f"{type(dataframe).__module__}.{type(dataframe).__qualname__}"
+        raise InvalidSetting(f"from_dataframe: wanted a PySpark DataFrame, found a {found}")
+    if getattr(dataframe, "isStreaming", False) is True:
+        raise InvalidSetting(
+            "from_dataframe: wanted a batch DataFrame, found a streaming one, which cannot be replayed"
+        )
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone=_session_timezone(dataframe))
+
+
+def _session_timezone(dataframe: Any) -> str:
+    session = getattr(dataframe, "sparkSession", None)
+    return "UTC" if session is None else str(session.conf.get("spark.sql.session.timeZone"))
+
+
+def _told(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,262 @@
+"""DataStream, KeyedStream and ConnectedStreams: how a program is written. Flink: the classes of the same names.
+
+A stream is a set of edges that do not lead anywhere yet; each method adds a node to the environment's StreamGraph and
+returns the stream of what that node emits. Nothing runs before the environment is submitted to a cluster.
+
+Every method that adds an operator takes `name` (unique; questions and restored state are addressed by it),
+`parallelism` (default: the environment's, then the cluster's) and `slot_sharing_group` (default: its inputs').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...actors.key_selector import KeySelector
+from ...actors.operators.aggregate import ColumnarAggregate
+from ...actors.operators.filter import Filter
+from ...actors.operators.flat_map import FlatMap
+from ...actors.operators.map import Map
+from ...actors.operators.map_batches import MapBatches
+from ...actors.operators.operator import Operator
+from ...actors.operators.reduce import KeyedReduce
+from ...messages import Partitioning
+from ..connectors import CollectSink, PrintSink
+from .errors import ForeignStream, InvalidProgram
+from .operator_checks import function_of, operator_of
+from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
+from .stream_graph import Role, StreamEdge, StreamNode
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from .environment import StreamEnvironment
+
+
+class Options(TypedDict, total=False):
+    """What every operator can be given."""
+
+    name: str | None
+    parallelism: int | None
+    slot_sharing_group: str | None
+
+
+class _Named:
+    """What ends in one node, which can be renamed until the program is submitted."""
+
+    def __init__(self, environment: StreamEnvironment, node: StreamNode | None) -> None:
+        self.environment = environment
+        self._node = node
+
+    def name(self, name: str) -> Self:
+        """Rename the operator that emits this stream."""
+        self.environment.graph.rename(self._own_node(), name)
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Give that operator an identity for its state, so that it may be renamed without losing it."""
+        self.environment.graph.set_uid(self._own_node(), uid)
+        return self
+
+    def _own_node(self) -> StreamNode:
+        if self._node is None:
+            raise InvalidProgram("a union has no operator of its own that could be named")
+        return self._node
+
+
+class DataStreamSink(_Named):
+    """The end of a stream. Flink: DataStreamSink."""
+
+
+class DataStream(_Named):
+    """A stream of records or of columnar batches."""
+
+    def __init__(self, environment: StreamEnvironment, edges: Sequence[StreamEdge]) -> None:
+        super().__init__(environment, edges[0].source if len(edges) == 1 else None)
+        self._edges = tuple(edges)
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns, when they are known before the job runs; None for Python records."""
+        return common_schema("union", [edge.source.schema for edge in self._edges])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all its sources end."""
+        return all(edge.source.bounded for edge in self._edges)
+
+    def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream:
+        """Each record becomes `function(record)`."""
+        return self._then("map", Map(function_of(function, "map")), **options)
+
+    def filter(self, predicate: Any, **options: Unpack[Options]) -> DataStream:
+        """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true."""
+        condition = predicate if isinstance(predicate, pc.Expression) else function_of(predicate, "filter")
+        return self._then("filter", Filter(condition), **options)
+
+    def flat_map(self, function: Callable[[Any], Iterable[Any]], **options: Unpack[Options]) -> DataStream:
+        """Each record becomes the records of `function(record)`."""
+        return self._then("flat-map", FlatMap(function_of(function, "flat_map")), **options)
+
+    def map_batches(
+        self,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        *,
+        schema: pa.Schema | None = None,
+        **options: Unpack[Options],
+    ) -> DataStream:
+        """Each Arrow batch becomes another one. `schema` declares its columns, so that what follows is checked."""
+        operator = MapBatches(function_of(function, "map_batches"))
+        return self._then("map-batches", operator, schema=schema, **options)
+
+    def process(
+        self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
+    ) -> DataStream:
+        """Run an operator of your own, given as an instance, or as a class that needs no arguments."""
+        made = operator_of(operator, inputs=1, keyed=isinstance(self, KeyedStream))
+        return self._then(type(made).__name__, made, schema=schema, **options)
+
+    def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
+        """Partition by columns (names or positions), or by what one function returns for a record."""
+        check_keys(keys, self.schema)
+        return KeyedStream(self.environment, self._edges, keys)
+
+    def union(self, *others: DataStream) -> DataStream:
+        """One stream of the records of all, in no particular order between them."""
+        edges = list(self._edges)
+        for other in others:
+            self._check_same_environment(other, "union")
+            edges.extend(other._edges)
+        united = DataStream(self.environment, edges)
+        common_schema("union", [edge.source.schema for edge in edges])
+        return united
+
+    def connect(self, other: DataStream) -> ConnectedStreams:
+        """Two streams for one operator of two inputs. Both are keyed, so that equal keys meet, or neither is."""
+        self._check_same_environment(other, "connect")
+        return ConnectedStreams(self, other)
+
+    def rebalance(self) -> DataStream:
+        """Deal the batches out to the next operator's subtasks in turn."""
+        return self._repartitioned(Partitioning.REBALANCE)
+
+    def broadcast(self) -> DataStream:
+        """Send every record to all subtasks of the next operator."""
+        return self._repartitioned(Partitioning.BROADCAST)
+
+    def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> DataStreamSink:
+        """End the stream in a sink. Raises SchemaMismatch when the stream's columns do not fit it."""
+        made = operator_of(sink, inputs=1, keyed=isinstance(self, KeyedStream))
+        return DataStreamSink(self.environment, self._add("sink", type(made).__name__, made, **options))
+
+    def print(self, prefix: str = "", **options: Unpack[Options]) -> DataStreamSink:
+        """Print each record on the TaskManager's standard output."""
+        return self.sink_to(PrintSink(prefix), **options)
+
+    def collect(self, **options: Unpack[Options]) -> DataStreamSink:
+        """Bring the records to the client: `job.results(name)`. For results that fit into its memory."""
+        return self.sink_to(CollectSink(), **options)
+
+    def _repartitioned(self, partitioning: Partitioning) -> DataStream:
+        edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]
+        return DataStream(self.environment, edges)
+
+    def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
+        return DataStream(self.environment, [StreamEdge(self._add("operator", kind, operator, **options))])
+
+    def _add(self, role: Role, kind: str, operator: Operator, **options: Any) -> StreamNode:
+        return _add_node(role, kind, operator, [self], **options)
+
+    def _check_same_environment(self, other: Any, method: str) -> None:
+        if not isinstance(other, DataStream):
+            raise InvalidProgram(f"{method}: wanted a DataStream, found a {type(other).__name__}")
+        if other.environment is not self.environment:
+            raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
+
+
+class KeyedStream(DataStream):
+    """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
+
+    def __init__(self, environment: StreamEnvironment, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
+        selector = KeySelector(*keys)
+        super().__init__(
+            environment, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges]
+        )
+        self._keys = keys
+
+    def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
+        """Combine each record with the key's result so far, and emit the new result each time."""
+        return self._then("reduce", KeyedReduce(function_of(function, "reduce")), **options)
+
+    def aggregate(
+        self,
+        emit: str | None = None,
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
+        **specs: Any,
+    ) -> DataStream:
+        """Vectorised aggregates per key, as in `aggregate(flights=Count(), miles=Sum("distance"))`.
+
+        `emit`: "end" for one row per key when the input has ended, "updates" for the changed keys after each batch;
+        None chooses "end" when all sources are bounded. Operator options are no names for result columns.
+        """
+        if not specs:
+            raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")
+        emit = emit or ("end" if self.bounded else "updates")
+        operator = ColumnarAggregate(key_columns(self._keys, self.schema), specs, emit)
+        return self._then(
+            "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
+        )
+
+
+class ConnectedStreams:
+    """Two streams that one operator takes as its first and its second input. Flink: ConnectedStreams."""
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        keyed = isinstance(first, KeyedStream)
+        if keyed != isinstance(second, KeyedStream):
+            raise InvalidProgram(
+                f"connect: the {'first' if keyed else 'second'} stream is keyed, the other is not; key both or neither"
+            )
+        self._first, self._second, self._keyed = first, second, keyed
+
+    def process(
+        self, operator: Operator | type[Operator], *, schema: pa.Schema | None = None, **options: Unpack[Options]
+    ) -> DataStream:
+        """Run an operator that declares `inputs = 2`."""
+        made = operator_of(operator, inputs=2, keyed=self._keyed)
+        node = _add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
+        return DataStream(self._first.environment, [StreamEdge(node)])
+
+
+def _add_node(
+    role: Role,
+    kind: str,
+    operator: Operator,
+    inputs: Sequence[DataStream],
+    *,
+    name: str | None = None,
+    parallelism: int | None = None,
+    slot_sharing_group: str | None = None,
+    schema: pa.Schema | None = None,
+) -> StreamNode:
+    """Append one node fed by `inputs`, one stream per input of the operator."""
+    graph = inputs[0].environment.graph
+    unique = graph.name_for(name, kind)
+    derived = output_schema(unique, operator, [stream.schema for stream in inputs])
+    return graph.add(
+        role,
+        operator,
+        name=unique,
+        inputs=[replace(edge, input_index=index) for index, stream in enumerate(inputs) for edge in stream._edges],
+        schema=derived if schema is None else declared_schema(schema),
+        bounded=all(stream.bounded for stream in inputs),
+        parallelism=parallelism,
+        slot_sharing_group=slot_sharing_group,
+    )

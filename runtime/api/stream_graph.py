@@ -1,0 +1,173 @@
+"""StreamGraph: the program as the user built it, one node per operator. Flink: StreamGraph.
+
+Nodes are added in the order of the calls, so a node's inputs always come before it. `translation` turns the graph into
+a JobGraph; nothing here knows about clusters, slots or chaining.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ...actors.key_selector import KeySelector
+from ...actors.operators.operator import Operator
+from ...messages import OperatorId, Partitioning
+from .checks import at_least_or_none, text
+from .errors import DuplicateName, NoSink
+
+Role = Literal["source", "operator", "sink"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEdge:
+    """From one node into a consumer. `partitioning` None: forward where parallelisms agree, else rebalance."""
+
+    source: StreamNode
+    partitioning: Partitioning | None = None
+    selector: KeySelector | None = None
+    input_index: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class StreamNode:
+    """One operator of the program. Name and uid may change until the program is submitted."""
+
+    position: int
+    role: Role
+    name: str
+    operator: Operator
+    inputs: tuple[StreamEdge, ...]
+    schema: pa.Schema | None
+    """Of what it emits; None for Python records, and for columns that are not known before the job runs."""
+    bounded: bool
+    parallelism: int | None
+    slot_sharing_group: str
+    uid: str | None = None
+    dataframe: Any = None
+    """The Spark DataFrame that a source reads."""
+
+    @property
+    def operator_id(self) -> OperatorId:
+        """Derived from the uid, or else the name, so that the same program finds its state again."""
+        return _operator_id(self.uid or self.name)
+
+    @property
+    def selectors(self) -> tuple[KeySelector, ...]:
+        """How the operator finds a record's key, per input; empty when its inputs are not keyed."""
+        found = {edge.input_index: edge.selector for edge in self.inputs if edge.selector is not None}
+        return tuple(selector for _, selector in sorted(found.items()))
+
+
+@dataclass(slots=True)
+class StreamGraph:
+    """All nodes of one environment, with unique names."""
+
+    nodes: list[StreamNode] = field(default_factory=list)
+
+    def add(
+        self,
+        role: Role,
+        operator: Operator,
+        *,
+        name: str,
+        inputs: Sequence[StreamEdge] = (),
+        schema: pa.Schema | None = None,
+        bounded: bool = True,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
+        dataframe: Any = None,
+    ) -> StreamNode:
+        """Append a node. `name` has been made by `name_for`, which keeps names unique."""
+        node = StreamNode(
+            position=len(self.nodes),
+            role=role,
+            name=name,
+            operator=operator,
+            inputs=tuple(inputs),
+            schema=schema,
+            bounded=bounded,
+            parallelism=at_least_or_none(f"parallelism of {name!r}", parallelism, 1),
+            slot_sharing_group=_slot_sharing_group(slot_sharing_group, inputs),
+            dataframe=dataframe,
+        )
+        self.nodes.append(node)
+        return node
+
+    def name_for(self, explicit: str | None, kind: str) -> str:
+        """The user's name, or else the kind in kebab case with the first free number: "flat-map-2"."""
+        if explicit is not None:
+            self._refuse_taken(text("name", explicit))
+            return explicit
+        taken = self._identities()
+        stem, number = kebab_case(kind), 1
+        while f"{stem}-{number}" in taken:
+            number += 1
+        return f"{stem}-{number}"
+
+    def rename(self, node: StreamNode, name: str) -> None:
+        self._refuse_taken(text("name", name), but=node)
+        node.name = name
+
+    def set_uid(self, node: StreamNode, uid: str) -> None:
+        self._refuse_taken(text("uid", uid), but=node)
+        node.uid = uid
+
+    def runnable(self) -> list[StreamNode]:
+        """The nodes that reach a sink, in order; warns of the others. Raises NoSink."""
+        reached: set[int] = set()
+        for node in reversed(self.nodes):
+            if node.role == "sink" or node.position in reached:
+                reached.add(node.position)
+                reached.update(edge.source.position for edge in node.inputs)
+        if not reached:
+            raise NoSink(
+                f"nothing would run: {self._describe()}, and no sink; end a stream with sink_to, collect or print"
+            )
+        idle = [node.name for node in self.nodes if node.position not in reached]
+        if idle:
+            warnings.warn(f"these operators reach no sink and will not run: {', '.join(idle)}", stacklevel=4)
+        return [node for node in self.nodes if node.position in reached]
+
+    def _describe(self) -> str:
+        names = ", ".join(repr(node.name) for node in self.nodes)
+        return f"the environment has the operators {names}" if names else "the environment has no operators"
+
+    def _identities(self, but: StreamNode | None = None) -> dict[str, StreamNode]:
+        return {identity: node for node in self.nodes if node is not but for identity in _identities_of(node)}
+
+    def _refuse_taken(self, wanted: str, but: StreamNode | None = None) -> None:
+        taken = self._identities(but).get(wanted)
+        if taken is not None:
+            described = f"{taken.role} {type(taken.operator).__name__}, the environment's number {taken.position + 1}"
+            raise DuplicateName(f"{wanted!r} is taken by another operator ({described}): names and uids are unique")
+
+
+def kebab_case(name: str) -> str:
+    """`WorstDelay` -> `worst-delay`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name.strip("_")).replace("_", "-").lower()
+
+
+def _identities_of(node: StreamNode) -> Iterator[str]:
+    yield node.name
+    if node.uid is not None:
+        yield node.uid
+
+
+def _slot_sharing_group(explicit: str | None, inputs: Sequence[StreamEdge]) -> str:
+    """As Flink: an operator joins the group of its inputs when they agree."""
+    if explicit is not None:
+        return text("slot_sharing_group", explicit)
+    groups = {edge.source.slot_sharing_group for edge in inputs}
+    return groups.pop() if len(groups) == 1 else "default"
+
+
+def _operator_id(identity: str) -> OperatorId:
+    """A name that is safe in paths stays as it is; any other is cleaned and told apart by its checksum."""
+    clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
+    return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")

@@ -1,0 +1,177 @@
+"""A StreamGraph and a cluster's size become a JobGraph and a JobProgram. Flink: StreamingJobGraphGenerator."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...actors.job_graph import slots_needed, validate
+from ...actors.job_program import JobProgram, ProgramOperator
+from ...actors.operators.operator import Operator
+from ...messages import CheckpointConfig, JobEdge, JobGraph, JobId, JobVertex, OperatorDescription, VertexId
+from ..connectors import CollectSink
+from .chaining import Size, chains_of, partitioning_of, sizes_of
+from .environment import StreamEnvironment
+from .errors import ClusterTooSmall
+from .pickling import check_picklable
+from .stream_graph import StreamEdge, StreamNode
+
+Chain = Sequence[StreamNode]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFrameBinding:
+    """A DataFrame, to be read as `parallelism` partitions: partition i by TaskManager `first_task_manager + i`."""
+
+    vertex_id: VertexId
+    source_name: str
+    dataframe: Any
+    first_task_manager: int
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One job, ready to be submitted."""
+
+    graph: JobGraph
+    program: JobProgram
+    dataframes: tuple[DataFrameBinding, ...]
+    sinks: Mapping[str, Operator]
+    """By name, as they are shipped; the handle knows from them where the results are."""
+
+
+def translate(
+    environment: StreamEnvironment,
+    *,
+    default_parallelism: int,
+    task_managers: int,
+    work_dir: str,
+    slots: int | None = None,
+    name: str = "job",
+    job_id: JobId | None = None,
+) -> Translation:
+    """Raises InvalidProgram, naming the operator that is wrong.
+
+    `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
+    the JobManager to find that there are too few.
+    """
+    nodes = environment.graph.runnable()
+    sizes = sizes_of(
+        nodes,
+        default=environment.parallelism or default_parallelism,
+        maximum=environment.max_parallelism,
+        task_managers=task_managers,
+    )
+    chains = chains_of(nodes, sizes)
+    edges = _edges_between(chains)
+    job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
+    checkpoints = _checkpoints(environment.checkpoints, work_dir)
+    operators = {node.position: _placed(node, f"{checkpoints.directory}/collected/{job_id}") for node in nodes}
+    graph = JobGraph(
+        job_id=job_id,
+        name=name,
+        vertices=tuple(_vertex(chain, sizes, environment.max_parallelism) for chain in chains),
+        edges=tuple(_job_edge(edge, consumer, chains, sizes) for edge, consumer in edges),
+        checkpoints=checkpoints,
+        restart=environment.restart,
+        state_backend=environment.state_backend,
+    )
+    validate(graph)
+    if slots is not None:
+        _check_slots(graph, task_managers, slots)
+    return Translation(
+        graph=graph,
+        program=_program(chains, operators, edges, environment.max_parallelism),
+        dataframes=tuple(_binding(chain[0], sizes) for chain in chains if chain[0].dataframe is not None),
+        sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
+    )
+
+
+def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
+    return config if config.directory else replace(config, directory=f"{work_dir}/checkpoints")
+
+
+def _placed(node: StreamNode, directory: str) -> Operator:
+    """The node's operator; a copy of a CollectSink without a directory, with one of this job."""
+    operator = node.operator
+    if isinstance(operator, CollectSink) and not operator.path:
+        operator = copy.copy(operator)
+        operator.path = f"{directory}/{node.operator_id}"
+    return operator
+
+
+def _vertex_id(chain: Chain) -> VertexId:
+    return VertexId(chain[0].operator_id)
+
+
+def _vertex(chain: Chain, sizes: Mapping[int, Size], max_parallelism: int) -> JobVertex:
+    head = chain[0]
+    size = sizes[head.position]
+    return JobVertex(
+        vertex_id=_vertex_id(chain),
+        name=" -> ".join(node.name for node in chain),
+        parallelism=size.parallelism,
+        max_parallelism=max_parallelism,
+        operators=tuple(OperatorDescription(node.operator_id, node.name, node.role) for node in chain),
+        slot_sharing_group=head.slot_sharing_group,
+        task_manager_bound=head.dataframe is not None,
+        first_task_manager=size.first_task_manager,
+        bounded=head.bounded,
+    )
+
+
+def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:
+    """The edges into the head of each chain, with that head. A JobEdge's index is its place here."""
+    return [(edge, chain[0]) for chain in chains for edge in chain[0].inputs]
+
+
+def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], sizes: Mapping[int, Size]) -> JobEdge:
+    producers = {chain[-1].position: _vertex_id(chain) for chain in chains}
+    return JobEdge(
+        source=producers[edge.source.position],
+        target=VertexId(consumer.operator_id),
+        partitioning=partitioning_of(edge, consumer, sizes),
+        input_index=edge.input_index,
+    )
+
+
+def _program(
+    chains: Sequence[Chain],
+    operators: Mapping[int, Operator],
+    edges: Sequence[tuple[StreamEdge, StreamNode]],
+    max_parallelism: int,
+) -> JobProgram:
+    parts = {
+        _vertex_id(chain): [
+            ProgramOperator(node.operator_id, operators[node.position], node.selectors) for node in chain
+        ]
+        for chain in chains
+    }
+    selectors = {index: edge.selector for index, (edge, _) in enumerate(edges) if edge.selector is not None}
+    try:
+        return JobProgram.of(parts, selectors, max_parallelism)
+    except Exception:
+        for node in (node for chain in chains for node in chain):
+            check_picklable(node.name, node.operator, node.selectors)
+        raise
+
+
+def _binding(source: StreamNode, sizes: Mapping[int, Size]) -> DataFrameBinding:
+    size = sizes[source.position]
+    return DataFrameBinding(
+        VertexId(source.operator_id), source.name, source.dataframe, size.first_task_manager, size.parallelism
+    )
+
+
+def _check_slots(graph: JobGraph, task_managers: int, slots: int) -> None:
+    needed, offered = slots_needed(graph), task_managers * slots
+    if needed > offered:
+        widest = max(graph.vertices, key=lambda vertex: vertex.parallelism)
+        raise ClusterTooSmall(
+            f"the job needs {needed} slots (its widest vertex is {widest.name!r} with parallelism "
+            f"{widest.parallelism}), the cluster has {offered}: {task_managers} TaskManagers of {slots}"
+        )

@@ -1,0 +1,263 @@
+"""`understudy demo`: a real job on Spark (or on local processes) that loses TaskManagers to SIGKILL and ends
+exactly right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    FirstBatchProcessed,
+    JobStatusChanged,
+    TaskManagerChanged,
+)
+from ..api import JobHandle, StreamEnvironment, fixed_delay
+from ..clusters import Cluster, LocalCluster
+from .demo_display import Display
+from .demo_job import build, compare, write_flights
+
+TASK_MANAGERS = 2
+BASE_SECONDS, SECONDS_PER_KILL = 5.0, 5.0
+"""How long the paced source is made to take, so that there is something to see and to kill."""
+
+
+@dataclass
+class Report:
+    """What `--json` writes."""
+
+    rows: int = 0
+    kills: int = 0
+    recovery_ms: list[int] = field(default_factory=list)
+    checkpoints_completed: int = 0
+    exact: bool = False
+    wall_s: float = 0.0
+    cluster: str = "spark"
+
+
+class Saboteur:
+    """Kills TaskManagers at random moments and measures how long until the job processes again. Fed with the job's
+    events.
+    """
+
+    def __init__(self, kills: int, display: Display, seed: int | None) -> None:
+        self.wanted = kills
+        self.killed = 0
+        self.recovery_ms: list[int] = []
+        self.checkpoints = 0
+        self._display = display
+        self._random = random.Random(seed)
+        self._alive: dict[str, TaskManagerChanged] = {}
+        self._killed_at_ms: int | None = None
+        self._timer: threading.Timer | None = None
+
+    def on_event(self, event: Any) -> None:
+        """One event of the job; comes on the cluster's thread, one at a time."""
+        match event:
+            case TaskManagerChanged(registered=True):
+                self._alive[event.task_manager_id] = event
+                self._display.say(f"TaskManager {event.index} is here (process {event.pid})", "green")
+            case TaskManagerChanged():
+                self._alive.pop(event.task_manager_id, None)
+                self._display.say(f"TaskManager {event.index} is lost: {event.reason}", "bold red")
+            case CheckpointCompleted():
+                self.checkpoints += 1
+                what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
+                self._display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
+                self._plan_next()
+            case CheckpointAborted():
+                self._display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
+            case JobStatusChanged():
+                self._display.say(f"job is {event.status.value}", "bold")
+            case FirstBatchProcessed() if event.attempt_number > 0:
+                self._recovered(event)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _plan_next(self) -> None:
+        idle = self._killed_at_ms is None and (self._timer is None or not self._timer.is_alive())
+        if idle and self.killed < self.wanted:
+            self._timer = threading.Timer(self._random.uniform(0.1, 1.5), self._kill)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _kill(self) -> None:
+        if not self._alive:
+            return
+        victim = self._random.choice(sorted(self._alive.values(), key=lambda one: one.index))
+        self._killed_at_ms = int(time.time() * 1000)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim.pid, signal.SIGKILL)
+            self.killed += 1
+            self._display.say(f"kill -9 {victim.pid} (TaskManager {victim.index})", "bold red")
+
+    def _recovered(self, event: FirstBatchProcessed) -> None:
+        if self._killed_at_ms is None or event.timestamp_ms < self._killed_at_ms:
+            return
+        took = event.timestamp_ms - self._killed_at_ms
+        self._killed_at_ms = None
+        self.recovery_ms.append(took)
+        self._display.say(f"recovered: first batch {took} ms after the kill", "bold green")
+
+
+@click.command()
+@click.option(
+    "--kills", default=1, show_default=True, type=click.IntRange(0), help="TaskManagers to kill with SIGKILL."
+)
+@click.option("--local", is_flag=True, help="Run on local processes, without Spark and Java.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master, as in local-cluster[2,1,1024].")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False), help="Write the report to this file.")
+@click.option("--seed", type=int, help="Fixes the moments of the kills.")
+def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int | None) -> None:
+    """Run the main job, kill TaskManagers in the middle, and check the result against a batch query."""
+    started = time.monotonic()
+    report = Report(cluster="local" if local else "spark")
+    with tempfile.TemporaryDirectory(prefix="understudy-demo-") as name:
+        folder = Path(name)
+        with Display() as display:
+            flights_path, planes = write_flights(folder)
+            report.rows = pq.read_metadata(flights_path).num_rows
+            display.say(f"{report.rows:,} flights, {len(planes):,} aircraft")
+            run = _run_local if local else _run_on_spark
+            differences = run(folder, flights_path, planes, Options(kills, master, seed), report, display)
+            report.exact = not differences and report.kills == kills
+            _tell_result(display, differences, report, kills)
+    report.wall_s = round(time.monotonic() - started, 2)
+    if json_path:
+        Path(json_path).write_text(json.dumps(asdict(report), indent=2) + "\n")
+    raise SystemExit(0 if report.exact else 1)
+
+
+@dataclass(frozen=True)
+class Options:
+    kills: int
+    master: str
+    seed: int | None
+
+
+def _run_on_spark(
+    folder: Path, flights_path: Path, planes: list[dict[str, Any]], options: Options, report: Report, display: Display
+) -> dict[str, str]:
+    from ..clusters import SparkCluster
+
+    display.say("starting Spark")
+    with _spark_session(options.master, folder) as spark:
+        flights = spark.read.parquet(str(flights_path))
+        with SparkCluster(spark, task_managers=TASK_MANAGERS) as cluster:
+
+            def build_job(env: StreamEnvironment, rate: float) -> None:
+                build(env, env.from_dataframe(flights, name="flights", records_per_second=rate), planes, folder / "out")
+
+            _run_job(cluster, build_job, folder, options, report, display)
+        display.say("comparing with a Spark SQL batch query")
+        flights.createOrReplaceTempView("flights")
+        spark.read.parquet(str(folder / "planes.parquet")).createOrReplaceTempView("planes")
+        return compare(folder / "out", lambda sql: spark.sql(sql).toArrow())
+
+
+def _run_local(
+    folder: Path, flights_path: Path, planes: list[dict[str, Any]], options: Options, report: Report, display: Display
+) -> dict[str, str]:
+    import duckdb
+
+    with LocalCluster(task_managers=TASK_MANAGERS) as cluster:
+
+        def build_job(env: StreamEnvironment, rate: float) -> None:
+            flights = env.from_parquet(str(flights_path), name="flights", records_per_second=rate)
+            build(env, flights, planes, folder / "out")
+
+        _run_job(cluster, build_job, folder, options, report, display)
+    display.say("comparing with a DuckDB batch query")
+    with duckdb.connect() as connection:
+        for view, path in (("flights", flights_path), ("planes", folder / "planes.parquet")):
+            connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet('{path}')")
+
+        def query(sql: str) -> pa.Table:
+            return connection.execute(sql).to_arrow_table()
+
+        return compare(folder / "out", query)
+
+
+def _run_job(
+    cluster: Cluster,
+    build_job: Callable[[StreamEnvironment, float], None],
+    folder: Path,
+    options: Options,
+    report: Report,
+    display: Display,
+) -> None:
+    env = StreamEnvironment(
+        checkpoint_interval_ms=500,
+        checkpoint_dir=str(folder / "checkpoints"),
+        restart_strategy=fixed_delay(attempts=options.kills + 10, delay_ms=0),
+    )
+    build_job(env, report.rows / (BASE_SECONDS + SECONDS_PER_KILL * options.kills))
+    saboteur = Saboteur(options.kills, display, options.seed)
+    job = cluster.submit(env, name="flights")
+    job.on_event(saboteur.on_event)
+    try:
+        _watch(job, display)
+    finally:
+        saboteur.stop()
+    report.kills, report.recovery_ms = saboteur.killed, saboteur.recovery_ms
+    report.checkpoints_completed = saboteur.checkpoints
+
+
+def _watch(job: JobHandle, display: Display) -> None:
+    """Show the tasks' figures until the job ends; its failure is raised here."""
+    while True:
+        with contextlib.suppress(TimeoutError):
+            job.wait(timeout=0.25)
+            return
+        display.tasks(job.metrics())
+
+
+def _tell_result(display: Display, differences: dict[str, str], report: Report, kills: int) -> None:
+    for output, difference in differences.items():
+        display.say(f"NOT EXACT: {output}: {difference}", "bold red")
+    if report.kills < kills:
+        display.say(f"only {report.kills} of {kills} kills happened before the job ended", "bold red")
+    if report.exact:
+        median = f", median recovery {statistics.median(report.recovery_ms):.0f} ms" if report.recovery_ms else ""
+        display.say(f"exact: {report.kills} kills, {report.checkpoints_completed} checkpoints{median}", "bold green")
+
+
+@contextlib.contextmanager
+def _spark_session(master: str, folder: Path) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master(master)
+        .appName("understudy-demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.local.dir", str(folder / "spark"))
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    try:
+        yield spark
+    finally:
+        spark.stop()

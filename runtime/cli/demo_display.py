@@ -1,0 +1,80 @@
+"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ...messages import TaskMetrics
+
+SHOWN_EVENTS = 12
+
+
+class Display:
+    """Events as they come, and a table of rows per second per task. Use it as a context manager."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._started = time.monotonic()
+        self._events: deque[Text] = deque(maxlen=SHOWN_EVENTS)
+        self._tasks: Sequence[TaskMetrics] = ()
+        self._rates: dict[str, float] = {}
+        self._last: dict[str, tuple[float, int]] = {}
+        self._live = (
+            Live(console=self._console, get_renderable=self._render, refresh_per_second=8)
+            if self._console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, what: str, style: str = "") -> None:
+        """One event, with the seconds since the start."""
+        line = Text(f"{time.monotonic() - self._started:6.2f} s  {what}", style=style)
+        if self._live is None:
+            self._console.print(line.plain, highlight=False, soft_wrap=True, markup=False)
+        else:
+            self._events.append(line)
+
+    def tasks(self, tasks: Sequence[TaskMetrics]) -> None:
+        """New figures of the running tasks."""
+        now = time.monotonic()
+        for task in tasks:
+            before = self._last.get(task.attempt_id)
+            if before is not None and now > before[0]:
+                self._rates[task.attempt_id] = max(0.0, (task.records_in - before[1]) / (now - before[0]))
+            self._last[task.attempt_id] = (now, task.records_in)
+        self._tasks = tasks
+
+    def _render(self) -> Group:
+        table = Table(box=None, pad_edge=False)
+        for name in ("task", "subtask", "state"):
+            table.add_column(name)
+        for name in ("rows in", "rows/s"):
+            table.add_column(name, justify="right")
+        for task in sorted(self._tasks, key=lambda task: (task.vertex_name, task.subtask_index)):
+            table.add_row(
+                task.vertex_name,
+                str(task.subtask_index),
+                task.status,
+                f"{task.records_in:,}",
+                f"{self._rates.get(task.attempt_id, 0):,.0f}",
+            )
+        return Group(table, Text(), *self._events)

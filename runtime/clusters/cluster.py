@@ -1,0 +1,223 @@
+"""Cluster: the JobManager in the user's process, and the way to it. LocalCluster and SparkCluster add where
+TaskManagers run.
+
+A cluster is a context manager, plain or async. Leaving it cancels what still runs and ends every process it started.
+Each submitted job gets TaskManagers of its own (`task_managers` of them), so jobs run one after another or side by
+side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pykka
+
+from ...actors.actor import Actor
+from ...actors.context import Ref
+from ...actors.job_manager import JobManager, JobManagerSettings
+from ...actors.launcher import Launcher
+from ...messages import JobGraph, JobId, ListenToJob, SubmitJob
+from ...state import CheckpointStorage
+from ..api.environment import StreamEnvironment
+from ..api.job_handle import JobHandle
+from ..api.translation import Translation, translate
+from ..system import ActorSystem, CurveKeys
+from .task_manager_process import TaskManagerLaunch
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+log = logging.getLogger(__name__)
+
+SUBMIT_TIMEOUT_MS = 30_000
+CANCEL_TIMEOUT_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What holds for every job of a cluster."""
+
+    task_managers: int = 1
+    slots_per_task_manager: int = 1
+    host: str = "127.0.0.1"
+    heartbeat_interval_ms: int = 1_000
+    heartbeat_timeout_ms: int = 10_000
+    slot_timeout_ms: int = 60_000
+    """How long a job waits for the slots that it needs before it fails with NoResourceAvailable."""
+    cancel_timeout_ms: int = 30_000
+    """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
+
+    def __post_init__(self) -> None:
+        for name in ("task_managers", "slots_per_task_manager", "heartbeat_interval_ms", "slot_timeout_ms"):
+            if (found := getattr(self, name)) < 1:
+                raise ValueError(f"{name} must be at least 1, found {found}")
+        if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
+            raise ValueError(
+                f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "
+                f"heartbeat_interval_ms ({self.heartbeat_interval_ms})"
+            )
+
+
+class Cluster(ABC):
+    """One JobManager, and TaskManagers wherever the subclass starts them."""
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self.settings = settings
+        self._system: ActorSystem | None = None
+        self._job_manager: Ref | None = None
+        self._curve = CurveKeys.generate()
+        self._work_dir = Path()
+        self._handles: list[JobHandle] = []
+
+    # -- life cycle
+
+    def start(self) -> Self:
+        """Start the JobManager; entering the cluster as a context manager does it."""
+        if self._system is not None:
+            raise RuntimeError("this cluster has been started already")
+        self._work_dir = Path(tempfile.mkdtemp(prefix="understudy-"))
+        self._system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
+        self._system.start()
+        launcher = self._start_launcher()
+        settings = JobManagerSettings(
+            self.settings.heartbeat_interval_ms,
+            self.settings.heartbeat_timeout_ms,
+            self.settings.slot_timeout_ms,
+            self.settings.cancel_timeout_ms,
+        )
+        self._job_manager = self._system.spawn(JobManager(settings, launcher, CheckpointStorage), name="job-manager")
+        return self
+
+    def close(self) -> None:
+        """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
+        if self._system is None:
+            return
+        try:
+            self._cancel_all()
+            self._stop_launcher()
+        finally:
+            self._system.shutdown()
+            self._system = self._job_manager = None
+            for handle in self._handles:
+                handle.lost("the cluster was closed")
+            shutil.rmtree(self._work_dir, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    # -- jobs
+
+    def submit(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
+        """Translate, check and start a job; returns at once. What is wrong with the program is raised here."""
+        system, job_manager = self._running()
+        translation = translate(
+            env,
+            name=name,
+            default_parallelism=self.settings.task_managers * self.settings.slots_per_task_manager,
+            task_managers=self.settings.task_managers,
+            work_dir=str(self._work_dir),
+        )
+        graph = translation.graph
+        CheckpointStorage(graph.checkpoints.directory).check()
+        self._prepare(self._launch(graph, translation.program.dumps()), translation)
+        submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
+        job_manager.ask(submitted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
+        handle = JobHandle(_Client(system, job_manager, graph.job_id), translation)
+        self._handles.append(handle)
+        return handle
+
+    async def submit_async(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
+        """`submit` for a running event loop."""
+        return await asyncio.to_thread(self.submit, env, name)
+
+    # -- what a subclass supplies
+
+    @abstractmethod
+    def _start_launcher(self) -> Launcher: ...
+
+    @abstractmethod
+    def _stop_launcher(self) -> None: ...
+
+    @abstractmethod
+    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
+        """Keep what the TaskManagers of this job are born with."""
+
+    # -- inside
+
+    def _running(self) -> tuple[ActorSystem, Ref]:
+        if self._system is None or self._job_manager is None:
+            raise RuntimeError(f"this cluster is not running: use it as `with {type(self).__name__}(...) as cluster:`")
+        return self._system, self._job_manager
+
+    def _tell_job_manager(self, message: object) -> None:
+        job_manager = self._job_manager
+        if job_manager is not None:
+            job_manager.tell(message)
+
+    def _launch(self, graph: JobGraph, program: bytes) -> TaskManagerLaunch:
+        _, job_manager = self._running()
+        return TaskManagerLaunch(
+            job_id=graph.job_id,
+            index=0,
+            job_manager_address=job_manager.address,
+            host=self.settings.host,
+            curve=self._curve,
+            program=program,
+            checkpoints=graph.checkpoints,
+            state_backend=graph.state_backend,
+            sys_path=tuple(sys.path),
+        )
+
+    def _cancel_all(self) -> None:
+        running = [handle for handle in self._handles if not handle.status.is_terminal]
+        for handle in running:
+            handle.cancel()
+        for handle in running:
+            with contextlib.suppress(Exception):
+                handle.wait(timeout=CANCEL_TIMEOUT_SECONDS)
+
+
+class _Client:
+    """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
+
+    def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> None:
+        self._system = system
+        self._job_manager = job_manager
+        self._job_id = job_id
+
+    def ask(self, message: Any) -> pykka.Future[Any]:
+        return self._job_manager.ask(message)
+
+    def listen(self, callback: Callable[[Any], None]) -> None:
+        listener = self._system.spawn(_Listener(callback))
+        self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
+
+
+class _Listener(Actor):
+    """Hears a job's events in the cluster's actor system and hands them to a callback."""
+
+    def __init__(self, callback: Callable[[Any], None]) -> None:
+        self._callback = callback
+
+    def on_receive(self, message: Any) -> None:
+        self._callback(message)

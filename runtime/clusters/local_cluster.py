@@ -1,0 +1,36 @@
+"""LocalCluster: TaskManagers as processes of this machine. Needs neither Spark nor Java."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...actors.launcher import Launcher
+from ..api.errors import InvalidProgram
+from ..api.translation import Translation
+from .cluster import Cluster, ClusterSettings
+from .local_launcher import LocalLauncher
+from .task_manager_process import TaskManagerLaunch
+
+
+class LocalCluster(Cluster):
+    """`with LocalCluster(task_managers=2) as cluster: cluster.submit(env)`. Further settings: ClusterSettings."""
+
+    def __init__(self, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any) -> None:
+        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
+        self._launcher: LocalLauncher | None = None
+
+    def _start_launcher(self) -> Launcher:
+        self._launcher = LocalLauncher(self._tell_job_manager)
+        return self._launcher
+
+    def _stop_launcher(self) -> None:
+        if self._launcher is not None:
+            self._launcher.close()
+            self._launcher = None
+
+    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
+        if translation.dataframes:
+            names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
+            raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
+        assert self._launcher is not None
+        self._launcher.prepare(launch)

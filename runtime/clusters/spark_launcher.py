@@ -1,0 +1,158 @@
+"""SparkLauncher: one Spark job per TaskManager.
+
+TaskManager i is the Python side of one `mapInArrow` over partition i: it drives the partition's iterator for as long
+as the streaming job runs. Each runs in a Spark job of its own, submitted from a thread of its own, so when one Python
+worker dies only its Spark job fails, and only that one is submitted again; the others run on. (A barrier stage would
+be aborted whole.) On a cluster with more than one allowed task failure Spark itself retries first: the next attempt
+is a new TaskManager too."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...messages import JobId, TaskManagerExited
+from .task_manager_process import TaskManagerLaunch, run_task_manager
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class _SparkJob:
+    """One streaming job's plans: which Java RDD and partition each TaskManager drives."""
+
+    plans: list[tuple[Any, int]]
+    group: str
+    threads: dict[int, threading.Thread] = field(default_factory=dict)
+    released: bool = False
+
+
+class SparkLauncher:
+    """Submits and resubmits the Spark jobs that TaskManagers live in. `tell` reaches the JobManager, from any
+    thread.
+    """
+
+    def __init__(self, spark: SparkSession, tell: Callable[[TaskManagerExited], None]) -> None:
+        self._spark = spark
+        self._tell = tell
+        self._jobs: dict[JobId, _SparkJob] = {}
+        self._lock = threading.Lock()
+
+    def prepare(
+        self, launch: TaskManagerLaunch, task_managers: int, dataframes: Mapping[int, tuple[DataFrame, int]]
+    ) -> None:
+        """Plan the job's Spark side. `dataframes`: first TaskManager -> (DataFrame, how many TaskManagers read it).
+
+        A TaskManager without a DataFrame gets a partition that it does not read. Runs the shuffles that the
+        DataFrames need, so it may take a while."""
+        plans: list[tuple[Any, int] | None] = [None] * task_managers
+        for first, (dataframe, count) in dataframes.items():
+            rdd = self._plan(_with_partitions(dataframe, count), replace(launch, index=first))
+            for partition in range(count):
+                plans[first + partition] = (rdd, partition)
+        if any(plan is None for plan in plans):
+            unread = self._plan(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
+            plans = [plan or (unread, index) for index, plan in enumerate(plans)]
+        self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], f"understudy-{launch.job_id}")
+
+    def start(self, job_id: JobId, index: int) -> None:
+        job = self._jobs[job_id]
+        thread = threading.Thread(
+            target=self._run, args=(job_id, job, index), name=f"understudy-spark-{index}", daemon=True
+        )
+        with self._lock:
+            job.threads[index] = thread
+        thread.start()
+
+    def kill(self, job_id: JobId, index: int) -> None:
+        """Cancel its Spark job; with interruption, since the TaskManager does not answer."""
+        self._spark.sparkContext.cancelJobGroup(f"{self._jobs[job_id].group}-{index}")
+
+    def forget(self, job_id: JobId) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.released = True
+            threading.Thread(target=self._wait_and_cancel, args=(job,), daemon=True).start()
+
+    def close(self) -> None:
+        """Wait until every Spark job of ours has ended, cancelling those that do not end by themselves."""
+        for job in list(self._jobs.values()):
+            job.released = True
+            self._wait_and_cancel(job)
+        self._jobs.clear()
+
+    def _plan(self, dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> Any:
+        mapped = dataframe.mapInArrow(_TaskManagerFunction(launch, reads), "reason string")
+        return mapped._jdf.javaToPython()
+
+    def _run(self, job_id: JobId, job: _SparkJob, index: int) -> None:
+        context = self._spark.sparkContext
+        rdd, partition = job.plans[index]
+        reason = "its Spark job ended"
+        try:
+            context.setJobGroup(f"{job.group}-{index}", f"Understudy TaskManager {index} of {job_id}", True)
+            jvm: Any = context._jvm
+            partitions = jvm.java.util.ArrayList()
+            partitions.append(partition)
+            _drain(jvm.PythonRDD.runJob(context._jsc.sc(), rdd, partitions))
+        except Exception as error:  # noqa: BLE001 - supervision boundary: whatever ended it, the JobManager decides
+            reason = _short(error)
+        self._tell(TaskManagerExited(job_id, index, reason))
+
+    def _wait_and_cancel(self, job: _SparkJob) -> None:
+        for index, thread in list(job.threads.items()):
+            thread.join(GRACE_SECONDS)
+            if thread.is_alive():
+                with contextlib.suppress(Exception):  # the Spark session may be gone already
+                    self._spark.sparkContext.cancelJobGroup(f"{job.group}-{index}")
+                thread.join(GRACE_SECONDS)
+
+
+class _TaskManagerFunction:
+    """What Spark calls with the partition's iterator: runs the TaskManager and yields how it ended."""
+
+    def __init__(self, launch: TaskManagerLaunch, reads: bool) -> None:
+        self._launch = launch
+        self._reads = reads
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        launch = replace(self._launch, index=self._launch.index + partition)
+        yield pa.RecordBatch.from_pydict({"reason": [run_task_manager(launch, batches if self._reads else None)]})
+
+
+def _with_partitions(dataframe: DataFrame, count: int) -> DataFrame:
+    """Exactly `count` partitions; by merging where there are enough, which needs no shuffle."""
+    return dataframe.coalesce(count) if dataframe.rdd.getNumPartitions() >= count else dataframe.repartition(count)
+
+
+def _drain(result: Any) -> None:
+    """Read the Spark job's result to its end; an error on the Spark side is raised here."""
+    from pyspark.serializers import CPickleSerializer
+    from pyspark.util import _load_from_socket
+
+    loaded: Any = _load_from_socket(result, CPickleSerializer())
+    with loaded if hasattr(loaded, "__enter__") else contextlib.nullcontext(loaded) as rows:
+        for _ in rows:
+            pass
+
+
+def _short(error: Exception) -> str:
+    """The first telling line of a Spark error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "Python worker" in line or "SIGKILL" in line or "Exception:" in line]
+    return (telling or lines or [type(error).__name__])[0][:300]

@@ -1,0 +1,137 @@
+"""One TaskManager as a process: its actor system, its data plane, its TaskManager actor, and the wait for its end.
+
+The same function runs in a process that a LocalCluster's template forked and inside a Spark task. Whatever it starts,
+it stops: the process may be a Spark worker that is used again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import cloudpickle
+import pyarrow as pa
+
+from ...actors.context import Ref
+from ...actors.job_program import JobProgram
+from ...actors.task import TaskServices
+from ...actors.task_manager import TaskManager, TaskManagerSpec
+from ...actors.task_state import StateServices
+from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
+from ...state import CheckpointStorage
+from ..connectors import PartitionFeed
+from ..connectors.spark_source import RESOURCE
+from ..system import ActorSystem, CurveKeys
+from ..transport import ZmqDataPlane
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerLaunch:
+    """What a TaskManager process is born with. It holds the cluster's key: it travels from parent to child only."""
+
+    job_id: JobId
+    index: int
+    slots: int
+    job_manager_address: str
+    host: str
+    curve: CurveKeys
+    program: bytes
+    checkpoints: CheckpointConfig
+    state_backend: str
+    sys_path: tuple[str, ...]
+    rewind_memory_bytes: int = 256 * 1024 * 1024
+
+
+def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBatch] | None = None) -> str:
+    """Run until released, refused or orphaned; returns why. `partition` is the Spark partition it drives, if any."""
+    sys.path.extend(path for path in launch.sys_path if path not in sys.path)
+    task_manager_id = TaskManagerId(f"tm-{launch.index}-{os.urandom(4).hex()}")
+    bind, end = f"tcp://{launch.host}:0", _End()
+    with ExitStack() as stack:
+        feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
+        data_plane = stack.enter_context(ZmqDataPlane(bind, launch.curve))
+        system = stack.enter_context(ActorSystem(task_manager_id, bind=bind, curve=launch.curve))
+        services = TaskServices(
+            program=JobProgram.loads(launch.program),
+            data_plane=data_plane,
+            state=StateServices(
+                CheckpointStorage(launch.checkpoints.directory),
+                launch.state_backend,
+                launch.checkpoints.inline_threshold_bytes,
+            ),
+            exactly_once=launch.checkpoints.exactly_once,
+            resources={} if feed is None else {RESOURCE: feed},
+            task_manager_name=task_manager_id,
+        )
+        spec = TaskManagerSpec(
+            task_manager_id,
+            launch.job_id,
+            launch.index,
+            launch.slots,
+            launch.job_manager_address,
+            launch.host,
+            os.getpid(),
+        )
+        actor = system.spawn(TaskManager(spec, services, end.reached), name="task-manager")
+        if feed is not None:
+            end.then(feed.close)
+            _drive(feed, actor, task_manager_id)
+        return end.wait()
+
+
+def main_of_fork(launch: bytes) -> None:
+    """Entry point of a forked process."""
+    logging.basicConfig(level=os.environ.get("UNDERSTUDY_LOG", "WARNING"))
+    reason = run_task_manager(cloudpickle.loads(launch))
+    log.info("TaskManager ended: %s", reason)
+
+
+def _open_feed(stack: ExitStack, partition: Iterator[pa.RecordBatch], memory_bytes: int) -> PartitionFeed:
+    spill_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-rewind-"))
+    feed = PartitionFeed(partition, memory_bytes, spill_dir)
+    stack.callback(feed.release)
+    return feed
+
+
+def _drive(feed: PartitionFeed, actor: Ref, task_manager_id: TaskManagerId) -> None:
+    """Read the partition, on this thread, for as long as the TaskManager wants rows of it."""
+    try:
+        feed.pump()
+    except Exception as error:  # noqa: BLE001 - supervision boundary: the JobManager hears of it and starts another
+        log.warning("%s cannot go on with its Spark partition: %s", task_manager_id, error)
+        actor.tell(TaskManagerFailing(task_manager_id, f"{type(error).__name__}: {error}"))
+
+
+class _End:
+    """The TaskManager's end, told by its actor's thread and awaited by the process's main thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._event = threading.Event()
+        self._reason = ""
+        self._callbacks = [self._event.set]
+
+    def reached(self, reason: str) -> None:
+        with self._lock:
+            self._reason = reason
+            for callback in self._callbacks:
+                callback()
+
+    def then(self, callback: object) -> None:
+        """Call back when the end is reached, at once if it has been."""
+        assert callable(callback)
+        with self._lock:
+            self._callbacks.append(callback)
+            if self._event.is_set():
+                callback()
+
+    def wait(self) -> str:
+        self._event.wait()
+        return self._reason

@@ -1,0 +1,185 @@
+"""The template process: forks TaskManagers that have everything imported already.
+
+A LocalCluster starts one template (`python -m understudy.runtime.clusters.template FD`), a process of one thread that
+has imported the runtime and then only waits. Asked for a TaskManager it forks, which takes milliseconds where a new
+interpreter takes most of a second; and it tells how each child ended. When the cluster's end of the socket closes,
+for whatever reason, it kills its children and ends.
+
+What crosses the socket is pickled, from a parent to the child that it has spawned and back; it is not reachable from
+outside."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+_LENGTH = struct.Struct("!I")
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Cluster -> template: fork a process that calls `run_task_manager(launch)`."""
+
+    token: int
+    launch: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Template -> cluster: this is its process id."""
+
+    token: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Cluster -> template: SIGKILL that child, if it still runs."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """Template -> cluster: that child is gone."""
+
+    token: int
+    reason: str
+
+
+def send(peer: socket.socket, message: object) -> None:
+    """Write one length-prefixed message; blocks until it is written."""
+    data = pickle.dumps(message)
+    peer.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def receive(peer: socket.socket) -> Any | None:
+    """Read one message; None when the other side has closed."""
+    header = _read_exactly(peer, _LENGTH.size)
+    if header is None:
+        return None
+    data = _read_exactly(peer, _LENGTH.unpack(header)[0])
+    return None if data is None else pickle.loads(data)
+
+
+def _read_exactly(peer: socket.socket, size: int) -> bytes | None:
+    chunks = bytearray()
+    while len(chunks) < size:
+        try:
+            chunk = peer.recv(min(size - len(chunks), 1 << 20))
+        except ConnectionError:
+            return None
+        if not chunk:
+            return None
+        chunks += chunk
+    return bytes(chunks)
+
+
+def describe_exit(status: int) -> str:
+    """A wait status as people say it."""
+    code = os.waitstatus_to_exitcode(status)
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+
+class Template:
+    """The loop of the template process."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._children: dict[int, int] = {}
+        self._child_ended, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.set_wakeup_fd(wake)
+
+    def run(self) -> None:
+        """Serve until the cluster closes its end; then leave no child behind."""
+        try:
+            while True:
+                ready: list[Any] = select.select([self._control, self._child_ended], [], [])[0]
+                if self._child_ended in ready:
+                    os.read(self._child_ended, 4096)
+                    self._reap(os.WNOHANG)
+                if self._control in ready:
+                    message = receive(self._control)
+                    if message is None:
+                        return
+                    self._on(message)
+        finally:
+            for pid in self._children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._reap(0)
+
+    def _on(self, message: object) -> None:
+        match message:
+            case Fork(token, launch):
+                pid = os.fork()
+                if pid == 0:
+                    self._become_task_manager(launch)
+                self._children[pid] = token
+                send(self._control, Forked(token, pid))
+            case Kill(token):
+                for pid, known in self._children.items():
+                    if known == token:
+                        os.kill(pid, signal.SIGKILL)
+
+    def _reap(self, options: int) -> None:
+        while self._children:
+            try:
+                pid, status = os.waitpid(-1, options)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            token = self._children.pop(pid, None)
+            if token is not None:
+                with contextlib.suppress(OSError):
+                    send(self._control, Exited(token, describe_exit(status)))
+
+    def _become_task_manager(self, launch: bytes) -> NoReturn:
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._control.close()
+            _die_with_parent()
+            from .task_manager_process import main_of_fork
+
+            main_of_fork(launch)
+            code = 0
+        except BaseException:  # noqa: BLE001 - the last frame of this process
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel kills this process when the template dies, even by SIGKILL."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Entry point: take over the socket whose descriptor is the first argument, import everything, serve."""
+    from . import task_manager_process  # noqa: F401
+
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        Template(control).run()
+
+
+if __name__ == "__main__":
+    main()

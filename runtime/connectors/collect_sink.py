@@ -1,0 +1,51 @@
+"""CollectSink: brings a bounded result back to the driver, each record once, through committed files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsspec.core import url_to_fs
+
+from ...messages import unpack_plain
+from .errors import UnreadableInput
+from .file_sink import FileSink
+from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
+
+
+class CollectSink(FileSink):
+    """Keeps records as Python records; rows of columns become Rows. Read them with `read_collected(directory)`.
+
+    Whoever submits the job may set `path` later than here, but before the sink is opened.
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        super().__init__(directory or "", "records")
+        self.path = self.path if directory else ""
+
+    def open(self) -> None:
+        if not self.path:
+            raise ValueError(f"sink {self.context.name!r} was given no directory: CollectSink(directory)")
+        super().open()
+
+
+def read_collected(directory: str) -> list[Any]:
+    """All committed records in `directory`: by subtask, and of one subtask in the order in which it took them."""
+    fs, root = url_to_fs(directory)
+    fs.invalidate_cache()
+    if not fs.exists(root):
+        return []
+    extension = WRITE_FORMATS["records"].extension
+    paths = sorted(path for path in fs.ls(root, detail=False) if path.endswith(extension))
+    return [record for path in paths for record in _records(path, fs.cat_file(path))]
+
+
+def _records(path: str, data: bytes) -> list[Any]:
+    records: list[Any] = []
+    position = 0
+    while position < len(data):
+        begin = position + RECORDS_LENGTH_BYTES
+        position = begin + int.from_bytes(data[position:begin], "big")
+        if position > len(data):
+            raise UnreadableInput(f"{path} is cut off: wanted {position} bytes, found {len(data)}")
+        records.extend(unpack_plain(data[begin:position]))
+    return records

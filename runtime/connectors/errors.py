@@ -1,0 +1,45 @@
+"""What can go wrong where data enters and leaves.
+
+ConnectorError
+├── NoInput                 a path that names no readable file
+├── UnreadableInput         a file whose content is not what its format or schema says
+├── OffsetMismatch          a recorded offset that does not belong to this source as it is now
+├── NonDeterministicSource  a Spark partition that came out different when it was computed again
+├── RewindImpossible        an offset older than what this process has kept of its Spark partition
+├── PartitionFailed         Spark raised while the partition was read; the cause says what
+└── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
+"""
+
+from __future__ import annotations
+
+
+class ConnectorError(Exception):
+    """Base of all errors of the connectors."""
+
+
+class NoInput(ConnectorError, ValueError):
+    """There is nothing to read at this path; known when the source is made."""
+
+
+class UnreadableInput(ConnectorError, ValueError):
+    """This file cannot be read as this format with these columns; names the file and both schemas where two differ."""
+
+
+class OffsetMismatch(ConnectorError, ValueError):
+    """The offset was recorded with other files or another parallelism: to go on would lose or repeat records."""
+
+
+class NonDeterministicSource(ConnectorError):
+    """The rows before the offset are not the rows that were consumed: to go on would break exactly-once in silence."""
+
+
+class RewindImpossible(ConnectorError):
+    """Rows before the last completed checkpoint are needed, and are gone: the TaskManager's process must start anew."""
+
+
+class PartitionFailed(ConnectorError):
+    """The Spark partition cannot be read on; `__cause__` is what Spark raised."""
+
+
+class LostTransaction(ConnectorError):
+    """Committed data is missing: neither the in-progress nor the final file exists. Somebody moved or deleted it."""

@@ -1,0 +1,117 @@
+"""How files become Arrow batches: per format, what a file's columns are, how it is split, and how a split is read.
+
+Reading streams: no file is held in memory as a whole. A split is read from its beginning, in the same order each time.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+_BLOCK_BYTES = 1 << 20
+"""How much text is parsed at a time, and from how much of it the types of a column are guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSplit:
+    """What one subtask reads as a unit: a row group of a Parquet file, or a whole file of text (row group -1)."""
+
+    path: str
+    row_group: int
+    size: int
+    """Rows of a row group, bytes of a text file: if it changes, so did the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """`columns`: names and types as they are in the file; those not named are left out."""
+
+    columns: pa.Schema
+    batch_rows: int
+    null_values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFormat:
+    """`schema(file, null_values)`, `splits(file, path)`, and `batches(file, split, options)`."""
+
+    schema: Callable[[BinaryIO, tuple[str, ...]], pa.Schema]
+    splits: Callable[[BinaryIO, str], Sequence[FileSplit]]
+    batches: Callable[[BinaryIO, FileSplit, ReadOptions], Iterator[pa.RecordBatch]]
+    guessed: bool
+    """Whether the types are a guess, so that those of several files are widened to fit each other."""
+
+
+def _parquet_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+    return pa.parquet.read_schema(file).remove_metadata()
+
+
+def _parquet_splits(file: BinaryIO, path: str) -> Sequence[FileSplit]:
+    metadata = pa.parquet.read_metadata(file)
+    return [FileSplit(path, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
+
+
+def _parquet_batches(file: BinaryIO, split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    parquet = pa.parquet.ParquetFile(file)
+    yield from parquet.iter_batches(
+        options.batch_rows, row_groups=[split.row_group], columns=options.columns.names, use_threads=False
+    )
+
+
+def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:
+    size = file.seek(0, io.SEEK_END)
+    return [FileSplit(path, -1, size)] if size else []
+
+
+def _csv_schema(file: BinaryIO, null_values: tuple[str, ...]) -> pa.Schema:
+    return _csv_reader(file, null_values).schema
+
+
+def _csv_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    yield from _csv_reader(file, options.null_values, options.columns)
+
+
+def _csv_reader(
+    file: BinaryIO, null_values: tuple[str, ...], columns: pa.Schema | None = None
+) -> pa.csv.CSVStreamingReader:
+    """A quoted value is never null, so an empty string and no string are told apart, as FileSink writes them."""
+    chosen: dict[str, Any] = {} if columns is None else {"column_types": columns, "include_columns": columns.names}
+    return pa.csv.open_csv(
+        file,
+        read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            null_values=list(null_values), strings_can_be_null=True, quoted_strings_can_be_null=False, **chosen
+        ),
+    )
+
+
+def _json_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
+    lines = b"".join(file.readlines(_BLOCK_BYTES))
+    return pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines)).schema
+
+
+def _json_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    parse_options = pa.json.ParseOptions(explicit_schema=options.columns, unexpected_field_behavior="ignore")
+    while lines := b"".join(file.readlines(_BLOCK_BYTES)):
+        if lines.strip():
+            table = pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines), parse_options=parse_options)
+            yield from table.to_batches()
+
+
+def _one_block(lines: bytes) -> pa.json.ReadOptions:
+    return pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+
+
+READ_FORMATS = {
+    "parquet": ReadFormat(_parquet_schema, _parquet_splits, _parquet_batches, guessed=False),
+    "csv": ReadFormat(_csv_schema, _whole_file, _csv_batches, guessed=True),
+    "jsonl": ReadFormat(_json_schema, _whole_file, _json_batches, guessed=True),
+}

@@ -1,0 +1,191 @@
+"""FileSink: exactly-once files. A file becomes visible when the checkpoint that covers it is complete. Flink: FileSink.
+
+Each transaction is one file, written under a hidden folder whose name says the *lineage*: the job that was first
+started and all jobs restored from its checkpoints. File names say the subtask, the generation (how many jobs of the
+lineage came before) and the attempt, so an attempt never writes to another's file, and a restored one removes what
+earlier attempts left behind, except for what some subtask has recorded. Two jobs restored from one savepoint must
+not write to one directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, BinaryIO, TypedDict
+
+import pyarrow as pa
+
+from ...actors.elements import Batch
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...actors.records import RecordMismatch, batch_of, conform, schema_problem
+from ...messages import CheckpointId
+from ...state.descriptors import OperatorListState
+from .file_writers import WRITE_FORMATS, BatchWriter
+from .output_directory import OutputDirectory
+
+_IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
+"""Subtask, generation and attempt number at the head of a hidden file's name."""
+
+
+class FileTransaction(TypedDict):
+    """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written."""
+
+    in_progress: str
+    final: str
+
+
+class FileSink(TwoPhaseCommitSink[FileTransaction]):
+    """Writes files `part-<operator>-<subtask>-<checkpoint>-<attempt>` of `format` "parquet", "csv" or "jsonl".
+
+    Takes records or columns. Without a `schema` the first batch of an attempt decides the columns and their types (of a
+    "jsonl" file nothing does); with one, each batch must fit it. `path` is a local path or an fsspec URL.
+    """
+
+    _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
+    """Per subtask: its lineage, and the hidden files that its transactions need."""
+
+    def __init__(self, path: str, format: str = "parquet", schema: pa.Schema | None = None) -> None:
+        if format not in WRITE_FORMATS:
+            raise ValueError(f"format: wanted one of {', '.join(WRITE_FORMATS)}, found {format!r}")
+        self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
+        self.format = format
+        self.schema = schema
+        self._format_problem(schema)
+        self._directory: OutputDirectory | None = None
+        self._file: BinaryIO | None = None
+        self._writer: BatchWriter | None = None
+        self._begun = 0
+        self._checkpoint_id = CheckpointId(0)
+
+    # -- at submit
+
+    def output_schema(self, *inputs: pa.Schema | None) -> None:
+        """A sink emits nothing; raises ValueError when an input cannot be written."""
+        for upstream in inputs:
+            self.check_schema(upstream)
+
+    def check_schema(self, upstream: pa.Schema | None) -> None:
+        """Raises ValueError, naming the columns, when batches of this schema can never be written here."""
+        if upstream is None:
+            return
+        if self.schema is None:
+            self._format_problem(upstream)
+        elif problem := schema_problem(upstream, self.schema):
+            raise RecordMismatch(f"{type(self).__name__}({self.path!r}): {problem}")
+
+    def _format_problem(self, schema: pa.Schema | None) -> None:
+        nested = [f"{field.name} ({field.type})" for field in schema or () if pa.types.is_nested(field.type)]
+        if self.format == "csv" and nested:
+            raise RecordMismatch(f"a csv file holds no nested columns, found {', '.join(nested)}: use parquet or jsonl")
+
+    # -- life cycle
+
+    def open(self) -> None:
+        recorded = self._recorded.get()
+        self._lineage, self._generation = self._place_in_lineage(recorded)
+        self._directory = OutputDirectory(self.path, f".understudy-{self._lineage}")
+        super().open()
+        self._remove_leftovers({name for each in recorded for name in each["names"]})
+
+    def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        self._checkpoint_id = checkpoint_id
+        super().on_checkpoint(checkpoint_id)
+        self._recorded.update(
+            [
+                {
+                    "lineage": self._lineage,
+                    "job_id": self.context.job_id,
+                    "generation": self._generation,
+                    "names": [transaction["in_progress"] for transaction in self.transactions()],
+                }
+            ]
+        )
+
+    def close(self) -> None:
+        super().close()
+        if self._directory is not None:
+            self._directory.remove_hidden_if_empty()
+
+    # -- transactions
+
+    def begin_transaction(self) -> FileTransaction:
+        self._begun += 1
+        context = self.context
+        attempt = f"{self._generation}-{context.attempt_number}-{_slug(context.attempt_id)}"
+        name = f"{context.subtask_index}-{attempt}-{self._begun}{self._extension}"
+        return {"in_progress": name, "final": ""}
+
+    def write(self, transaction: FileTransaction, batch: Batch) -> None:
+        prepared = self._fitted(batch)
+        if self._writer is None:
+            self._file = self._opened_directory().create(transaction["in_progress"])
+            self._writer = WRITE_FORMATS[self.format].open(self._file, self.schema)
+        self._writer.write(prepared)
+
+    def pre_commit(self, transaction: FileTransaction) -> FileTransaction | None:
+        if self._writer is None or self._file is None:
+            return None
+        self._writer.close()
+        self._opened_directory().seal(self._file)
+        self._writer = self._file = None
+        context = self.context
+        place = f"{_slug(context.operator_id)}-{context.subtask_index:05d}-{self._checkpoint_id:010d}"
+        return {**transaction, "final": f"part-{place}-{_slug(context.attempt_id)}{self._extension}"}
+
+    def commit(self, transaction: FileTransaction) -> None:
+        if transaction["final"]:
+            self._opened_directory().publish(transaction["in_progress"], transaction["final"])
+
+    def abort(self, transaction: FileTransaction) -> None:
+        writer, file = self._writer, self._file
+        self._writer = self._file = None
+        try:
+            if writer is not None:
+                writer.close()
+        finally:
+            if file is not None:
+                file.close()
+            self._opened_directory().remove(transaction["in_progress"])
+
+    # -- details
+
+    @property
+    def _extension(self) -> str:
+        return WRITE_FORMATS[self.format].extension
+
+    def _opened_directory(self) -> OutputDirectory:
+        assert self._directory is not None, "the sink is not open"
+        return self._directory
+
+    def _fitted(self, batch: Batch) -> Batch:
+        """The batch with the file's columns; the first one decides them if nothing else did."""
+        if self.schema is None and not WRITE_FORMATS[self.format].columnar:
+            return batch
+        columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch, self.schema)
+        if self.schema is None:
+            self.schema = columns.schema
+        return conform(columns, self.schema)
+
+    def _place_in_lineage(self, recorded: list[dict[str, Any]]) -> tuple[str, int]:
+        """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's."""
+        context = self.context
+        if not recorded:
+            return f"{_slug(context.job_id)}-{_slug(context.operator_id)}", 0
+        last = recorded[0]
+        return last["lineage"], last["generation"] + (last["job_id"] != context.job_id)
+
+    def _remove_leftovers(self, needed: set[str]) -> None:
+        """Remove what earlier attempts of this subtask left, and subtask 0 also what subtasks left that are no more."""
+        directory, context = self._opened_directory(), self.context
+        for name in directory.in_progress():
+            if (parts := _IN_PROGRESS.match(name)) is None:
+                continue
+            subtask, generation, attempt = map(int, parts.groups())
+            mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
+            if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
+                directory.remove(name)
+
+
+def _slug(text: str) -> str:
+    """Letters and digits only, so that a dash separates the parts of a name."""
+    return re.sub(r"[^A-Za-z0-9]", "", text)

@@ -1,0 +1,95 @@
+"""How records become the bytes of a file: a writer per format. They know no file names and no transactions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, BinaryIO, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from ...actors.elements import Batch
+from ...actors.records import mapping_of, rows_of
+from ...messages import pack_plain
+
+RECORDS_LENGTH_BYTES = 4
+"""A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`."""
+
+
+class BatchWriter(Protocol):
+    """Writes to a file that it does not own; `close` writes what belongs at the end."""
+
+    def write(self, batch: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFormat:
+    """`open(file, schema)` gives the writer. A columnar one takes columns of that schema, the others any batch."""
+
+    extension: str
+    columnar: bool
+    open: Callable[[BinaryIO, pa.Schema | None], BatchWriter]
+
+
+class _JsonLinesWriter:
+    """One JSON object per line. Bytes are base64, times ISO 8601, durations seconds, decimals text."""
+
+    def __init__(self, file: BinaryIO, _schema: pa.Schema | None) -> None:
+        self._file = file
+
+    def write(self, batch: Batch) -> None:
+        objects = batch.to_pylist() if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
+        lines = (json.dumps(each, default=_to_json, ensure_ascii=False) for each in objects)
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None: ...
+
+
+class _RecordsWriter:
+    """Python records as they are, for `read_collected`."""
+
+    def __init__(self, file: BinaryIO, _schema: pa.Schema | None) -> None:
+        self._file = file
+
+    def write(self, batch: Batch) -> None:
+        data = pack_plain(rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch)
+        self._file.write(len(data).to_bytes(RECORDS_LENGTH_BYTES, "big") + data)
+
+    def close(self) -> None: ...
+
+
+WRITE_FORMATS: dict[str, WriteFormat] = {
+    "parquet": WriteFormat(".parquet", True, lambda file, schema: pa.parquet.ParquetWriter(file, schema)),
+    "csv": WriteFormat(".csv", True, lambda file, schema: pa.csv.CSVWriter(file, schema)),
+    "jsonl": WriteFormat(".jsonl", False, _JsonLinesWriter),
+    "records": WriteFormat(".records", False, _RecordsWriter),
+}
+
+
+def _to_json(value: Any) -> Any:
+    """What `json` does not know by itself."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Decimal() | UUID():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case set() | frozenset():
+            return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return mapping_of(value)
+    if type(value).__module__ == "numpy":
+        return value.tolist()
+    raise TypeError(f"a {type(value).__qualname__} cannot be written as JSON: {value!r:.80}")

@@ -1,0 +1,63 @@
+"""PacedSource: a source that emits at most so many records a second. Base of the sources here.
+
+The rate is the whole job's and is shared out evenly over the subtasks. Pacing starts anew with each attempt: after
+a restore a source goes on at its rate and does not make up for the time it was down.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ...actors.elements import Batch
+from ...actors.operators.source import END, Source, SourceState
+from .errors import OffsetMismatch
+from .pacer import Pacer
+
+
+class PacedSource(Source):
+    """A subclass defines `read`, `offset` and `seek`, and calls `super().open()` when it has an `open` of its own."""
+
+    _pacer: Pacer | None = None
+    _delay_ms: float | None = None
+
+    def __init__(self, batch_rows: int, records_per_second: float | None) -> None:
+        if batch_rows < 1:
+            raise ValueError(f"batch_rows: wanted at least 1, found {batch_rows!r}")
+        if records_per_second is not None:
+            Pacer(records_per_second)  # refuses a rate that makes no sense while the job is still being built
+        self.batch_rows = batch_rows
+        self.records_per_second = records_per_second
+
+    def open(self) -> None:
+        if self.records_per_second is not None:
+            self._pacer = Pacer(self.records_per_second / self.context.parallelism)
+
+    def read(self, max_records: int) -> Batch | Literal[SourceState.END] | None:
+        """Like `poll`, with a limit: the next batch of at most `max_records` records."""
+        raise NotImplementedError(f"{type(self).__name__}.read is not defined")  # abstract
+
+    def poll(self) -> Batch | Literal[SourceState.END] | None:
+        self._delay_ms = None
+        if self._pacer is None:
+            return self.read(self.batch_rows)
+        now_ms = self.context.clock.now_ms()
+        allowed = self._pacer.allowed(now_ms)
+        if not allowed:
+            self._delay_ms = self._pacer.delay_ms(now_ms)
+            return None
+        batch = self.read(min(allowed, self.batch_rows))
+        if batch is not None and batch is not END:
+            self._pacer.took(len(batch))
+        return batch
+
+    def poll_delay_ms(self) -> float | None:
+        return self._delay_ms
+
+    def _check_parallelism(self, offset: dict[str, Any]) -> None:
+        """A source deals its records out by parallelism, so an offset means nothing under another one."""
+        recorded, now = offset["parallelism"], self.context.parallelism
+        if recorded != now:
+            raise OffsetMismatch(
+                f"source {self.context.name!r} was checkpointed with parallelism {recorded} and cannot continue "
+                f"with {now}: restore it with parallelism {recorded} (operators after it may be rescaled)"
+            )

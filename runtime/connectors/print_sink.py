@@ -1,0 +1,20 @@
+"""PrintSink: each record on standard output, for looking at a stream. Flink: PrintSinkFunction."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ...actors.operators.operator import Collector, Operator
+
+
+class PrintSink(Operator):
+    """Prints at once, so a record is printed again when it is replayed. With several subtasks each line says which."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        subtask = f"{self.context.subtask_index + 1}> " if self.context.parallelism > 1 else ""
+        sys.stdout.write("".join(f"{subtask}{self.prefix}{record}\n" for record in batch))
+        sys.stdout.flush()

@@ -1,0 +1,142 @@
+"""SystemLoop: the asyncio loop of one actor system, on a daemon thread of its own or lent by the caller.
+
+Everything that must happen on the loop (sockets, asyncio actors, timers) goes through `call` and `call_later`, which
+any thread may use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class ScheduledCall:
+    """A call that is due later. Once `cancel` has returned on the loop's thread, it will not happen."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function: Callable[[], object] | None = function
+        self._handle: asyncio.TimerHandle | None = None
+
+    def cancel(self) -> None:
+        """From any thread; the loop forgets the dead timer when it comes due."""
+        self._function = None
+
+    def arm(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        if self._function is not None:
+            self._handle = loop.call_at(deadline, self._fire)
+
+    def release(self) -> None:
+        """On the loop's thread: cancel, and give the timer back at once."""
+        self._function = None
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _fire(self) -> None:
+        function, self._function = self._function, None
+        if function is not None:
+            function()
+
+
+class SystemLoop:
+    """Starts, feeds and ends the loop. With a lent loop, it starts and ends nothing."""
+
+    def __init__(self, name: str, lent: asyncio.AbstractEventLoop | None = None) -> None:
+        self._name = name
+        self._lent = lent
+        self._loop: asyncio.AbstractEventLoop | None = lent
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_lent(self) -> bool:
+        return self._lent is not None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None, "the system has not been started"
+        return self._loop
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller runs on this loop."""
+        return asyncio._get_running_loop() is self._loop is not None
+
+    def start(self) -> None:
+        """Start the loop's thread, unless the loop is lent."""
+        if self._lent is not None:
+            return
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=f"{self._name}-loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the loop's thread, from another thread; what is still running on it is cancelled first."""
+        if self._thread is not None:
+            self.call(self.loop.stop)
+            self._thread.join()
+            self._thread = None
+
+    def call(self, function: Callable[..., object], *args: Any) -> bool:
+        """Run `function(*args)` on the loop, soon, in the order of the calls. False when the loop is closed."""
+        loop = self.loop
+        with contextlib.suppress(RuntimeError):
+            if self.is_here:
+                loop.call_soon(function, *args)
+            else:
+                loop.call_soon_threadsafe(function, *args)
+            return True
+        return False
+
+    def call_later(self, delay_ms: float, function: Callable[[], object]) -> ScheduledCall:
+        """Run `function` on the loop after `delay_ms`."""
+        scheduled = ScheduledCall(function)
+        deadline = self.loop.time() + delay_ms / 1000
+        if self.is_here:
+            scheduled.arm(self.loop, deadline)
+        else:
+            self.call(scheduled.arm, self.loop, deadline)
+        return scheduled
+
+    def cancel(self, scheduled: ScheduledCall) -> None:
+        """Cancel it now, from any thread, and let the loop give it back."""
+        scheduled.cancel()
+        if self.is_here:
+            scheduled.release()
+        else:
+            self.call(scheduled.release)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it, from another thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    async def run_here(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine of this loop from any loop."""
+        if self.is_here:
+            return await coroutine
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
+
+    def _run(self) -> None:
+        loop = self.loop
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            _cancel_all_tasks(loop)
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=1))

@@ -1,0 +1,108 @@
+"""References: the same `tell` and `ask`, wherever the actor is.
+
+LocalRef is bound to one actor of this system, NamedRef to whoever has that name when it is used, RemoteRef to a name
+in another process. Two references are equal when their addresses are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pykka
+from pykka.messages import _ActorStop
+
+from ...actors.actor import Actor
+from .future import ActorFuture
+
+if TYPE_CHECKING:
+    from .cell import Cell
+    from .remoting import Remoting
+    from .system import ActorSystem
+
+
+class _ByAddress:
+    """Equality and text, by address."""
+
+    @property
+    def address(self) -> str:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByAddress) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
+
+class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
+    """What `spawn` returns: this very actor. After it has stopped the reference is dead, even if the name is used
+    again.
+
+    Pykka's own methods work as well: `is_alive`, `stop`, `proxy`, and `ask(message, block=True, timeout=seconds)`.
+    """
+
+    def __init__(self, actor: Actor, cell: Cell) -> None:
+        super().__init__(actor)
+        self.cell = cell
+
+    @property
+    def address(self) -> str:
+        return self.cell.address
+
+    def tell(self, message: Any) -> None:
+        self.cell.tell(message)
+
+    def ask(
+        self, message: Any, *, timeout_ms: float | None = None, block: bool = False, timeout: float | None = None
+    ) -> Any:
+        future = self.cell.ask(message, timeout_ms)
+        return future.get(timeout=timeout) if block else future
+
+    def stop(self, *, block: bool = True, timeout: float | None = None) -> Any:
+        """Stop after the messages sent so far. True, or False when it was dead already; or a future of that."""
+        future = self.ask(_ActorStop(), timeout_ms=math.inf)
+        return future.get(timeout=timeout) if block else future
+
+
+class NamedRef(_ByAddress):
+    """An actor of this system by name, looked up at each use: it may not have been spawned yet."""
+
+    def __init__(self, system: ActorSystem, name: str) -> None:
+        self._system = system
+        self.name = name
+
+    @property
+    def address(self) -> str:
+        return f"{self._system.address}/{self.name}"
+
+    def tell(self, message: Any) -> None:
+        self._system.tell_by_name(self.name, message)
+
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
+        return self._system.ask_by_name(self.name, message, timeout_ms)
+
+
+class RemoteRef(_ByAddress):
+    """An actor in another process. Messages are encoded by the caller: one that cannot be sent raises a MessageError
+    here."""
+
+    def __init__(self, remoting: Remoting, address: str) -> None:
+        self._remoting = remoting
+        self._address = address
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    def tell(self, message: Any) -> None:
+        self._remoting.tell(self._address, message)
+
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
+        return self._remoting.ask(self._address, message, timeout_ms)

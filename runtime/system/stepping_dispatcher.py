@@ -1,0 +1,127 @@
+"""SteppingDispatcher: a named group is one thread that hosts several stepping actors.
+
+The thread goes round its actors: each gets the messages in its inbox and then, unless it idles, one step. It sleeps
+when all of them idle, until a message, a wake-up, or the first `idle_ms` is over. It ends when its last actor has
+stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakValueDictionary
+
+from ...actors.actor import Step
+from ...actors.context import Clock
+from .dispatcher import Driven, drive
+from .thread_dispatcher import join_threads
+
+_TURN = 64
+"""Messages an actor handles at most before its next step, so that a flood of them does not starve its neighbours."""
+
+
+class SteppingSeat:
+    """One actor of a group: is it awake, and if not, until when does it idle?"""
+
+    runs_coroutines = False
+
+    def __init__(self, cell: Driven, group: SteppingGroup) -> None:
+        self.cell = cell
+        self.group = group
+        self.idle_until_ms: float | None = None
+        self._awake = True
+        self._started = False
+
+    def signal(self) -> None:
+        self._awake = True
+        self.group.event.set()
+
+    def turn(self, clock: Clock) -> bool:
+        """Messages, then a step; False when there was nothing to do."""
+        if not self._started:
+            self._started = True
+            drive(self.cell.start())
+        due = self.idle_until_ms is not None and clock.now_ms() >= self.idle_until_ms
+        if not (self._awake or due):
+            return False
+        self._awake = False  # before looking: a signal that comes meanwhile counts for the next turn
+        handled = 0
+        while handled < _TURN and drive(self.cell.handle_next()):
+            handled += 1
+        if handled == _TURN or (not self.cell.is_terminated and drive(self.cell.step()) is Step.BUSY):
+            self._awake = True
+        idle_ms = self.cell.idle_ms
+        self.idle_until_ms = None if idle_ms is None else clock.now_ms() + idle_ms
+        return True
+
+
+class SteppingGroup:
+    """A thread and the seats on it. Seats may be added while it runs."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self.event = threading.Event()
+        self.thread: threading.Thread | None = None
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seats: list[SteppingSeat] = []
+
+    def add(self, seat: SteppingSeat) -> None:
+        with self._lock:
+            self._seats.append(seat)
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._run, name=f"stepping {self.name}", daemon=True)
+                self.thread.start()
+        self.event.set()
+
+    def _run(self) -> None:
+        try:
+            while seats := self._living_seats():
+                self.event.clear()
+                worked = [seat.turn(self._clock) for seat in seats]
+                if not any(worked):
+                    self.event.wait(self._sleep_s(seats))
+        except BaseException:
+            self._abandon_all()
+            raise
+
+    def _living_seats(self) -> list[SteppingSeat]:
+        """The seats to serve next; when none is left the thread is over, and the next `add` starts another."""
+        with self._lock:
+            self._seats = [seat for seat in self._seats if not seat.cell.is_terminated]
+            if not self._seats:
+                self.thread = None
+            return list(self._seats)
+
+    def _abandon_all(self) -> None:
+        with self._lock:
+            left, self._seats, self.thread = self._seats, [], None
+        for seat in left:
+            seat.cell.abandon("its thread ended")
+
+    def _sleep_s(self, seats: list[SteppingSeat]) -> float | None:
+        dues = [seat.idle_until_ms for seat in seats if seat.idle_until_ms is not None]
+        return max(0.0, min(dues) - self._clock.now_ms()) / 1000 if dues else None
+
+
+class SteppingDispatcher:
+    """Owns the groups' threads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._groups: WeakValueDictionary[str, SteppingGroup] = WeakValueDictionary()  # seats and threads hold them
+
+    def attach(self, cell: Driven, argument: str) -> SteppingSeat:
+        if not cell.is_stepping:
+            raise TypeError(f"{cell.name} has no step(): the stepping dispatcher takes stepping actors")
+        with self._lock:
+            group = self._groups.setdefault(argument, SteppingGroup(argument or "default", self._clock))
+        return SteppingSeat(cell, group)
+
+    def launch(self, seat: SteppingSeat) -> None:
+        seat.group.add(seat)
+
+    async def close(self, timeout_ms: float) -> list[str]:
+        with self._lock:
+            threads = {group.thread: f"stepping:{name}" for name, group in self._groups.items() if group.thread}
+        return await join_threads(threads, timeout_ms)

@@ -1,0 +1,145 @@
+"""ZmqDataPlane: how the tasks of one TaskManager exchange batches with each other and with other TaskManagers.
+
+Channels between tasks of one TaskManager are in-process deques. All others are multiplexed over one ZeroMQ connection
+per ordered pair of TaskManagers, against credit. Tasks encode and decode on their own threads; the poller thread only
+moves frames. Over tcp:// every socket speaks CURVE; ipc:// goes without, in a folder that only its owner can enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import zmq
+
+from ...actors.channels import InputChannel, OutputChannel
+from ...messages import ChannelDescriptor
+from .consuming_side import ConsumingSide
+from .curve import CurveKeyPair, ZapResponder
+from .in_process import LocalChannels, Wake
+from .payloads import MAX_PAYLOAD_BYTES
+from .poller import Poller
+from .producing_side import ProducingSide
+from .sockets import Socket, SocketOptions
+from .stats import DataPlaneStats
+
+_TICK_MS = 100
+
+
+class ZmqDataPlane:
+    """Started once and closed once. Nothing of ZeroMQ exists before `start`, so it may be made before a fork.
+
+    A channel's consumer polls once after opening; from then on `wake` tells when there is something new.
+    """
+
+    def __init__(
+        self,
+        bind: str = "tcp://127.0.0.1:0",
+        curve: CurveKeyPair | None = None,
+        *,
+        initial_credit: int = 16,
+        max_early_channels: int = 4096,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        heartbeat_timeout_ms: int = 10_000,
+    ) -> None:
+        if initial_credit < 1:
+            raise ValueError(f"a channel's initial credit is at least 1, not {initial_credit}")
+        self.stats = DataPlaneStats()
+        self._bind = bind
+        self._options = SocketOptions(curve, heartbeat_timeout_ms)
+        self._limits = _Limits(initial_credit, max_early_channels, min(max_payload_bytes, MAX_PAYLOAD_BYTES))
+        self._local = LocalChannels(initial_credit, max_early_channels)
+        self._remote: _Remote | None = None
+
+    def start(self) -> None:
+        """Bind and start the poller thread. Raises ZMQError when the endpoint cannot be bound."""
+        if self._remote is not None:
+            raise RuntimeError("the data plane has been started already")
+        self._remote = _Remote(self._bind, self._options, self._limits, self.stats)
+
+    def close(self) -> None:
+        """Break all channels, let what was sent before leave, and end the thread. Idempotent."""
+        if self._remote is not None:
+            self._remote.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def endpoint(self) -> str:
+        """Where other TaskManagers connect to; known once started."""
+        return self._started().endpoint
+
+    def open_output(self, descriptor: ChannelDescriptor, wake: Wake) -> OutputChannel:
+        """The producer's end; its consumer may be there already, or come later."""
+        remote = self._started()
+        if _is_local(descriptor):
+            return self._local.open_output(descriptor.channel_id, wake)
+        return remote.producing.open(descriptor.channel_id, wake)
+
+    def open_input(self, descriptor: ChannelDescriptor, wake: Wake) -> InputChannel:
+        """The consumer's end; connects to the producer's TaskManager unless that is done already."""
+        remote = self._started()
+        if _is_local(descriptor):
+            return self._local.open_input(descriptor.channel_id, wake)
+        self._options.check(descriptor.producer_endpoint)
+        return remote.consuming.open(descriptor.channel_id, descriptor.producer_endpoint, wake)
+
+    def _started(self) -> _Remote:
+        if self._remote is None:
+            raise RuntimeError("the data plane has not been started")
+        return self._remote
+
+
+def _is_local(descriptor: ChannelDescriptor) -> bool:
+    return descriptor.producer_task_manager == descriptor.consumer_task_manager
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    initial_credit: int
+    early_channels: int
+    payload_bytes: int
+
+
+class _Remote:
+    """What exists while the data plane runs: a ZeroMQ context, the poller, and the sockets that it owns."""
+
+    def __init__(self, bind: str, options: SocketOptions, limits: _Limits, stats: DataPlaneStats) -> None:
+        self._context: zmq.Context[Socket] = zmq.Context()
+        self._poller = Poller("data-plane", self._tick, _TICK_MS, self._finish)
+        try:
+            self._zap = None if options.keys is None else ZapResponder(self._context, options.keys)
+            router = options.listen(self._context, bind)
+        except BaseException:
+            self._poller.discard()
+            self._context.destroy(linger=0)
+            raise
+        self.endpoint = str(router.socket.get_string(zmq.LAST_ENDPOINT))
+        self.producing = ProducingSide(router, self._poller, stats, limits.early_channels, limits.payload_bytes)
+        connect = partial(options.connect, self._context)
+        self.consuming = ConsumingSide(connect, self._poller, stats, limits.initial_credit)
+        if self._zap is not None:
+            self._poller.register(self._zap.socket, self._zap.answer)
+        self._poller.start()
+
+    def close(self) -> None:
+        self._poller.stop()
+        self._context.term()
+
+    def _tick(self) -> None:
+        self.producing.tick()
+
+    def _finish(self, reason: str) -> None:
+        self.consuming.close(reason)
+        self.producing.close(reason)
+        if self._zap is not None:
+            self._zap.socket.close()

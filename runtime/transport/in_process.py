@@ -1,0 +1,127 @@
+"""A channel between two tasks of one TaskManager: a bounded deque, shared by two threads without a lock.
+
+Elements are handed over as they are. The two ends may be made at different times (`LocalChannels` lets them meet), and
+may be used by two threads, one thread per end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+
+from ...actors.channels import InputChannel, OutputChannel
+from ...actors.elements import Element, EndOfPartition
+from ...actors.errors import ChannelBroken
+from ...messages import ChannelId
+
+Wake = Callable[[], None]
+
+
+def nobody() -> None:
+    """The wake-up of an end that nobody has opened yet."""
+
+
+def local_channel(capacity: int, wake_consumer: Wake, wake_producer: Wake) -> tuple[OutputChannel, InputChannel]:
+    """Both ends of a new channel that is available while fewer than `capacity` elements wait in it."""
+    shared = _Shared(capacity)
+    return _LocalOutput(shared, wake_producer), _LocalInput(shared, wake_consumer)
+
+
+class _Shared:
+    """What the two ends have in common."""
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"a channel's capacity is at least 1, not {capacity}")
+        self.capacity = capacity
+        self.elements: deque[Element] = deque()
+        self.broken: str | None = None
+        self.consumer_closed = False
+        self.abandoned = False
+        """One end is closed; if the other was never opened, nobody will miss the channel much."""
+        self.wake_consumer: Wake = nobody
+        self.wake_producer: Wake = nobody
+
+
+class _LocalOutput:
+    """The producer's end."""
+
+    def __init__(self, shared: _Shared, wake: Wake) -> None:
+        self._shared = shared
+        self._ended = False
+        shared.wake_producer = wake
+
+    def is_available(self) -> bool:
+        return len(self._shared.elements) < self._shared.capacity or self._shared.consumer_closed
+
+    def send(self, element: Element) -> None:
+        shared = self._shared
+        self._ended = self._ended or type(element) is EndOfPartition
+        if shared.consumer_closed:
+            if not self._ended:
+                raise ChannelBroken("the consumer closed the channel")
+            return
+        shared.elements.append(element)
+        if len(shared.elements) == 1:
+            shared.wake_consumer()
+
+    def close(self) -> None:
+        self._shared.abandoned = True
+        if not self._ended:
+            self._shared.broken = "the producer closed the channel before its end"
+            self._shared.wake_consumer()
+
+
+class _LocalInput:
+    """The consumer's end."""
+
+    def __init__(self, shared: _Shared, wake: Wake) -> None:
+        self._shared = shared
+        shared.wake_consumer = wake
+
+    def poll(self) -> Element | None:
+        shared = self._shared
+        broken = shared.broken  # read first: what was sent before the break is handed out before it
+        try:
+            element = shared.elements.popleft()
+        except IndexError:
+            if broken is not None:
+                raise ChannelBroken(broken) from None
+            return None
+        if len(shared.elements) == shared.capacity - 1:
+            shared.wake_producer()
+        return element
+
+    def close(self) -> None:
+        self._shared.consumer_closed = self._shared.abandoned = True
+        self._shared.elements.clear()
+        self._shared.wake_producer()
+
+
+class LocalChannels:
+    """Where the two ends of in-process channels meet, by channel id, whichever is opened first."""
+
+    def __init__(self, capacity: int, max_waiting: int) -> None:
+        self._capacity = capacity
+        self._max_waiting = max_waiting
+        self._lock = Lock()
+        self._half_open: dict[ChannelId, _Shared] = {}
+
+    def open_output(self, channel_id: ChannelId, wake: Wake) -> OutputChannel:
+        return _LocalOutput(self._meet(channel_id), wake)
+
+    def open_input(self, channel_id: ChannelId, wake: Wake) -> InputChannel:
+        return _LocalInput(self._meet(channel_id), wake)
+
+    def _meet(self, channel_id: ChannelId) -> _Shared:
+        with self._lock:
+            shared = self._half_open.pop(channel_id, None)
+            if shared is None:
+                self._forget_abandoned()
+                shared = self._half_open[channel_id] = _Shared(self._capacity)
+            return shared
+
+    def _forget_abandoned(self) -> None:
+        if len(self._half_open) >= self._max_waiting:
+            self._half_open = {key: shared for key, shared in self._half_open.items() if not shared.abandoned}

@@ -1,0 +1,175 @@
+"""column_hash: `java_hash` of every value of an Arrow column at once, as `to_pylist` would give the values.
+
+Integers, floats, times and texts are computed with NumPy; any other type is hashed once per distinct value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from .key_hash import InvalidKey, java_hash
+
+Hashes: TypeAlias = npt.NDArray[np.int32]
+_Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
+
+
+def key_hashes(columns: Sequence[pa.Array], names: Sequence[str] = ()) -> Hashes:
+    """The hash of each row's key: the bare value of a single column, the tuple of several.
+
+    Raises InvalidKey for a null, naming the column and the row.
+    """
+    for position, column in enumerate(columns):
+        _check_no_null(column, repr(names[position]) if names else str(position))
+    return combined([column_hash(column) for column in columns])
+
+
+def combined(parts: Sequence[Hashes]) -> Hashes:
+    """The hash of each tuple, from those of its parts; of a single part, the part's own."""
+    if len(parts) == 1:
+        return parts[0]
+    found = np.ones(len(parts[0]), np.int32)
+    for part in parts:
+        found = found * np.int32(31) + part
+    return found
+
+
+def column_hash(column: pa.Array) -> Hashes:
+    """`java_hash` of each value, none of which is null."""
+    kind = column.type
+    if pt.is_dictionary(kind):
+        if column.dictionary.null_count:
+            return column_hash(column.dictionary_decode())
+        return _taken(column_hash(column.dictionary), column.indices)
+    if pt.is_integer(kind) or pt.is_boolean(kind):
+        return _integers(column)
+    if pt.is_floating(kind):
+        return _floats(column.to_numpy(zero_copy_only=False).astype(np.float64))
+    if pt.is_timestamp(kind) or pt.is_duration(kind) or pt.is_time(kind):
+        return _fold(_microseconds(column))
+    if pt.is_date32(kind):
+        return _narrow(column.view(pa.int32()).to_numpy())
+    if pt.is_date64(kind):
+        return _narrow(column.view(pa.int64()).to_numpy() // 86_400_000)
+    if pt.is_nested(kind):
+        return _each(column.to_pylist())
+    encoded = column.dictionary_encode()
+    return _taken(_distinct(encoded.dictionary), encoded.indices)
+
+
+def hashes_of(keys: Sequence[Any]) -> Hashes:
+    """`java_hash` of each key in a list; as a column where all keys are texts, integers of 64 bits or floats."""
+    kinds = set(map(type, keys))
+    wanted = _AS_COLUMN.get(kinds.pop()) if len(kinds) == 1 else None
+    if wanted is not None:
+        with suppress(OverflowError, UnicodeEncodeError):  # a longer integer, half a surrogate pair
+            return column_hash(pa.array(keys, wanted))
+    return _each(keys)
+
+
+_AS_COLUMN = {str: pa.large_string(), int: pa.int64(), float: pa.float64()}
+
+
+def _check_no_null(column: pa.Array, name: str) -> None:
+    if pt.is_dictionary(column.type) and column.dictionary.null_count:
+        column = column.dictionary_decode()
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise InvalidKey(f"key column {name} is null in row {row} of the batch: a key must have a value")
+
+
+def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:
+    found: Hashes = hashes[indices.to_numpy()]
+    return found
+
+
+def _narrow(values: npt.NDArray[Any]) -> Hashes:
+    return values.astype(np.int32, copy=False)
+
+
+def _fold(values: npt.NDArray[np.int64]) -> Hashes:
+    """Java's Long.hashCode."""
+    return _narrow(values ^ (values >> 32))
+
+
+def _integers(column: pa.Array) -> Hashes:
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64 and len(values) and values.max() >= 2**63:
+        return _each(column.to_pylist())
+    narrow = _narrow(values)
+    if values.dtype.itemsize < 4 or values.dtype == np.int32:
+        return narrow
+    wide = values.astype(np.int64, copy=False)
+    return np.where(narrow == wide, narrow, _fold(wide))
+
+
+def _floats(values: npt.NDArray[np.float64]) -> Hashes:
+    """Double.hashCode, but a float that is an integer of 64 bits hashes as that integer."""
+    canonical = np.where(np.isnan(values), np.nan, values)
+    whole = (values == np.trunc(values)) & (values >= -(2.0**63)) & (values < 2.0**63)
+    integers = np.where(whole, values, 0.0).astype(np.int64)
+    narrow = _narrow(integers)
+    of_integers = np.where(narrow == integers, narrow, _fold(integers))
+    return np.where(whole, of_integers, _fold(canonical.view(np.int64)))
+
+
+def _microseconds(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Timestamps, durations and times of day. Nanoseconds are rounded down."""
+    unit = column.type.unit
+    storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    values: npt.NDArray[np.int64] = column.view(storage).to_numpy().astype(np.int64)
+    return values // 1000 if unit == "ns" else values * _PER_MICROSECOND[unit]
+
+
+def _each(keys: Sequence[Any]) -> Hashes:
+    return np.fromiter(map(java_hash, keys), np.int32, len(keys))
+
+
+def _distinct(column: pa.Array) -> Hashes:
+    kind = column.type
+    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind):
+        return _texts(column.cast(pa.large_string()))
+    return _each(column.to_pylist())
+
+
+def _texts(column: pa.Array) -> Hashes:
+    """String.hashCode as a polynomial over the bytes; a text that is not ASCII is hashed by itself.
+
+    The polynomial is summed up for all texts together: each byte counts 31 to the power of its distance from the end of
+    its text, and a text's hash is the difference of two running sums. All of it is modulo 2**32.
+    """
+    ends, data = _buffers(column)
+    starts, ends = ends[:-1], ends[1:]
+    lengths = ends - starts
+    if not len(data):
+        return np.zeros(len(column), np.int32)
+    powers = _powers(int(lengths.max()))
+    distance = np.repeat(ends, lengths) - 1 - np.arange(len(data))
+    sums = np.concatenate((np.zeros(1, np.uint32), np.cumsum(data * powers[distance], dtype=np.uint32)))
+    found = (sums[ends] - sums[starts]).view(np.int32)
+    high = np.concatenate((np.zeros(1, np.int64), np.cumsum(data >= 0x80)))
+    for index in np.flatnonzero(high[ends] != high[starts]):
+        found[index] = java_hash(column[int(index)].as_py())
+    return found
+
+
+def _buffers(column: pa.Array) -> tuple[npt.NDArray[np.int64], _Bytes]:
+    """Where texts begin and end, counted from 0, and their bytes. The column has 64-bit offsets."""
+    _, offset_buffer, data_buffer = column.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[column.offset : column.offset + len(column) + 1]
+    data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], data
+
+
+def _powers(count: int) -> npt.NDArray[np.uint32]:
+    powers = np.full(count, 31, np.uint32)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)

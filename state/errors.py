@@ -1,0 +1,113 @@
+"""What can go wrong while remembering.
+
+StateError
+├── InvalidState           a declaration that cannot work, or one used where it does not belong
+├── UnboundState           a state declaration was used before its task bound it to a backend
+├── NoCurrentKey           keyed state was used where no key is set, as in `open`
+├── ReadOnlyState          a question tried to change state
+├── InvalidKey             a value that cannot be a key (in key_hash.py)
+├── StateIncompatible      a snapshot's state does not fit the declaration of today
+├── StateNotStorable       a value, or a key, that cannot be put into a snapshot
+├── SnapshotTooLarge       more state than travels inside an acknowledgement
+├── UnknownBackend         no such state backend is registered
+└── StorageError           something is wrong with the checkpoint storage
+    ├── CorruptState       a file is not what was written: length or checksum differ
+    ├── MissingState       a file that a handle points to is gone
+    ├── OutsideRoot        a path from outside leads out of the checkpoint directory
+    └── UnwritableRoot     the checkpoint directory cannot be made or written
+"""
+
+from __future__ import annotations
+
+
+class StateError(Exception):
+    """Base of all errors of state/."""
+
+
+class InvalidState(StateError, TypeError):
+    """A state declaration that cannot work; the text names it and says what was wanted."""
+
+
+class UnboundState(StateError, RuntimeError):
+    """State was used on a class, or on an operator that no task has opened."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"state {state!r} is not bound: it can be used once a task has opened the operator")
+
+
+class NoCurrentKey(StateError, RuntimeError):
+    """Keyed state belongs to a key, and none is set here."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"keyed state {state!r} was used without a key: use it in `process`, or ask with key=...")
+
+
+class ReadOnlyState(StateError, RuntimeError):
+    """A question may read state only: no source could replay the change after a failure."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"state {state!r} is read-only while a question is answered")
+
+
+class StateIncompatible(StateError):
+    """A restored state does not fit its declaration. Names the state and both types."""
+
+    def __init__(self, state: str, wanted: str, found: str, reason: str = "") -> None:
+        because = f": {reason}" if reason else ""
+        super().__init__(f"state {state!r} is declared as {wanted}, but the snapshot holds {found}{because}")
+        self.state, self.wanted, self.found = state, wanted, found
+
+
+class StateNotStorable(StateError, TypeError):
+    """A value or key that cannot be written into a snapshot; the text names the state."""
+
+
+class SnapshotTooLarge(StateError):
+    """Inline state has a limit; larger state wants the filesystem backend."""
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(
+            f"this subtask's state has {size_bytes} bytes; the memory backend sends at most {limit_bytes} "
+            "with an acknowledgement: use the filesystem backend and a checkpoint directory"
+        )
+
+
+class UnknownBackend(StateError, LookupError):
+    """No state backend is registered under this name; the text lists those that are."""
+
+
+class StorageError(StateError):
+    """Base of what is wrong with stored files. `path` says which."""
+
+    def __init__(self, path: str, text: str) -> None:
+        super().__init__(f"{path}: {text}")
+        self.path = path
+
+
+class CorruptState(StorageError):
+    """A file's bytes are not those that were written."""
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(path, f"corrupt state: expected {expected}, found {found}")
+        self.expected, self.found = expected, found
+
+
+class MissingState(StorageError):
+    """A file that should be there is not."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "missing state: no such file")
+
+
+class OutsideRoot(StorageError):
+    """A path leads out of the checkpoint directory."""
+
+    def __init__(self, path: str, root: str) -> None:
+        super().__init__(path, f"is outside of the checkpoint directory {root}")
+
+
+class UnwritableRoot(StorageError):
+    """The checkpoint directory cannot be made or written; raised early, by `CheckpointStorage.check`."""
+
+    def __init__(self, path: str, cause: object) -> None:
+        super().__init__(path, f"the checkpoint directory cannot be written: {cause}")

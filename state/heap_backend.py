@@ -1,0 +1,103 @@
+"""HeapBackend: keyed state in Python dicts, snapshotted by key group. Flink: HeapKeyedStateBackend.
+
+One dict per state and namespace, by key: an access is one dict lookup, and the key group of a key is worked out only
+when a snapshot is written. What was restored is decoded when its state is bound; state that nobody declares any more
+is carried along from snapshot to snapshot, so that bringing the declaration back brings the state back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+from ..messages import CheckpointId, KeyedStateHandle, MalformedMessage
+from .backend import KeyedSnapshot, ReadState
+from .descriptors import KeyedStateDeclaration, describe_state
+from .errors import StateIncompatible
+from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshot
+from .heap_states import ACCESSORS, NO_NAMESPACE, HeapScope, HeapState
+from .record_serializer import Convert, SchemaMismatch, node_of
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+
+class HeapBackend(HeapScope):
+    """The working state of one operator subtask. Owned by its task's thread; only snapshots are written elsewhere."""
+
+    name = "heap"
+
+    def __init__(self, first_key_group: int, last_key_group: int, max_parallelism: int, *, key_type: Any = Any) -> None:
+        super().__init__()
+        self.key_groups = range(first_key_group, last_key_group + 1)
+        self.max_parallelism = max_parallelism
+        self._key_node = node_of(key_type)
+        self._states: dict[str, HeapState] = {}
+        self._restored: dict[str, list[StoredState]] = {}
+        self._snapshots = 0
+
+    def state(self, declaration: S) -> S:
+        known = self._states.get(declaration.name)
+        if known is None:
+            known = ACCESSORS[declaration.kind](declaration, self)
+            for stored in self._restored.pop(declaration.name, ()):
+                _load(known, stored)
+            self._states[declaration.name] = known
+        return cast(S, known)
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        self._snapshots += 1
+        number = self._snapshots
+        self.snapshots_in_flight.add(number)
+        views = [StateView.of(state) for state in self._states.values()]
+        carried = [stored for several in self._restored.values() for stored in several]
+        snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
+        # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
+        snapshot.release = weakref.finalize(snapshot, self.snapshots_in_flight.discard, number)
+        return snapshot
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert not self._states, "a backend is restored before its states are bound"
+        for handle in handles:
+            for stored in read_snapshot(handle, read, self.key_groups, self.max_parallelism, self._key_node):
+                self._restored.setdefault(stored.name, []).append(stored)
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        before, self.is_read_only = self.is_read_only, True
+        try:
+            yield
+        finally:
+            self.is_read_only = before
+
+    def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
+        state = self._states.get(state_name)
+        return [] if state is None else list(state.namespaces.get(namespace, ()))
+
+    def entry_count(self) -> int:
+        return sum(state.entry_count() for state in self._states.values())
+
+    def close(self) -> None:
+        for state in self._states.values():
+            state.namespaces.clear()
+        self._states.clear()
+        self._restored.clear()
+
+
+def _load(state: HeapState, stored: StoredState) -> None:
+    """Decode what was restored for this state into it; raises StateIncompatible."""
+    declaration = state.declaration
+    wanted, found = declaration.describe(), describe_state(stored.kind, stored.schema)
+    if stored.kind != declaration.kind:
+        raise StateIncompatible(declaration.name, wanted, found)
+    try:
+        decode = state.node.decoder(stored.schema)
+        for namespace, keys, values in stored.entries():
+            state.load(namespace, zip(keys, _converted(values, decode), strict=True))
+    except (SchemaMismatch, MalformedMessage) as error:
+        raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
+
+
+def _converted(values: list[Any], convert: Convert) -> Sequence[Any]:
+    return values if convert is None else [convert(value) for value in values]

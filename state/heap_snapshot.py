@@ -1,0 +1,209 @@
+"""HeapSnapshot: the asynchronous half of a heap backend's snapshot, and the reader of what it wrote.
+
+A snapshot is one run of bytes: a header, at the pseudo key group HEADER of the handle's offsets, then a block per key
+group. The header says how to read the blocks: key type, and name, kind and schema of each state. A block is a list of
+`[state index, payload]`; a payload is `[namespace, [key, ...], [value, ...], namespace, ...]` as plain data, packed
+by itself, so that an unreadable value is blamed on its state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
+from .backend import ReadState, SnapshotTarget
+from .errors import CorruptState, StateIncompatible, StateNotStorable
+from .heap_states import HeapState, Namespaces
+from .key_groups import key_group, key_groups_of
+from .record_serializer import Convert, Schema, SchemaMismatch, TypeNode, schema_text
+from .storage import inline_handle
+
+HEADER = -1
+"""Where the header's offset and length stand in a handle's offsets."""
+
+_FORMAT = 1
+
+Blocks = dict[int, list[Any]]
+"""key group -> [[state index, payload], ...]."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """One state as it was at the barrier."""
+
+    name: str
+    kind: str
+    schema: Schema
+    encode: Convert
+    namespaces: Namespaces
+
+    @classmethod
+    def of(cls, state: HeapState) -> StateView:
+        declaration, node = state.declaration, state.node
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.view())
+
+
+@dataclass(slots=True)
+class StoredState:
+    """One state as a snapshot holds it, not yet decoded."""
+
+    name: str
+    kind: str
+    schema: Schema
+    decode_key: Convert
+    payloads: dict[int, bytes] = field(default_factory=dict)
+    """By key group."""
+
+    def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
+        """(namespace, keys, encoded values); raises MalformedMessage."""
+        for payload in self.payloads.values():
+            flat = iter(unpack_plain(payload))
+            for namespace, keys, values in zip(flat, flat, flat, strict=True):
+                yield namespace, keys if self.decode_key is None else list(map(self.decode_key, keys)), values
+
+
+class HeapSnapshot:
+    """Views of all states; called once, on any thread, it writes them into an inline handle."""
+
+    release: Callable[[], object]
+    """Tells the backend that the views are not read any more."""
+
+    def __init__(
+        self,
+        backend: str,
+        key_groups: range,
+        max_parallelism: int,
+        key_node: TypeNode,
+        views: Sequence[StateView],
+        carried: Sequence[StoredState],
+    ) -> None:
+        self._backend = backend
+        self._key_groups = key_groups
+        self._max_parallelism = max_parallelism
+        self._key_node = key_node
+        self._views = [view for view in views if view.namespaces]
+        self._carried = carried
+
+    def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
+        try:
+            return self._write() if self._views or self._carried else None
+        finally:
+            self._views = []
+            self.release()
+
+    def _write(self) -> KeyedStateHandle:
+        blocks: Blocks = defaultdict(list)
+        for index, view in enumerate(self._views):
+            self._add(index, view, blocks)
+        for index, stored in enumerate(self._carried, len(self._views)):
+            for group, payload in stored.payloads.items():
+                blocks[group].append([index, payload])
+        parts = {HEADER: self._header()} | {group: pack_plain(blocks[group]) for group in sorted(blocks)}
+        return self._handle(parts)
+
+    def _handle(self, parts: dict[int, bytes]) -> KeyedStateHandle:
+        offsets: dict[int, tuple[int, ...]] = {}
+        at = 0
+        for group, part in parts.items():
+            offsets[group] = (at, len(part))
+            at += len(part)
+        first, last = self._key_groups[0], self._key_groups[-1]
+        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), self._backend)
+
+    def _header(self) -> bytes:
+        all_states: list[StateView | StoredState] = [*self._views, *self._carried]
+        states = [[state.name, state.kind, state.schema] for state in all_states]
+        return pack_plain(
+            {
+                "format": _FORMAT,
+                "max_parallelism": self._max_parallelism,
+                "key": self._key_node.schema,
+                "states": states,
+            }
+        )
+
+    def _add(self, index: int, view: StateView, blocks: Blocks) -> None:
+        """Cut one state by key group and pack each share."""
+        payloads: dict[int, list[Any]] = defaultdict(list)
+        try:
+            for namespace, entries in view.namespaces.items():
+                for group, keys in self._by_group(view.name, list(entries)).items():
+                    values = [entries[key] for key in keys]
+                    payloads[group] += (namespace, _encoded(keys, self._key_node.encode), _encoded(values, view.encode))
+            for group, payload in payloads.items():
+                blocks[group].append([index, pack_plain(payload)])
+        except UnsupportedValue as error:
+            raise StateNotStorable(f"state {view.name!r}: {error}") from error
+
+    def _by_group(self, state: str, keys: list[Any]) -> dict[int, list[Any]]:
+        by_group: dict[int, list[Any]] = defaultdict(list)
+        for key, group in zip(keys, groups_of(keys, self._max_parallelism), strict=True):
+            by_group[group].append(key)
+        for group, members in by_group.items():
+            if group not in self._key_groups:
+                raise StateNotStorable(
+                    f"state {state!r}: key {members[0]!r:.60} is of key group {group}, and this subtask owns "
+                    f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
+                )
+        return by_group
+
+
+def groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
+    """The key group of each key; vectorised where all keys are texts, or all are integers of 64 bits."""
+    kinds = set(map(type, keys))
+    if kinds == {str}:
+        column = pa.array(keys, pa.string())
+    elif kinds == {int} and min(keys) >= -(2**63) and max(keys) < 2**63:
+        column = pa.array(keys, pa.int64())
+    else:
+        return [key_group(key, max_parallelism) for key in keys]
+    groups: list[int] = key_groups_of(column, max_parallelism).tolist()
+    return groups
+
+
+def read_snapshot(
+    handle: KeyedStateHandle, read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+) -> list[StoredState]:
+    """What a handle holds for these key groups. Raises StateIncompatible, or a StorageError."""
+    data = read(handle.handle)
+    path = handle.handle.path or "inline state"
+    try:
+        header = unpack_plain(_slice(data, handle.offsets[HEADER], path))
+        if header["format"] != _FORMAT:
+            raise CorruptState(path, f"snapshot format {_FORMAT}", f"format {header['format']}")
+        states = _stored_states(header, max_parallelism, key_node)
+        for group in handle.offsets.keys() & set(key_groups):
+            for index, payload in unpack_plain(_slice(data, handle.offsets[group], path)):
+                states[index].payloads[group] = payload
+    except (MalformedMessage, LookupError, TypeError, ValueError) as error:
+        raise CorruptState(path, "a heap snapshot", f"{type(error).__name__}: {error}") from error
+    return [state for state in states if state.payloads]
+
+
+def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeNode) -> list[StoredState]:
+    if header["max_parallelism"] != max_parallelism:
+        raise StateIncompatible(
+            "keyed state", f"max_parallelism {max_parallelism}", f"max_parallelism {header['max_parallelism']}"
+        )
+    try:
+        decode_key = key_node.decoder(header["key"])
+    except SchemaMismatch as error:
+        raise StateIncompatible("key", schema_text(key_node.schema), schema_text(header["key"]), str(error)) from error
+    return [StoredState(name, kind, schema, decode_key) for name, kind, schema in header["states"]]
+
+
+def _slice(data: bytes, position: tuple[int, ...], path: str) -> bytes:
+    offset, length = position
+    part = data[offset : offset + length]
+    if len(part) != length:
+        raise CorruptState(path, f"{length} bytes at {offset}", f"{len(part)} bytes")
+    return part
+
+
+def _encoded(items: list[Any], encode: Convert) -> list[Any]:
+    return items if encode is None else [encode(item) for item in items]

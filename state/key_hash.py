@@ -1,0 +1,173 @@
+"""java_hash: the stable hash of a key, one key at a time; `column_hash` has the same for whole Arrow columns.
+
+Keys that are equal to Python must hash alike, or one key would live in two key groups: `1`, `1.0`, `True`, `Decimal(1)`
+and `np.int64(1)` are one key. So a number's hash goes by its value and not by its type:
+
+- equal to an integer of 32 bits: Java's `Integer.hashCode`; of 64 bits: `Long.hashCode`;
+- else equal to a float: `Double.hashCode`;
+- else (a long integer, most decimals): Python's numeric hash, which is one for all types and never salted, folded.
+
+So `True` hashes as 1, and not as Java's Boolean. Texts hash as `String` does, bytes as `Arrays.hashCode(byte[])`,
+tuples as `List`, a UUID as `UUID`. Dates hash as their day since 1970, and times as microseconds; aware ones in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import isnan
+from struct import Struct
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from .errors import StateError
+
+_WORD = 0xFFFFFFFF
+_DOUBLE, _LONG = Struct(">d"), Struct(">q")
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class InvalidKey(StateError, TypeError):
+    """A value that cannot be a key: None, or of a type without a stable hash."""
+
+
+def java_hash(key: Any) -> int:
+    """The key's hash as a signed integer of 32 bits. Raises InvalidKey for None and for unsupported types."""
+    if key is None:
+        raise InvalidKey("None is not a key: give such records a key of their own, or filter them out")
+    return _hash(key)
+
+
+def _hash(key: Any) -> int:
+    by_type = _BY_TYPE.get(type(key))
+    if by_type is not None:
+        return by_type(key)
+    for base, by_base in _BY_TYPE.items():
+        if isinstance(key, base):
+            return by_base(key)
+    if isinstance(key, np.generic) and key.dtype.kind in "biuf":
+        return _hash(key.item())
+    if is_dataclass(key) and not isinstance(key, type):
+        return _sequence_hash(getattr(key, field.name) for field in fields(key))
+    kind = type(key)
+    raise InvalidKey(
+        f"a {kind.__module__}.{kind.__qualname__} cannot be a key: wanted an int, str, bool, float, bytes, Decimal, "
+        f"date, datetime, time, timedelta, UUID, or a tuple, frozenset or dataclass of these; found {key!r:.80}"
+    )
+
+
+def signed(word: int) -> int:
+    """The low 32 bits as Java's int."""
+    word &= _WORD
+    return word - 0x1_0000_0000 if word & 0x8000_0000 else word
+
+
+def _fold(value: int) -> int:
+    """Java's Long.hashCode of the low 64 bits."""
+    return signed(value ^ (value >> 32))
+
+
+def _int_hash(value: int) -> int:
+    if -(2**31) <= value < 2**31:
+        return int(value)
+    return _fold(value) if -(2**63) <= value < 2**63 else _number_hash(value)
+
+
+def _float_hash(value: float) -> int:
+    if value.is_integer() and -(2.0**63) <= value < 2.0**63:
+        return _int_hash(int(value))
+    return _double_hash(value)
+
+
+def _double_hash(value: float) -> int:
+    """Java's Double.hashCode; as there, all NaNs are one."""
+    bits: int = _LONG.unpack(_DOUBLE.pack(float("nan") if isnan(value) else value))[0]
+    return _fold(bits)
+
+
+def _number_hash(value: int | Decimal | Fraction) -> int:
+    """For a number that is neither a float nor, as far as is known, an integer of 64 bits."""
+    try:
+        as_float = float(value)
+        if as_float == value or isnan(as_float):
+            return _float_hash(as_float)
+        if -(2**63) <= value < 2**63 and value == int(value):
+            return _int_hash(int(value))
+    except OverflowError:  # too large for a float
+        pass
+    return _fold(hash(value))
+
+
+@lru_cache(maxsize=65536)
+def _str_hash(value: str) -> int:
+    units = value.encode() if value.isascii() else _utf16(value)
+    found = 0
+    for unit in units:
+        found = (31 * found + unit) & _WORD
+    return signed(found)
+
+
+def _utf16(value: str) -> list[int]:
+    return np.frombuffer(value.encode("utf-16-le", "surrogatepass"), "<u2").tolist()  # type: ignore[no-any-return]
+
+
+def _bytes_hash(value: bytes) -> int:
+    found = 1
+    for unit in memoryview(value).cast("b"):
+        found = (31 * found + unit) & _WORD
+    return signed(found)
+
+
+def _sequence_hash(items: Iterable[Any]) -> int:
+    """Java's List.hashCode: None inside counts as 0, as null does there."""
+    found = 1
+    for item in items:
+        found = (31 * found + (0 if item is None else _hash(item))) & _WORD
+    return signed(found)
+
+
+def _set_hash(items: Iterable[Any]) -> int:
+    return signed(sum(0 if item is None else _hash(item) for item in items))
+
+
+def _datetime_hash(value: datetime) -> int:
+    return _fold((value - (_EPOCH if value.utcoffset() is None else _EPOCH_UTC)) // _MICROSECOND)
+
+
+def _time_hash(value: time) -> int:
+    offset = value.utcoffset() or timedelta()
+    since_midnight = timedelta(
+        hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond
+    )
+    return _fold((since_midnight - offset) // _MICROSECOND)
+
+
+def _uuid_hash(value: UUID) -> int:
+    return _fold((value.int >> 64) ^ value.int)
+
+
+_BY_TYPE: dict[type, Callable[[Any], int]] = {
+    str: _str_hash,
+    int: _int_hash,
+    tuple: _sequence_hash,
+    float: _float_hash,
+    bytes: _bytes_hash,
+    datetime: _datetime_hash,
+    date: lambda value: value.toordinal() - _EPOCH_DAY,
+    time: _time_hash,
+    timedelta: lambda value: _fold(value // _MICROSECOND),
+    Decimal: _number_hash,
+    Fraction: _number_hash,
+    UUID: _uuid_hash,
+    frozenset: _set_hash,
+}
+"""By type, and for subclasses by the first base that fits: a bool is an int, and a datetime is no date here."""

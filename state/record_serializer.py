@@ -1,0 +1,337 @@
+"""Serialisers for Python records, by declared type, with a schema that is written into every snapshot.
+
+A `TypeNode` turns values of one declared type into plain data (see messages/plain.py) and back. Its `schema` stands
+in the snapshot; `decoder(stored_schema)` says what becomes of a value written under another schema: read as it is
+(*compatible*), converted (*migrated*), or refused with `SchemaMismatch`, which the caller turns into a
+StateIncompatible that names the state.
+
+Migrations: bool -> int -> float, T -> Optional[T], anything plain -> Any, and records (dataclasses, named tuples)
+that gained fields with defaults, lost fields, or whose fields migrate. Records are known by class name, so a class
+may move to another module. Flink: TypeSerializerSnapshot, PojoSerializer's schema evolution.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+from ..messages import UnsupportedValue, pack_plain
+
+Schema: TypeAlias = Any
+"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum` or `serializer`."""
+
+Convert: TypeAlias = Callable[[Any], Any] | None
+"""None stands for "as it is", which is the fast path of all plain types."""
+
+
+class SchemaMismatch(Exception):
+    """Values written under the stored schema cannot become values of the declared type; the text says why."""
+
+
+class Serializer(Protocol):
+    """A user's own serialiser. `version` grows when the bytes change; `deserialize` is told the one written."""
+
+    name: str
+    version: int
+
+    def serialize(self, value: Any) -> bytes: ...
+
+    def deserialize(self, data: bytes, version: int) -> Any: ...
+
+
+_serializers: dict[str, Serializer] = {}
+
+
+def register_serializer(serializer: Serializer) -> None:
+    """Let declarations name it: `ValueState(Image, serializer="png")`. A later one of the same name wins."""
+    _serializers[serializer.name] = serializer
+
+
+def find_serializer(serializer: Serializer | str) -> Serializer:
+    """The serialiser itself, or the one registered under this name; raises LookupError."""
+    if not isinstance(serializer, str):
+        return serializer
+    known = _serializers.get(serializer)
+    if known is None:
+        raise LookupError(f"no serializer {serializer!r} is registered; there are: {sorted(_serializers)}")
+    return known
+
+
+class TypeNode(Protocol):
+    """One declared type."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def encode(self) -> Convert:
+        """Value to plain data."""
+
+    def decoder(self, stored: Schema) -> Convert:
+        """Plain data written under `stored` to a value; raises SchemaMismatch."""
+
+
+def node_of(hint: Any, serializer: Serializer | str | None = None, within: tuple[type, ...] = ()) -> TypeNode:
+    """The node of a type as in an annotation. `within`: the records around it; a recursive one is plain inside."""
+    if serializer is not None:
+        return CustomNode(type_name(hint), find_serializer(serializer))
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return ListNode(node_of(arguments[0], within=within))
+    if origin is dict:
+        return MapNode(node_of(arguments[0], within=within), node_of(arguments[1], within=within))
+    if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        return OptionalNode(node_of(inner, within=within))
+    if isinstance(hint, type) and hint not in within:
+        if issubclass(hint, Enum):
+            return EnumNode(hint)
+        if is_dataclass(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields")):
+            return RecordNode.of(hint, (*within, hint))
+    return PlainNode(type_name(hint))
+
+
+def type_name(hint: Any) -> str:
+    """How a type is called in schemas and error texts."""
+    if isinstance(hint, type) and typing.get_origin(hint) is None:
+        return hint.__qualname__
+    return str(hint).replace("typing.", "")
+
+
+def schema_text(schema: Schema) -> str:
+    """A schema as a person would write the type."""
+    match schema:
+        case str():
+            return schema
+        case {"list": inner}:
+            return f"list[{schema_text(inner)}]"
+        case {"map": [key, value]}:
+            return f"dict[{schema_text(key)}, {schema_text(value)}]"
+        case {"optional": inner}:
+            return f"{schema_text(inner)} | None"
+        case {"record": name, "fields": inner}:
+            return f"{name}({', '.join(f'{field}: {schema_text(kind)}' for field, kind in inner.items())})"
+        case {"serializer": name, "type": kind, "version": version}:
+            return f"{kind} by serializer {name!r} version {version}"
+        case {"enum": name}:
+            return str(name)
+    return repr(schema)
+
+
+def _refuse(wanted: Schema, stored: Schema, reason: str = "") -> SchemaMismatch:
+    return SchemaMismatch(reason or f"{schema_text(stored)} does not become {schema_text(wanted)}")
+
+
+_WIDENING: dict[tuple[str, str], Convert] = {
+    ("bool", "int"): int,
+    ("bool", "float"): float,
+    ("int", "float"): float,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlainNode:
+    """A type that plain data carries by itself."""
+
+    schema: str
+    encode: Convert = None
+
+    def decoder(self, stored: Schema) -> Convert:
+        if stored == self.schema:
+            return None
+        if isinstance(stored, str) and (stored, self.schema) in _WIDENING:
+            return _WIDENING[stored, self.schema]
+        if isinstance(stored, str) and self.schema in ("Any", "object"):
+            return None
+        raise _refuse(self.schema, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    item: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"list": self.item.schema}
+
+    @property
+    def encode(self) -> Convert:
+        return _each(self.item.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        if not (isinstance(stored, dict) and "list" in stored):
+            raise _refuse(self.schema, stored)
+        return _each(self.item.decoder(stored["list"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    key: TypeNode
+    value: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"map": [self.key.schema, self.value.schema]}
+
+    @property
+    def encode(self) -> Convert:
+        return _each_pair(self.key.encode, self.value.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        if not (isinstance(stored, dict) and "map" in stored):
+            raise _refuse(self.schema, stored)
+        key, value = stored["map"]
+        return _each_pair(self.key.decoder(key), self.value.decoder(value))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalNode:
+    inner: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"optional": self.inner.schema}
+
+    @property
+    def encode(self) -> Convert:
+        return _unless_none(self.inner.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        optional = isinstance(stored, dict) and "optional" in stored
+        return _unless_none(self.inner.decoder(stored["optional"] if optional else stored))
+
+
+@dataclass(frozen=True, slots=True)
+class EnumNode:
+    kind: type[Enum]
+
+    @property
+    def schema(self) -> Schema:
+        return {"enum": self.kind.__qualname__}
+
+    @property
+    def encode(self) -> Convert:
+        return lambda value: value.value
+
+    def decoder(self, stored: Schema) -> Convert:
+        if stored != self.schema:
+            raise _refuse(self.schema, stored)
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class CustomNode:
+    """Values as the bytes that a user's serialiser makes."""
+
+    type_name: str
+    serializer: Serializer
+
+    @property
+    def schema(self) -> Schema:
+        return {"serializer": self.serializer.name, "version": self.serializer.version, "type": self.type_name}
+
+    @property
+    def encode(self) -> Convert:
+        return self.serializer.serialize
+
+    def decoder(self, stored: Schema) -> Convert:
+        if not isinstance(stored, dict) or stored.get("serializer") != self.serializer.name:
+            raise _refuse(self.schema, stored)
+        version: int = stored["version"]
+        if version > self.serializer.version:
+            raise _refuse(self.schema, stored, f"version {version} is newer than {self.serializer.version}")
+        deserialize = self.serializer.deserialize
+        return lambda data: deserialize(data, version)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNode:
+    """A dataclass or a named tuple, as the list of its fields' values in the schema's order."""
+
+    kind: type
+    nodes: dict[str, TypeNode]
+    optional: frozenset[str]
+    """Fields with a default: a snapshot may lack them."""
+    later: frozenset[str]
+    """Fields that the constructor does not take."""
+
+    @classmethod
+    def of(cls, kind: type, within: tuple[type, ...]) -> RecordNode:
+        try:
+            hints = typing.get_type_hints(kind)
+        except NameError:  # annotations that only a type checker can resolve: their values are plain
+            hints = {}
+        if not is_dataclass(kind):
+            named: Any = kind
+            nodes = {name: node_of(hints.get(name, Any), within=within) for name in named._fields}
+            return cls(kind, nodes, frozenset(named._field_defaults), frozenset())
+        own = fields(kind)
+        nodes = {field.name: node_of(hints.get(field.name, Any), within=within) for field in own}
+        optional = (f.name for f in own if f.default is not MISSING or f.default_factory is not MISSING)
+        return cls(kind, nodes, frozenset(optional), frozenset(field.name for field in own if not field.init))
+
+    @property
+    def schema(self) -> Schema:
+        return {"record": self.kind.__qualname__, "fields": {name: node.schema for name, node in self.nodes.items()}}
+
+    @property
+    def encode(self) -> Convert:
+        steps = [(name, node.encode) for name, node in self.nodes.items()]
+
+        def encode(value: Any) -> list[Any]:
+            if type(value) is not self.kind:
+                raise UnsupportedValue(
+                    f"a {type(value).__qualname__} was put where {self.kind.__qualname__} is declared"
+                )
+            return [convert(getattr(value, name)) if convert else getattr(value, name) for name, convert in steps]
+
+        return encode
+
+    def decoder(self, stored: Schema) -> Convert:
+        if not isinstance(stored, dict) or stored.get("record") != self.kind.__qualname__:
+            raise _refuse(self.schema, stored)
+        kept = list(stored["fields"])
+        missing = [name for name in self.nodes if name not in kept and name not in self.optional]
+        if missing:
+            raise _refuse(self.schema, stored, f"field {missing[0]!r} is new and has no default")
+        steps = [
+            (kept.index(name), name, node.decoder(stored["fields"][name]))
+            for name, node in self.nodes.items()
+            if name in kept
+        ]
+        return lambda raw: self._make({name: step(raw[at]) if step else raw[at] for at, name, step in steps})
+
+    def _make(self, values: dict[str, Any]) -> Any:
+        later = {name: values.pop(name) for name in self.later & values.keys()}
+        made = self.kind(**values)
+        for name, value in later.items():
+            object.__setattr__(made, name, value)
+        return made
+
+
+def _each(convert: Convert) -> Convert:
+    return None if convert is None else lambda items: [convert(item) for item in items]
+
+
+def _each_pair(key: Convert, value: Convert) -> Convert:
+    if key is None and value is None:
+        return None
+    of_key, of_value = key or _same, value or _same
+    return lambda pairs: {of_key(k): of_value(v) for k, v in pairs.items()}
+
+
+def _unless_none(convert: Convert) -> Convert:
+    return None if convert is None else lambda value: None if value is None else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def packed_schema(schema: Schema) -> bytes:
+    """A schema as bytes, equal for equal schemas."""
+    return pack_plain(schema)

@@ -1,0 +1,137 @@
+"""SubtaskSnapshot: what one subtask writes for one checkpoint, and where it goes.
+
+Each operator contributes its parts in the synchronous phase; `write` runs on another thread and makes the
+SubtaskState of the acknowledgement. Parts come as inline handles. A *snapshot store* then leaves them inside the
+acknowledgement (`store_inline`), or moves them all into one file (`store_in_file`), so that many states do not make
+many files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from ..messages import (
+    KeyedStateHandle,
+    OperatorId,
+    OperatorListHandle,
+    OperatorSubtaskState,
+    StateHandle,
+    SubtaskState,
+)
+from .backend import KeyedSnapshot, SnapshotTarget
+from .errors import SnapshotTooLarge
+from .storage import CheckpointStorage
+
+MAX_INLINE_BYTES = 5 * 1024 * 1024
+"""The most that the memory backend sends with an acknowledgement. Flink: MemoryStateBackend.DEFAULT_MAX_STATE_SIZE."""
+
+INLINE_BELOW_BYTES = 20 * 1024
+"""Smaller snapshots make no file. Flink: state.storage.fs.memory-threshold."""
+
+SnapshotStore: TypeAlias = Callable[[SubtaskState, SnapshotTarget], SubtaskState]
+"""Takes a state with inline handles, and says where it lies from now on."""
+
+
+class SubtaskSnapshot:
+    """Collects the operators' parts on the task's thread; written once, on another."""
+
+    def __init__(self, *, data_ended: bool = False) -> None:
+        self._data_ended = data_ended
+        self._parts: dict[OperatorId, tuple[KeyedSnapshot | None, tuple[OperatorListHandle, ...]]] = {}
+
+    def add(
+        self, operator_id: OperatorId, keyed: KeyedSnapshot | None = None, lists: tuple[OperatorListHandle, ...] = ()
+    ) -> None:
+        """The synchronous results of one operator."""
+        assert operator_id not in self._parts, f"operator {operator_id} was added twice"
+        self._parts[operator_id] = (keyed, lists)
+
+    def write(self, target: SnapshotTarget, store: SnapshotStore) -> SubtaskState:
+        """Run the asynchronous parts and store the result; a failure leaves no file under its final name."""
+        operators = {}
+        for operator_id, (keyed, lists) in self._parts.items():
+            handle = keyed(target) if keyed is not None else None
+            if handle is not None or lists:
+                operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
+        return store(SubtaskState(operators, self._data_ended), target)
+
+
+def snapshot_store(backend_kind: str) -> SnapshotStore:
+    """Where snapshots go under this kind of state backend."""
+    return store_inline if backend_kind == "memory" else store_in_file
+
+
+def store_inline(state: SubtaskState, target: SnapshotTarget, limit_bytes: int = MAX_INLINE_BYTES) -> SubtaskState:
+    """Leave the state as it is; raises SnapshotTooLarge."""
+    size = state_size_bytes(state)
+    if size > limit_bytes:
+        raise SnapshotTooLarge(size, limit_bytes)
+    return state
+
+
+def store_in_file(
+    state: SubtaskState, target: SnapshotTarget, inline_below_bytes: int = INLINE_BELOW_BYTES
+) -> SubtaskState:
+    """Move all inline parts into the target's one file; handles that have files of their own stay as they are."""
+    inline = [handle for handle in state_handles(state) if handle.data is not None]
+    if sum(handle.size_bytes for handle in inline) < inline_below_bytes:
+        return state
+    assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
+    file = target.storage.write(target.path, (handle.data for handle in inline if handle.data is not None))
+    return _moved(state, file)
+
+
+def state_handles(state: SubtaskState) -> Iterator[StateHandle]:
+    """All handles, in order; several may point to one file."""
+    for operator in state.operators.values():
+        yield from (keyed.handle for keyed in operator.keyed)
+        yield from (listed.handle for listed in operator.lists)
+
+
+def state_size_bytes(state: SubtaskState) -> int:
+    """What the state takes, inline and in files, counting each file once."""
+    files = {handle.path: handle.size_bytes for handle in state_handles(state) if handle.path is not None}
+    return sum(files.values()) + sum(h.size_bytes for h in state_handles(state) if h.path is None)
+
+
+def discard_state(state: SubtaskState, storage: CheckpointStorage) -> None:
+    """Delete the files of a state that nobody needs any more. Repeats are harmless."""
+    for path in sorted({handle.path for handle in state_handles(state) if handle.path is not None}):
+        storage.delete(path)
+
+
+def _moved(state: SubtaskState, file: StateHandle) -> SubtaskState:
+    """The same state, with every inline handle pointing into `file`, where they lie in their order."""
+    base = 0
+
+    def advance(handle: StateHandle) -> int:
+        nonlocal base
+        start = base
+        base += handle.size_bytes
+        return start
+
+    operators = {}
+    for operator_id, operator in state.operators.items():
+        keyed = tuple(
+            _moved_keyed(part, advance(part.handle), file) if _inline(part) else part for part in operator.keyed
+        )
+        lists = tuple(
+            _moved_list(part, advance(part.handle), file) if _inline(part) else part for part in operator.lists
+        )
+        operators[operator_id] = OperatorSubtaskState(keyed, lists)
+    return replace(state, operators=operators)
+
+
+def _inline(part: KeyedStateHandle | OperatorListHandle) -> bool:
+    return part.handle.data is not None
+
+
+def _moved_keyed(part: KeyedStateHandle, base: int, file: StateHandle) -> KeyedStateHandle:
+    offsets = {group: (base + start, *rest) for group, (start, *rest) in part.offsets.items()}
+    return replace(part, offsets=offsets, handle=file)
+
+
+def _moved_list(part: OperatorListHandle, base: int, file: StateHandle) -> OperatorListHandle:
+    return replace(part, offsets=tuple(base + offset for offset in part.offsets), handle=file)

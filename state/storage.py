@@ -1,0 +1,241 @@
+"""CheckpointStorage: atomic, checksummed files below one root, through fsspec.
+
+    <root>/<job_id>/chk-<checkpoint_id>/<vertex>-<subtask>-<attempt>     a subtask's state
+    <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
+
+A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
+not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to
+the root; absolute paths and URLs from outside are accepted if they lead below it. It has no state of its own but the
+file system, and so is safe from any thread. Flink: FsCheckpointStorage, FsCheckpointStreamFactory.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import zlib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from struct import Struct
+from urllib.parse import quote
+from uuid import uuid4
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.utils import get_protocol
+
+from ..messages import CheckpointId, JobId, StateHandle
+from .errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
+
+_TEMPORARY = ".writing-"
+_CHECKPOINT = "chk-"
+_SEAL = Struct(">4sIQ")
+_MAGIC = b"USS1"
+
+
+def job_directory(job_id: JobId) -> str:
+    return quote(job_id, safe="")
+
+
+def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
+    return f"{job_directory(job_id)}/{_CHECKPOINT}{checkpoint_id}"
+
+
+def inline_handle(data: bytes) -> StateHandle:
+    """A handle that holds the bytes themselves."""
+    return StateHandle(path=None, data=data, size_bytes=len(data), checksum=zlib.crc32(data))
+
+
+def verified(data: bytes, handle: StateHandle) -> bytes:
+    """The bytes, if they are those that the handle was made for; else CorruptState."""
+    path = handle.path or "inline state"
+    if len(data) != handle.size_bytes:
+        raise CorruptState(path, f"{handle.size_bytes} bytes", f"{len(data)} bytes")
+    found = zlib.crc32(data)
+    if found != handle.checksum:
+        raise CorruptState(path, f"CRC-32 {handle.checksum:08x}", f"{found:08x}")
+    return data
+
+
+class CheckpointStorage:
+    """All checkpoint files of a cluster. `url`: a local path, or any URL that fsspec knows."""
+
+    def __init__(self, url: str, *, new_suffix: Callable[[], str] = lambda: uuid4().hex) -> None:
+        self.url = url
+        self._new_suffix = new_suffix
+        self._fs, root = fsspec.url_to_fs(url)
+        self._is_local = isinstance(self._fs, LocalFileSystem)
+        self.root = os.path.realpath(root) if self._is_local else root.rstrip("/")
+
+    def check(self) -> None:
+        """Make the root and write a file into it; raises UnwritableRoot. Call it before a job depends on it."""
+        path = self._temporary(f"{self.root}/check")
+        try:
+            self._fs.makedirs(self.root, exist_ok=True)
+            self._put(path, [b""])
+            self._fs.rm_file(path)
+        except (OSError, ValueError) as error:
+            raise UnwritableRoot(self.url, error) from error
+
+    def write(self, path: str, chunks: bytes | Iterable[bytes]) -> StateHandle:
+        """Write one file whole; an existing one is replaced. The handle knows its size and checksum."""
+        parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
+        checksum = 0
+        for part in parts:
+            checksum = zlib.crc32(part, checksum)
+        relative = self.resolve(path)
+        self._replace(self._absolute(relative), parts)
+        return StateHandle(relative, None, sum(map(len, parts)), checksum)
+
+    def read(self, handle: StateHandle) -> bytes:
+        """The handle's bytes, inline or from its file; raises MissingState, CorruptState, OutsideRoot."""
+        if handle.data is not None:
+            return verified(handle.data, handle)
+        return verified(self._get(self.resolve(handle.path or "")), handle)
+
+    def write_sealed(self, path: str, data: bytes) -> None:
+        """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
+        self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
+
+    def read_sealed(self, path: str) -> bytes:
+        """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot."""
+        relative = self.resolve(path)
+        content = self._get(relative)
+        if len(content) < _SEAL.size:
+            raise CorruptState(relative, f"at least {_SEAL.size} bytes", f"{len(content)} bytes")
+        magic, checksum, size = _SEAL.unpack_from(content)
+        if magic != _MAGIC:
+            raise CorruptState(relative, f"a file that begins with {_MAGIC!r}", repr(magic))
+        return verified(content[_SEAL.size :], StateHandle(relative, None, size, checksum))
+
+    def exists(self, path: str) -> bool:
+        return bool(self._fs.isfile(self._absolute(self.resolve(path))))
+
+    def delete(self, what: StateHandle | str) -> None:
+        """Delete a file; one that is gone already is fine, and so is an inline handle."""
+        path = what.path if isinstance(what, StateHandle) else what
+        if path is None:
+            return
+        absolute = self._absolute(self.resolve(path))
+        with suppress(FileNotFoundError):
+            self._fs.rm_file(absolute)
+
+    def list_files(self, directory: str = "") -> list[str]:
+        """All files below a directory, relative to the root, in order; none for a missing one."""
+        absolute = self._absolute(self.resolve(directory)) if directory else self.root
+        self._fs.invalidate_cache()
+        found = (self._relative(path) for path in self._fs.find(absolute))
+        return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
+
+    def checkpoints(self, job_id: JobId) -> list[CheckpointId]:
+        """Ids of the checkpoints, completed or not, of which something is stored."""
+        below = len(job_directory(job_id)) + 1
+        directories = {path[below:].partition("/")[0] for path in self.list_files(job_directory(job_id))}
+        numbers = (name.removeprefix(_CHECKPOINT) for name in directories if name.startswith(_CHECKPOINT))
+        return sorted(CheckpointId(int(number)) for number in numbers if number.isdecimal())
+
+    def delete_checkpoint(self, job_id: JobId, checkpoint_id: CheckpointId) -> None:
+        """Delete a checkpoint's directory with all that is in it, leftovers of crashed writers too."""
+        self._delete_directory(checkpoint_directory(job_id, checkpoint_id))
+
+    def delete_job(self, job_id: JobId) -> None:
+        """Delete all that is stored for a job."""
+        self._delete_directory(job_directory(job_id))
+
+    def resolve(self, path: str) -> str:
+        """A path from anywhere as one relative to the root; raises OutsideRoot. Links are followed."""
+        refused = OutsideRoot(path, self.url)
+        if "\0" in path:
+            raise refused
+        if "://" in path or "::" in path:
+            # Compared by name first: a path from outside must not make us connect to anything.
+            if get_protocol(path) not in _protocols(self._fs):
+                raise refused
+            absolute = str(self._fs._strip_protocol(path))
+        else:
+            absolute = path if posixpath.isabs(path) else f"{self.root}/{path}"
+        absolute = os.path.realpath(absolute) if self._is_local else posixpath.normpath(absolute)
+        if not absolute.startswith(f"{self.root}/"):
+            raise refused
+        return self._relative(absolute)
+
+    def _relative(self, absolute: str) -> str:
+        return absolute[len(self.root) + 1 :]
+
+    def _absolute(self, relative: str) -> str:
+        return f"{self.root}/{relative}"
+
+    def _get(self, relative: str) -> bytes:
+        try:
+            data: bytes = self._fs.cat_file(self._absolute(relative))
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise MissingState(relative) from error
+        return data
+
+    def _temporary(self, path: str) -> str:
+        directory, name = posixpath.split(path)
+        return f"{directory}/{_TEMPORARY}{name}-{self._new_suffix()}"
+
+    def _replace(self, path: str, parts: Iterable[bytes]) -> None:
+        """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
+        temporary = self._temporary(path)
+        directory = posixpath.dirname(path)
+        self._fs.makedirs(directory, exist_ok=True)
+        try:
+            self._put(temporary, parts)
+            if self._is_local:
+                os.replace(temporary, path)
+                _sync_directory(directory)
+            else:
+                self._fs.mv(temporary, path)
+        except BaseException:
+            self._discard(temporary)
+            raise
+
+    def _put(self, path: str, parts: Iterable[bytes]) -> None:
+        with self._fs.open(path, "wb") as file:
+            for part in parts:
+                file.write(part)
+            if self._is_local:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _discard(self, temporary: str) -> None:
+        """Of no consequence if it fails: the file is never read, and goes with its directory."""
+        with suppress(OSError):
+            self._fs.rm_file(temporary)
+
+    def _delete_directory(self, directory: str) -> None:
+        absolute = self._absolute(self.resolve(directory))
+        with suppress(FileNotFoundError):
+            self._fs.rm(absolute, recursive=True)
+
+
+def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _sync_directory(directory: str) -> None:
+    """Make a rename itself survive a power cut."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], bytes]:
+    """A reader for one restore, on one thread: a file that several handles share is read and verified once."""
+    files: dict[str, bytes] = {}
+
+    def read(handle: StateHandle) -> bytes:
+        if handle.data is not None:
+            return verified(handle.data, handle)
+        path = handle.path or ""
+        if storage is None:
+            raise MissingState(path)
+        if path not in files:
+            files[path] = storage.read(handle)
+        return files[path]
+
+    return read

@@ -1,0 +1,94 @@
+"""Scripts for barrier handlers: the notation of tests/vectors/barrier_*.json, and a strategy that writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from understudy.actors.barrier_handler import Aborted, Aligned, GateEvent
+from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
+from understudy.messages import CheckpointId
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+Script = list[tuple[int, Element]]
+
+
+def load(name: str) -> dict[str, Any]:
+    return json.loads((VECTORS / f"{name}.json").read_text())
+
+
+def element_of(word: dict[str, Any]) -> Element:
+    """`{data, size}` becomes the batch `[id, size]`."""
+    match word:
+        case {"data": name, "size": size}:
+            return [name, size]
+        case {"barrier": checkpoint}:
+            return CheckpointBarrier(CheckpointId(checkpoint), 0)
+        case {"cancel": checkpoint}:
+            return CancelCheckpointMarker(CheckpointId(checkpoint))
+        case {"end": True}:
+            return EndOfPartition()
+    raise ValueError(f"unknown word {word}")
+
+
+def size_of(element: Element) -> int:
+    return element[1] if isinstance(element, list) else 0
+
+
+def word_of(event: GateEvent) -> dict[str, Any]:
+    match event:
+        case Aligned(barrier):
+            return {"checkpoint": barrier.checkpoint_id}
+        case Aborted(checkpoint_id, reason):
+            return {"abort": checkpoint_id, "reason": reason.value}
+        case (channel, EndOfPartition()):
+            return {"end": True, "channel": channel}
+        case (channel, [name, _]):
+            return {"data": name, "channel": channel}
+    raise ValueError(f"unknown event {event}")
+
+
+def is_emission(event: GateEvent) -> bool:
+    return isinstance(event, tuple)
+
+
+def triggered(events: Iterable[GateEvent]) -> list[int]:
+    return [event.barrier.checkpoint_id for event in events if isinstance(event, Aligned)]
+
+
+def aborted(events: Iterable[GateEvent]) -> list[int]:
+    return [event.checkpoint_id for event in events if isinstance(event, Aborted)]
+
+
+@st.composite
+def channel_scripts(draw: st.DrawFn, channel: int) -> list[Element]:
+    """One channel's elements: batches, and barriers or cancel markers with growing ids; perhaps an end."""
+    elements: list[Element] = []
+    checkpoint = 0
+    for index, kind in enumerate(draw(st.lists(st.sampled_from("dddbbbcs"), max_size=14))):
+        if kind == "d":
+            elements.append([f"c{channel}-{index}", 10])
+            continue
+        checkpoint += 1
+        if kind != "s":
+            kind_of = CheckpointBarrier(CheckpointId(checkpoint), 0)
+            elements.append(kind_of if kind == "b" else CancelCheckpointMarker(CheckpointId(checkpoint)))
+    if draw(st.booleans()):
+        elements.append(EndOfPartition())
+    return elements
+
+
+@st.composite
+def scripts(draw: st.DrawFn, max_channels: int = 4) -> tuple[int, Script]:
+    """(number of channels, an interleaving of what they deliver)."""
+    channels = draw(st.integers(1, max_channels))
+    waiting = {channel: list(draw(channel_scripts(channel))) for channel in range(channels)}
+    script: Script = []
+    while any(waiting.values()):
+        channel = draw(st.sampled_from([channel for channel, elements in waiting.items() if elements]))
+        script.append((channel, waiting[channel].pop(0)))
+    return channels, script

@@ -1,0 +1,89 @@
+"""BarrierTracker against Flink's counting scenarios."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from understudy.actors.barrier_handler import Aborted, AbortReason, Aligned
+from understudy.actors.barrier_tracker import MAX_CHECKPOINTS_TO_TRACK, BarrierTracker
+from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier
+from understudy.messages import CheckpointId
+
+from .barrier_scripts import Script, aborted, element_of, load, scripts, triggered, word_of
+
+
+def barrier(checkpoint_id: int) -> CheckpointBarrier:
+    return CheckpointBarrier(CheckpointId(checkpoint_id), 0)
+
+
+@pytest.mark.parametrize("scenario", load("barrier_tracker")["scenarios"], ids=lambda scenario: scenario["name"])
+def test_scenario_gives_the_output_of_flink(scenario: dict[str, Any]) -> None:
+    tracker = BarrierTracker(scenario["channels"])
+
+    events = [event for channel, word in scenario["input"] for event in tracker.receive(channel, element_of(word))]
+
+    assert [word_of(event) for event in events] == scenario["expected_output"]
+    assert list(tracker.pending) == scenario["pending_at_end"]
+
+
+@given(scripts())
+def test_data_leaves_at_once_and_nothing_ever_blocks(case: tuple[int, Script]) -> None:
+    channels, script = case
+    tracker = BarrierTracker(channels)
+    for channel, element in script:
+        events = tracker.receive(channel, element)
+        if not isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+            assert events == [(channel, element)]
+        assert not any(map(tracker.is_blocked, range(channels)))
+
+
+@given(scripts())
+def test_checkpoints_grow_and_are_decided_once(case: tuple[int, Script]) -> None:
+    channels, script = case
+    tracker = BarrierTracker(channels)
+    events = [event for channel, element in script for event in tracker.receive(channel, element)]
+    assert triggered(events) == sorted(set(triggered(events)))
+    decided = triggered(events) + aborted(events)
+    assert len(decided) == len(set(decided))
+
+
+def test_tracks_a_bounded_number_of_checkpoints() -> None:
+    tracker = BarrierTracker(2)
+    for checkpoint_id in range(1, MAX_CHECKPOINTS_TO_TRACK + 2):
+        assert tracker.receive(0, barrier(checkpoint_id)) == []
+
+    assert len(tracker.pending) == MAX_CHECKPOINTS_TO_TRACK
+    assert tracker.receive(1, barrier(1)) == []
+    assert tracker.receive(1, barrier(2)) == [Aligned(barrier(2))]
+
+
+def test_a_checkpoint_given_up_is_not_taken_and_disturbs_no_other() -> None:
+    tracker = BarrierTracker(2)
+    tracker.receive(0, barrier(1))
+    tracker.receive(0, barrier(2))
+
+    assert tracker.abort(CheckpointId(2)) == tracker.abort(CheckpointId(3)) == []
+
+    assert tracker.receive(1, barrier(1)) == [Aligned(barrier(1))]
+    assert tracker.receive(1, barrier(2)) == []
+    assert tracker.receive(0, barrier(3)) == tracker.receive(1, barrier(3)) == []
+    assert tracker.pending == ()
+    assert tracker.abort(CheckpointId(1)) == []
+
+
+def test_close_forgets_all_counts() -> None:
+    tracker = BarrierTracker(2)
+    tracker.receive(0, barrier(1))
+    tracker.close()
+    assert tracker.pending == ()
+
+
+def test_a_cancel_marker_for_a_checkpoint_given_up_reports_only_the_older_ones() -> None:
+    tracker = BarrierTracker(2)
+    tracker.receive(0, barrier(1))
+    tracker.abort(CheckpointId(2))
+    events = tracker.receive(1, CancelCheckpointMarker(CheckpointId(2)))
+    assert events == [Aborted(CheckpointId(1), AbortReason.CANCELLED)]

@@ -1,0 +1,343 @@
+"""CheckpointCoordinator: what goes beyond Flink's scripts. Each test is one history, told to a Driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.actors.barrier_handler import AbortReason
+from understudy.actors.checkpoint_coordinator import FINAL_RETRY_MS
+from understudy.actors.checkpoint_effects import (
+    AllDataEnded,
+    AnswerSavepoint,
+    AttemptFailed,
+    CheckpointEffect,
+    Discard,
+    FailJob,
+    MetadataFailed,
+    RegionRestarting,
+    RetryFinal,
+    ScheduleTimer,
+    Shutdown,
+    StartScheduler,
+    StoreMetadata,
+    TriggerCheckpointNow,
+    TriggerSavepointNow,
+)
+from understudy.actors.pending_checkpoint import AckResult
+from understudy.messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointId,
+    DeclineCheckpoint,
+    ExecutionAttemptId,
+    JobId,
+    JobStatus,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    OperatorId,
+    OperatorSubtaskState,
+    SubtaskState,
+    TriggerCheckpoint,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+
+from .checkpoint_driver import (
+    JOB,
+    ack,
+    changed,
+    decline,
+    discarded,
+    ignored,
+    make_driver,
+    of_type,
+    published,
+    sent,
+    stored,
+)
+
+# ---------------------------------------------------------------------------------------------------- completion
+
+
+def test_completes_when_all_have_acknowledged_and_the_metadata_is_stored() -> None:
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"))
+    (store,) = of_type(StoreMetadata, driver.tell(ack("b", 1, "b1")))
+    assert driver.pending_ids() == [1]
+    assert not driver.retained_ids()
+    driver.now_ms = 40
+    effects = driver.tell(stored(1))
+    assert published(effects) == [CheckpointCompleted(JOB, CheckpointId(1), 40, 2, 40, "chk-1")]
+    assert [(each.attempt_id, each.final) for each in sent(NotifyCheckpointComplete, effects)] == [
+        ("a", False),
+        ("b", False),
+    ]
+    (completed,) = driver.coordinator.store.retained()
+    assert completed.metadata_path == "chk-1"
+    assert completed.vertices == store.draft.vertices
+
+
+def test_metadata_that_cannot_be_stored_aborts_and_fails_the_job_when_that_is_not_tolerated() -> None:
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1, "b1"))
+    effects = driver.tell(MetadataFailed(CheckpointId(1), "disk full"))
+    assert discarded(effects) == ["a1", "b1"]
+    assert [message.reason for message in sent(NotifyCheckpointAborted, effects)] == ["metadata_failed: disk full"] * 2
+    (failed,) = of_type(FailJob, effects)
+    assert "disk full" in failed.cause.error_message
+
+
+def test_state_given_up_while_its_metadata_is_written_is_discarded_after_the_write_only() -> None:
+    """Otherwise a leader that dies in between leaves metadata behind that points at deleted state."""
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1))
+    assert discarded(driver.tell(RegionRestarting())) == []
+    effects = driver.tell(stored(1))
+    assert discarded(effects) == ["a1", "chk-1"]
+    assert not published(effects)
+    assert not sent(NotifyCheckpointComplete, effects)
+
+
+def test_a_write_that_fails_after_the_checkpoint_was_given_up_only_discards() -> None:
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1), Shutdown(JobStatus.FAILED))
+    effects = driver.tell(MetadataFailed(CheckpointId(1), "gone"))
+    assert effects == [Discard((SubtaskState({OperatorId("a1"): OperatorSubtaskState()}),))]
+
+
+def test_a_newer_checkpoint_that_is_stored_first_subsumes_the_older_one_that_is_being_stored() -> None:
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), TriggerCheckpointNow())
+    driver.tell(ack("a", 1, "a1"), ack("b", 1), ack("a", 2, "a2"), ack("b", 2))
+    assert [message.checkpoint_id for message in published(driver.tell(stored(2)))] == [2, 1]
+    assert discarded(driver.tell(stored(1))) == ["a1", "chk-1"]
+    assert driver.retained_ids() == [2]
+
+
+def test_a_checkpoint_expires_while_its_metadata_is_written() -> None:
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1))
+    (aborted,) = published(driver.advance(10_000))
+    assert isinstance(aborted, CheckpointAborted)
+    assert aborted.reason == "expired"
+
+
+# ----------------------------------------------------------------------------------- late and repeated acknowledgements
+
+
+def test_an_acknowledgement_repeated_after_completion_leaves_the_state_alone() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1))
+    effects = driver.tell(ack("a", 1, "a1"))
+    assert ignored(effects) == [AckResult.LATE]
+    assert discarded(effects) == []
+
+
+def test_an_acknowledgement_repeated_after_the_abort_is_not_discarded_again() -> None:
+    driver = make_driver(tolerable_failures=9)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"))
+    assert discarded(driver.tell(decline("b", 1))) == ["a1"]
+    assert discarded(driver.tell(ack("a", 1, "a1"))) == []
+    assert discarded(driver.tell(ack("b", 1, "b1"))) == ["b1"]
+    assert discarded(driver.tell(ack("b", 1, "b1"))) == []
+
+
+def test_an_acknowledgement_of_an_old_savepoint_repeated_long_after_leaves_its_state_alone() -> None:
+    driver = make_driver()
+    driver.tell(TriggerSavepointNow("sp"), ack("a", 1, "a1"), ack("b", 1))
+    for each in range(2, 30):
+        driver.tell(TriggerCheckpointNow(), ack("a", each), ack("b", each))
+    effects = driver.tell(ack("a", 1, "a1"))
+    assert ignored(effects) == [AckResult.UNKNOWN_CHECKPOINT]
+    assert discarded(effects) == []
+    assert discarded(driver.tell(ack("a", 2, "a2"))) == ["a2"]
+
+
+def test_the_state_of_an_attempt_that_was_not_asked_is_discarded() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow())
+    effects = driver.tell(ack("zombie", 1, "z"))
+    assert (ignored(effects), discarded(effects)) == ([AckResult.UNKNOWN_TASK], ["z"])
+
+
+def test_a_decline_of_another_job_is_ignored() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow())
+    assert driver.tell(DeclineCheckpoint(JobId("other"), ExecutionAttemptId("a"), CheckpointId(1), "no")) == []
+    assert driver.pending_ids() == [1]
+
+
+# ------------------------------------------------------------------------------------------------- tolerable failures
+
+
+def fails_job(effects: list[CheckpointEffect]) -> bool:
+    return bool(of_type(FailJob, effects))
+
+
+def test_failures_in_a_row_are_counted_and_a_completion_begins_anew() -> None:
+    driver = make_driver(tolerable_failures=1)
+    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("a", 1)))
+    driver.tell(TriggerCheckpointNow(), ack("a", 2), ack("b", 2))
+    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("a", 3)))
+    assert not fails_job(driver.tell(decline("b", 3)))
+    driver.tell(TriggerCheckpointNow())
+    assert fails_job(driver.advance(10_000))
+
+
+@pytest.mark.parametrize("reason", [AbortReason.CANCELLED, AbortReason.SUBSUMED, AbortReason.INPUT_ENDED])
+def test_a_decline_that_passes_on_another_ones_is_not_counted_but_that_other_one_is(reason: AbortReason) -> None:
+    driver = make_driver()
+    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason.value)))
+    assert fails_job(driver.tell(decline("a", 1, "broken")))
+    assert not fails_job(driver.tell(decline("a", 1, "broken")))
+
+
+def test_declines_that_echo_a_restart_are_not_counted() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), decline("b", 1, AbortReason.INPUT_ENDED.value), RegionRestarting())
+    assert not fails_job(driver.tell(decline("a", 1, "the task is canceling")))
+
+
+def test_what_has_its_cause_outside_the_checkpoint_is_not_counted() -> None:
+    driver = make_driver()
+    effects = driver.tell(TriggerCheckpointNow(), AttemptFailed(ExecutionAttemptId("a")), changed("a"))
+    effects += driver.tell(TriggerCheckpointNow(), RegionRestarting(), decline("a", 2))
+    effects += driver.tell(TriggerSavepointNow("sp"), decline("a", 3))
+    assert len(published(effects)) == 3
+    assert not fails_job(effects)
+
+
+# ------------------------------------------------------------------------------------------------ restarts and timing
+
+
+def test_a_region_restart_gives_up_all_pending_and_uses_no_id_twice() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), TriggerSavepointNow("sp"), ack("a", 1, "a1"))
+    effects = driver.tell(changed("a", running=False), RegionRestarting())
+    assert driver.pending_ids() == []
+    assert discarded(effects) == ["a1"]
+    assert isinstance(of_type(AnswerSavepoint, effects)[0].answer, TriggerSavepointFailure)
+    assert [message.attempt_id for message in sent(NotifyCheckpointAborted, effects)] == ["b", "b"]
+    driver.tell(changed("a", "a#2"))
+    triggered = sent(TriggerCheckpoint, driver.tell(TriggerCheckpointNow()))
+    assert [(message.attempt_id, message.checkpoint_id) for message in triggered] == [("a#2", 3)]
+
+
+def test_ticking_goes_on_after_a_restart_that_came_while_a_request_was_queued() -> None:
+    driver = make_driver(interval_ms=10, max_concurrent=1)
+    driver.tell(StartScheduler())
+    driver.advance(30)
+    driver.tell(RegionRestarting())
+    assert driver.pending_ids() == []
+    driver.advance(10)
+    assert driver.pending_ids() == [2]
+
+
+def test_no_checkpoint_starts_until_all_tasks_run() -> None:
+    driver = make_driver(interval_ms=10)
+    driver.tell(changed("b", running=False), StartScheduler())
+    driver.advance(25)
+    assert driver.pending_ids() == []
+    driver.tell(changed("b"))
+    driver.advance(5)
+    assert driver.pending_ids() == [1]
+
+
+def test_a_periodic_trigger_inside_the_pause_comes_when_the_pause_is_over() -> None:
+    driver = make_driver(interval_ms=100, min_pause_ms=100)
+    driver.tell(StartScheduler())
+    driver.advance(130)
+    driver.tell(ack("a", 1), ack("b", 1))
+    driver.advance(99)
+    assert driver.pending_ids() == []
+    driver.advance(1)
+    assert driver.pending_ids() == [2]
+
+
+def test_a_tick_that_was_cancelled_while_it_was_under_way_does_nothing() -> None:
+    driver = make_driver(interval_ms=10)
+    stale = next(iter(of_type(ScheduleTimer, driver.tell(StartScheduler())))).event
+    driver.tell(StartScheduler())
+    assert driver.tell(stale) == []
+
+
+# ----------------------------------------------------------------------------------------------- the final checkpoint
+
+
+def test_the_final_checkpoint_goes_at_once_and_tells_tasks_that_nothing_comes_after() -> None:
+    driver = make_driver(interval_ms=10, min_pause_ms=1000, max_concurrent=1)
+    driver.tell(StartScheduler(), TriggerCheckpointNow())
+    driver.tell(AllDataEnded(), AllDataEnded())
+    assert driver.pending_ids() == [1, 2]
+    effects = driver.tell(ack("a", 2), ack("b", 2))
+    assert [message.final for message in sent(NotifyCheckpointComplete, effects)] == [True, True]
+    assert driver.pending_ids() == []
+    assert not driver.timers
+    assert driver.coordinator.store.retained()[-1].is_final
+
+
+def test_a_final_checkpoint_that_fails_is_repeated_until_too_many_have() -> None:
+    driver = make_driver(tolerable_failures=1)
+    assert not fails_job(driver.tell(AllDataEnded(), decline("a", 1)))
+    driver.advance(FINAL_RETRY_MS)
+    assert driver.pending_ids() == [2]
+    assert fails_job(driver.tell(decline("a", 2)))
+
+
+def test_a_final_checkpoint_waits_for_tasks_that_do_not_run_yet() -> None:
+    driver = make_driver()
+    driver.tell(changed("b", running=False), AllDataEnded())
+    driver.advance(FINAL_RETRY_MS)
+    assert driver.pending_ids() == []
+    driver.tell(changed("b"))
+    driver.advance(FINAL_RETRY_MS)
+    assert driver.pending_ids() == [1]
+
+
+def test_a_retry_that_is_overtaken_triggers_no_second_final_checkpoint() -> None:
+    driver = make_driver()
+    driver.tell(changed("b", running=False), AllDataEnded(), RegionRestarting(), changed("b"), AllDataEnded())
+    assert driver.pending_ids() == [1]
+    driver.tell(RetryFinal())
+    assert driver.pending_ids() == [1]
+    driver.tell(ack("a", 1), ack("b", 1), RetryFinal())
+    assert driver.pending_ids() == []
+
+
+def test_a_final_checkpoint_subsumed_by_a_savepoint_is_repeated() -> None:
+    driver = make_driver()
+    driver.tell(AllDataEnded(), TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
+    assert driver.pending_ids() == []
+    driver.advance(FINAL_RETRY_MS)
+    assert driver.pending_ids() == [3]
+
+
+def test_after_a_restart_data_has_to_end_again() -> None:
+    driver = make_driver(interval_ms=5000)
+    driver.tell(StartScheduler(), AllDataEnded(), RegionRestarting())
+    driver.advance(4999)
+    assert driver.pending_ids() == []
+    driver.advance(1)
+    assert driver.pending_ids() == [2]
+    effects = driver.tell(AllDataEnded(), ack("a", 3), ack("b", 3))
+    assert sent(NotifyCheckpointComplete, effects)[0].final
+
+
+# --------------------------------------------------------------------------------------------------------- savepoints
+
+
+def test_a_savepoint_is_answered_with_its_path_and_restored_from_while_it_is_newest() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1))
+    effects = driver.tell(TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
+    assert of_type(AnswerSavepoint, effects) == [AnswerSavepoint("sp", TriggerSavepointSuccess(JOB, "chk-2"))]
+    restorable = [completed.checkpoint_id for completed in driver.coordinator.store.restorable()]
+    assert (driver.retained_ids(), restorable) == ([1], [2, 1])
+
+
+def test_a_savepoint_after_shutdown_is_answered() -> None:
+    driver = make_driver()
+    driver.tell(Shutdown(JobStatus.FINISHED))
+    (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
+    assert isinstance(answer.answer, TriggerSavepointFailure)
+    assert "coordinator_shut_down" in answer.answer.cause

@@ -1,0 +1,243 @@
+"""CheckpointCoordinator under every interleaving that Hypothesis can think of.
+
+The machine plays tasks that answer late, twice or never, slow and failing storage, tasks that fail and restart, and
+savepoints and final checkpoints in between. After each step it holds that
+
+- a checkpoint completes only with an acknowledgement of every attempt that was asked, and only when it is stored;
+- checkpoints complete in the order of their ids, and no id is used twice;
+- every state that was ever acknowledged has one owner: a pending or retained checkpoint, a savepoint, a write that is
+  under way, or the one Discard that named it;
+- a savepoint is answered once, and every pending checkpoint has a timer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from understudy.actors.checkpoint_effects import (
+    AllDataEnded,
+    AnswerSavepoint,
+    AttemptFailed,
+    CheckpointEffect,
+    CheckpointEvent,
+    CheckpointExpired,
+    MetadataFailed,
+    Publish,
+    RegionRestarting,
+    Send,
+    Shutdown,
+    StartScheduler,
+    StopScheduler,
+    StoreMetadata,
+    TriggerCheckpointNow,
+    TriggerSavepointNow,
+)
+from understudy.messages import (
+    CheckpointCompleted,
+    CheckpointConfig,
+    CheckpointId,
+    ExecutionAttemptId,
+    JobStatus,
+    NotifyCheckpointComplete,
+    SubtaskState,
+    TriggerCheckpoint,
+)
+from understudy.state.completed_checkpoints import CompletedCheckpoint
+
+from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored
+
+TASKS = ["a", "b", "c"]
+
+
+def names_in(states: tuple[SubtaskState, ...]) -> list[str]:
+    return [name for state in states for name in state.operators]
+
+
+class Coordination(RuleBasedStateMachine):
+    """Attempts are named `task#n`; the state of an attempt for a checkpoint is named after both."""
+
+    @initialize(
+        max_concurrent=st.integers(1, 3),
+        retained=st.integers(1, 3),
+        tolerable=st.integers(0, 2),
+        min_pause_ms=st.sampled_from([0, 15]),
+    )
+    def start(self, max_concurrent: int, retained: int, tolerable: int, min_pause_ms: int) -> None:
+        config = CheckpointConfig(
+            "file:///tmp",
+            interval_ms=10,
+            timeout_ms=35,
+            min_pause_ms=min_pause_ms,
+            max_concurrent=max_concurrent,
+            retained=retained,
+            tolerable_failures=tolerable,
+        )
+        self.driver = Driver(config, make_plan(["a"], TASKS, TASKS), stores_at_once=False)
+        self.attempts = {task: f"{task}#0" for task in TASKS}
+        self.asked: dict[int, set[str]] = {}
+        self.acked: dict[int, set[str]] = {}
+        self.given: set[str] = set()
+        self.discards: Counter[str] = Counter()
+        self.writes: dict[int, CompletedCheckpoint] = {}
+        self.written: set[int] = set()
+        self.completed: list[int] = []
+        self.savepoints: dict[int, CompletedCheckpoint] = {}
+        self.promises: dict[str, int] = {}
+        self.is_shut_down = False
+        for task, attempt in self.attempts.items():
+            self.tell(changed(task, attempt))
+        self.tell(StartScheduler())
+
+    # ----------------------------------------------------------------------------------------- what happens
+
+    @rule(ms=st.integers(1, 40))
+    def time_passes(self, ms: int) -> None:
+        self.observe(self.driver.advance(ms))
+
+    @rule()
+    def somebody_triggers_a_checkpoint(self) -> None:
+        self.tell(TriggerCheckpointNow())
+
+    @rule()
+    def somebody_triggers_a_savepoint(self) -> None:
+        token = f"sp{len(self.promises)}"
+        self.promises[token] = 0
+        self.tell(TriggerSavepointNow(token))
+
+    @rule()
+    def all_data_ends(self) -> None:
+        self.tell(AllDataEnded())
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data())
+    def an_attempt_acknowledges(self, data: st.DataObject) -> None:
+        """Any checkpoint ever triggered, any attempt that ever was; so it may be late, repeated or a zombie's."""
+        self.acknowledge(*data.draw(self.attempt_and_checkpoint()))
+
+    @precondition(lambda self: self.driver.coordinator.pending)
+    @rule(data=st.data())
+    def all_acknowledge(self, data: st.DataObject) -> None:
+        checkpoint = data.draw(st.sampled_from(self.driver.pending_ids()))
+        for attempt in sorted(self.asked[checkpoint]):
+            self.acknowledge(attempt, checkpoint)
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), reason=st.sampled_from(["broken", "cancellation_barrier"]))
+    def an_attempt_declines(self, data: st.DataObject, reason: str) -> None:
+        attempt, checkpoint = data.draw(self.attempt_and_checkpoint())
+        self.tell(decline(attempt, checkpoint, reason))
+
+    @precondition(lambda self: self.writes)
+    @rule(data=st.data(), succeeds=st.booleans())
+    def storage_answers(self, data: st.DataObject, succeeds: bool) -> None:
+        checkpoint = data.draw(st.sampled_from(sorted(self.writes)))
+        draft = self.writes.pop(checkpoint)
+        if succeeds:
+            self.written.add(checkpoint)
+            self.tell(stored(checkpoint))
+        else:
+            self.tell(MetadataFailed(CheckpointId(checkpoint), "disk full"))
+        if draft.is_savepoint and checkpoint in self.completed:
+            self.savepoints[checkpoint] = draft
+
+    @rule(task=st.sampled_from(TASKS), restarts=st.booleans())
+    def an_attempt_fails(self, task: str, restarts: bool) -> None:
+        self.tell(AttemptFailed(ExecutionAttemptId(self.attempts[task])))
+        if restarts:
+            self.tell(RegionRestarting())
+        number = int(self.attempts[task].partition("#")[2]) + 1
+        self.attempts[task] = f"{task}#{number}"
+        self.tell(changed(task, self.attempts[task]))
+
+    @rule(restarts=st.booleans())
+    def the_scheduler_stops(self, restarts: bool) -> None:
+        self.tell(StopScheduler())
+        if restarts:
+            self.tell(StartScheduler())
+
+    @precondition(lambda self: len(self.completed) > 3)
+    @rule()
+    def the_job_ends(self) -> None:
+        self.is_shut_down = True
+        self.tell(Shutdown(JobStatus.FINISHED))
+
+    # --------------------------------------------------------------------------------------- what must hold
+
+    @invariant()
+    def every_state_has_one_owner(self) -> None:
+        owners = Counter(self.discards)
+        for pending in self.driver.coordinator.pending:
+            if not pending.is_storing:
+                owners.update(names_in(pending.states()))
+        for kept in (*self.driver.coordinator.store.retained(), *self.writes.values(), *self.savepoints.values()):
+            owners.update(names_in(kept.states()))
+        assert owners == Counter(self.given)
+
+    @invariant()
+    def checkpoints_complete_in_the_order_of_their_ids(self) -> None:
+        in_order = [each for each in self.completed if each not in self.savepoints]
+        assert in_order == sorted(set(in_order))
+
+    @invariant()
+    def every_pending_checkpoint_has_a_timer_and_no_other_has(self) -> None:
+        timers = {event.checkpoint_id for event in self.driver.timers if isinstance(event, CheckpointExpired)}
+        assert timers == set(self.driver.pending_ids())
+
+    @invariant()
+    def a_savepoint_is_answered_once_it_is_not_pending(self) -> None:
+        open_promises = {pending.token for pending in self.driver.coordinator.pending if pending.token}
+        assert {token for token, answers in self.promises.items() if answers == 0} == open_promises
+        assert max(self.promises.values(), default=0) <= 1
+
+    @invariant()
+    def nothing_is_pending_after_the_end(self) -> None:
+        if self.is_shut_down:
+            assert not self.driver.coordinator.pending
+            assert not self.driver.timers.keys() & self.driver.pending_ids()
+
+    # ----------------------------------------------------------------------------------------------- plumbing
+
+    def attempt_and_checkpoint(self) -> st.SearchStrategy[tuple[str, int]]:
+        attempts = sorted({*self.attempts.values(), *(each for asked in self.asked.values() for each in asked)})
+        recent = sorted(self.asked)[-12:]  # of those it remembers: of older ones a repeat may be discarded again
+        return st.tuples(st.sampled_from(attempts), st.sampled_from(recent))
+
+    def acknowledge(self, attempt: str, checkpoint: int) -> None:
+        if attempt not in self.asked[checkpoint]:
+            state = f"{attempt}@{checkpoint}+{len(self.given)}"  # each time another one
+        else:
+            state = f"{attempt}@{checkpoint}"
+            self.acked[checkpoint].add(attempt)
+        self.given.add(state)
+        self.tell(ack(attempt, checkpoint, state))
+
+    def tell(self, event: CheckpointEvent) -> None:
+        self.observe(self.driver.tell(event))
+
+    def observe(self, effects: list[CheckpointEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(message=TriggerCheckpoint(checkpoint_id=checkpoint)):
+                    assert checkpoint not in self.asked, "an id was used twice"
+                    self.asked[checkpoint] = set(self.attempts.values())
+                    self.acked[checkpoint] = set()
+                case StoreMetadata(draft):
+                    self.writes[draft.checkpoint_id] = draft
+                case Publish(CheckpointCompleted(checkpoint_id=checkpoint)):
+                    assert self.acked[checkpoint] == self.asked[checkpoint]
+                    assert checkpoint in self.written
+                    self.completed.append(checkpoint)
+                case AnswerSavepoint(token):
+                    self.promises[token] += 1
+        self.discards.update(name for name in discarded(effects) if "@" in name)
+        for message in sent(NotifyCheckpointComplete, effects):
+            assert message.checkpoint_id in self.completed
+
+
+TestCoordination: Any = Coordination.TestCase
+TestCoordination.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

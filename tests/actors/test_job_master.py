@@ -1,0 +1,358 @@
+"""JobMaster: one job's life, told as events and effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeVar
+
+import pytest
+
+from understudy.actors import checkpoint_effects as checkpoint
+from understudy.actors.job_effects import (
+    CancelOverdue,
+    JobEnded,
+    KillTaskManager,
+    RestartDue,
+    Schedule,
+    SlotsOverdue,
+    StartTaskManager,
+    TaskManagerLost,
+    Tell,
+    Tidings,
+)
+from understudy.actors.job_master import JobMaster, JobMasterSettings
+from understudy.actors.restart_strategy import make_restart_strategy
+from understudy.messages import (
+    AcknowledgeCheckpoint,
+    CancelTask,
+    CheckpointConfig,
+    ExecutionState,
+    FailureCause,
+    Heartbeat,
+    JobEdge,
+    JobGraph,
+    JobStatus,
+    JobStatusChanged,
+    JobVertex,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    OperatorDescription,
+    Partitioning,
+    RegisterTaskManager,
+    RestartStrategyConfig,
+    RestartStrategyKind,
+    SubmitTask,
+    SubtaskState,
+    TaskDeployment,
+    TaskManagerExited,
+    TaskMetrics,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+)
+from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
+
+T = TypeVar("T")
+
+
+def graph(attempts: int = 1, pipelines: int = 1) -> JobGraph:
+    """`pipelines` separate jobs of source -> keyed sink, each with parallelism 2."""
+    vertices, edges = [], []
+    for n in range(pipelines):
+        for name, kind in ((f"source-{n}", "source"), (f"sink-{n}", "sink")):
+            vertices.append(JobVertex(name, name, 2, 128, (OperatorDescription(f"op-{name}", name, kind),)))
+        edges.append(JobEdge(f"source-{n}", f"sink-{n}", Partitioning.HASH))
+    return JobGraph(
+        "job-1",
+        "flights",
+        tuple(vertices),
+        tuple(edges),
+        CheckpointConfig("/nowhere", interval_ms=100, retained=2),
+        RestartStrategyConfig(RestartStrategyKind.FIXED_DELAY, attempts=attempts, delay_ms=50),
+    )
+
+
+class Stage:
+    """Plays the JobManager's and the TaskManagers' parts: feeds events, keeps effects."""
+
+    def __init__(self, job: JobGraph) -> None:
+        ids = count()
+        self.master = JobMaster(
+            job,
+            JobMasterSettings(task_managers=2, slots_per_task_manager=1, slot_timeout_ms=1000, cancel_timeout_ms=500),
+            make_restart_strategy(job.restart, __import__("random").Random(1)),
+            StandaloneCheckpointIdCounter(),
+            StandaloneCompletedCheckpointStore(job.checkpoints.retained),
+            lambda prefix: f"{prefix}-{next(ids)}",
+        )
+        self.now = 0.0
+        self.effects: list[Any] = self.master.start(0.0, 0)
+
+    def tell(self, event: Any) -> list[Any]:
+        self.now += 1
+        self.effects = self.master.on(event, self.now, int(self.now))
+        return self.effects
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    def said(self, kind: type[T]) -> list[T]:
+        return [effect.message for effect in self.of(Tell) if isinstance(effect.message, kind)]
+
+    def statuses(self) -> list[JobStatus]:
+        return [t.message.status for t in self.of(Tidings) if isinstance(t.message, JobStatusChanged)]
+
+    def register(self, index: int, life: int = 0) -> list[TaskDeployment]:
+        name = f"tm-{index}-{life}"
+        self.tell(RegisterTaskManager(name, "job-1", index, 1, f"tcp://h:{index}/tm", f"tcp://h:{index}", 100, "h"))
+        return [message.deployment for message in self.said(SubmitTask)]
+
+    def deployed(self) -> list[TaskDeployment]:
+        self.register(0)
+        return self.register(1)
+
+    def running(self) -> list[TaskDeployment]:
+        deployments = self.deployed()
+        for deployment in deployments:
+            self.report(deployment, ExecutionState.RUNNING)
+        return deployments
+
+    def report(
+        self, deployment: TaskDeployment, state: ExecutionState, failure: FailureCause | None = None
+    ) -> list[Any]:
+        return self.tell(UpdateTaskExecutionState("job-1", deployment.attempt_id, state, failure))
+
+    def checkpoint(self, deployments: list[TaskDeployment], trigger: Callable[[], None] | None = None) -> int:
+        """Take one checkpoint to its end; returns its id."""
+        if trigger is None:
+            self.tell(checkpoint.TriggerCheckpointNow())
+        else:
+            trigger()
+        (checkpoint_id,) = {message.checkpoint_id for message in self.said(TriggerCheckpoint)}
+        for each in deployments:
+            state = SubtaskState({}, data_ended=False)
+            self.tell(AcknowledgeCheckpoint("job-1", each.attempt_id, checkpoint_id, state, 0))
+        self.tell(checkpoint.MetadataStored(checkpoint_id, f"chk-{checkpoint_id}"))
+        return checkpoint_id
+
+
+FAILURE = FailureCause("ValueError", "boom")
+
+
+def test_task_managers_are_started_and_tasks_wait_for_all_slots() -> None:
+    stage = Stage(graph())
+    assert stage.of(StartTaskManager) == [StartTaskManager(0), StartTaskManager(1)]
+    assert stage.register(0) == []
+    deployments = stage.register(1)
+    assert sorted((d.vertex_id, d.subtask_index) for d in deployments) == [
+        ("sink-0", 0),
+        ("sink-0", 1),
+        ("source-0", 0),
+        ("source-0", 1),
+    ]
+    assert stage.statuses() == [JobStatus.RUNNING]
+
+
+def test_too_few_slots_fail_the_job_with_the_numbers() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.register(0)
+    stage.tell(overdue)
+    (ended,) = stage.of(JobEnded)
+    assert ended.status is JobStatus.FAILED
+    assert ended.failure is not None
+    assert "needs 2 slots, 1 are offered" in ended.failure.error_message
+
+
+def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.running()
+    assert stage.tell(overdue) == []
+
+
+def test_checkpoints_start_when_all_tasks_run() -> None:
+    stage = Stage(graph())
+    *others, last = stage.deployed()
+    for each in others:
+        stage.report(each, ExecutionState.RUNNING)
+        assert not [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+    stage.report(last, ExecutionState.RUNNING)
+    assert [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+
+
+def test_a_failed_task_restarts_its_region_from_the_latest_checkpoint() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    checkpoint_id = stage.checkpoint(deployments)
+    stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
+    assert stage.statuses() == [JobStatus.RESTARTING]
+    assert {m.attempt_id for m in stage.said(CancelTask)} == {d.attempt_id for d in deployments[1:]}
+    (due,) = [s for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]
+    assert due.delay_ms == 50
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(due.event)
+    again = [m.deployment for m in stage.said(SubmitTask)]
+    assert {d.restored_checkpoint_id for d in again} == {checkpoint_id}
+    assert {d.attempt_number for d in again} == {1}
+    assert not {d.attempt_id for d in again} & {d.attempt_id for d in deployments}
+    assert stage.master.restarts == 1
+
+
+def test_a_restart_waits_for_the_last_task_to_end() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
+    (due,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]
+    stage.tell(due)
+    assert stage.said(SubmitTask) == []
+    for each in deployments[1:3]:
+        stage.report(each, ExecutionState.CANCELED)
+    assert stage.said(SubmitTask) == []
+    stage.report(deployments[3], ExecutionState.CANCELED)
+    assert len(stage.said(SubmitTask)) == 4
+
+
+def test_one_incident_with_many_failures_is_one_restart() -> None:
+    stage = Stage(graph(attempts=1))
+    deployments = stage.running()
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    assert stage.master.restarts == 1
+    assert stage.master.status is JobStatus.RESTARTING
+
+
+def test_when_attempts_are_used_up_the_job_fails_with_its_last_cause() -> None:
+    stage = Stage(graph(attempts=0))
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
+    assert stage.statuses() == [JobStatus.FAILING]
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
+    (ended,) = stage.of(JobEnded)
+    assert ended.status is JobStatus.FAILED
+    assert ended.failure == replace(FAILURE, job_name="flights")
+
+
+def test_other_regions_run_on() -> None:
+    stage = Stage(graph(pipelines=2))
+    deployments = stage.running()
+    first = next(d for d in deployments if d.vertex_id == "source-0")
+    stage.report(first, ExecutionState.FAILED, FAILURE)
+    cancelled = {m.attempt_id for m in stage.said(CancelTask)}
+    hit = {d.attempt_id for d in deployments if d.vertex_id in ("source-0", "sink-0")} - {first.attempt_id}
+    assert cancelled == hit
+
+
+def test_a_lost_task_manager_fails_its_tasks_and_its_place_is_filled_again() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    assert stage.of(KillTaskManager) == []
+    stage.tell(TaskManagerExited("job-1", 0, "killed"))
+    assert stage.of(StartTaskManager) == [StartTaskManager(0)]
+    for each in deployments:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    assert stage.said(SubmitTask) == []
+    assert len(stage.register(0, life=1)) == 4
+
+
+def test_a_silent_task_manager_is_killed_before_another_takes_its_index() -> None:
+    stage = Stage(graph())
+    stage.running()
+    stage.tell(TaskManagerLost("tm-0-0", "no heartbeat", process_ended=False))
+    assert stage.of(KillTaskManager) == [KillTaskManager(0)]
+    assert stage.of(StartTaskManager) == []
+
+
+def test_a_second_process_of_one_index_replaces_the_first() -> None:
+    stage = Stage(graph())
+    stage.running()
+    stage.register(0, life=1)
+    assert stage.of(KillTaskManager) == []
+    assert stage.master.status is JobStatus.RESTARTING
+
+
+def test_corrupt_state_condemns_the_checkpoint_and_the_next_older_is_used() -> None:
+    stage = Stage(graph(attempts=5))
+    deployments = stage.running()
+    older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
+    unreadable = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
+    for failure, wanted in ((FAILURE, newer), (unreadable, older)):
+        for each in deployments:
+            stage.report(each, ExecutionState.FAILED, failure)
+        stage.tell(RestartDue(stage.master.graph.regions()[0]))
+        deployments = [m.deployment for m in stage.said(SubmitTask)]
+        assert {d.restored_checkpoint_id for d in deployments} == {wanted}
+
+
+def test_a_lost_state_report_is_made_good_by_a_heartbeat() -> None:
+    stage = Stage(graph())
+    deployments = stage.deployed()
+    metrics = tuple(
+        TaskMetrics(d.attempt_id, d.vertex_id, d.vertex_name, d.subtask_index, 0, 0, 0, 0, 0, "running")
+        for d in deployments
+    )
+    stage.tell(Heartbeat("tm-0-0", 1, metrics))
+    assert stage.master.graph.all_running()
+
+
+def test_cancel_ends_every_task_and_then_the_job() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    stage.effects = stage.master.cancel(5.0, 5)
+    assert len(stage.said(CancelTask)) == 4
+    for each in deployments:
+        stage.report(each, ExecutionState.CANCELED)
+    assert [e.status for e in stage.of(JobEnded)] == [JobStatus.CANCELED]
+    assert stage.master.cancel(6.0, 6) == []
+
+
+def test_cancel_before_any_slot_ends_the_job_at_once() -> None:
+    stage = Stage(graph())
+    stage.effects = stage.master.cancel(5.0, 5)
+    assert [e.status for e in stage.of(JobEnded)] == [JobStatus.CANCELED]
+
+
+def test_a_task_that_does_not_stop_costs_its_task_manager() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    stage.effects = stage.master.cancel(5.0, 5)
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, CancelOverdue)]
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(overdue)
+    assert len(stage.of(KillTaskManager)) == 1
+
+
+def test_a_bounded_job_ends_with_a_final_checkpoint() -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    for each in deployments[:-1]:
+        stage.tell(NotifyEndOfData("job-1", each.attempt_id))
+        assert stage.said(TriggerCheckpoint) == []
+
+    def trigger() -> None:
+        stage.tell(NotifyEndOfData("job-1", deployments[-1].attempt_id))
+
+    stage.checkpoint(deployments, trigger)
+    finals = stage.said(NotifyCheckpointComplete)
+    assert len(finals) == 4
+    assert all(message.final for message in finals)
+    for each in deployments:
+        stage.report(each, ExecutionState.FINISHED)
+    assert [e.status for e in stage.of(JobEnded)] == [JobStatus.FINISHED]
+
+
+@pytest.mark.parametrize("state", [ExecutionState.FINISHED, ExecutionState.FAILED])
+def test_reports_of_replaced_attempts_change_nothing(state: ExecutionState) -> None:
+    stage = Stage(graph())
+    deployments = stage.running()
+    for each in deployments:
+        stage.report(each, ExecutionState.FAILED, FAILURE)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    assert stage.report(deployments[0], state) == []

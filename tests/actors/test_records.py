@@ -1,0 +1,114 @@
+"""Records to columns and back, and what is told about a record that does not fit."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.actors.records import RecordMismatch, batch_of, conform, rows_of, schema_problem
+from understudy.messages import row_type
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
+Named = namedtuple("Named", "a b")
+
+
+@dataclass
+class Record:
+    a: int
+    b: str
+
+
+@pytest.mark.parametrize(
+    "record", [row_type(("a", "b"))(1, "x"), Named(1, "x"), Record(1, "x"), {"a": 1, "b": "x"}], ids=type
+)
+def test_records_with_names_become_columns_by_name(record: Any) -> None:
+    assert batch_of([record]).to_pylist() == [{"a": 1, "b": "x"}]
+    reversed_schema = pa.schema([SCHEMA.field("b"), SCHEMA.field("a")])
+    assert batch_of([record], reversed_schema).to_pylist() == [{"b": "x", "a": 1}]
+
+
+def test_tuples_are_named_as_in_spark_or_by_the_schema() -> None:
+    assert batch_of([(1, "x"), (2, None)]).to_pydict() == {"_1": [1, 2], "_2": ["x", None]}
+    assert batch_of([(1, "x")], SCHEMA).to_pylist() == [{"a": 1, "b": "x"}]
+
+
+def test_anything_else_is_one_column() -> None:
+    assert batch_of([1, None]).to_pydict() == {"value": [1, None]}
+    assert batch_of(["x"], pa.schema([("word", pa.string())])).to_pydict() == {"word": ["x"]}
+
+
+def test_dicts_may_leave_out_what_is_nullable() -> None:
+    assert batch_of([{"a": 1}, {"b": "x"}]).to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+    assert batch_of([{"a": 1}], SCHEMA).to_pylist() == [{"a": 1, "b": None}]
+
+
+def test_no_records_have_columns_only_by_schema() -> None:
+    assert batch_of([], SCHEMA).schema == SCHEMA
+    with pytest.raises(RecordMismatch, match="no schema"):
+        batch_of([])
+
+
+@pytest.mark.parametrize(
+    ("records", "schema", "told"),
+    [
+        ([(1, "x"), (2, 3)], SCHEMA, r"record 1: column 'b' holds the int 3, wanted string .*\(2, 3\)"),
+        (
+            [{"a": 1}, {"a": 1.5}],
+            pa.schema([("a", pa.int64())]),
+            "record 1: column 'a' holds the float 1.5, wanted int64",
+        ),
+        ([1, 2, "x"], None, "record 2: column 'value' holds the str 'x', wanted int64, as in the records before it"),
+        ([(1, 2), (1,)], None, "record 1 has 1 columns, the ones before it have 2"),
+        ([(1, 2), {"a": 1}], None, "record 1 is a dict, the ones before it are tuple"),
+        ([(1, 2, 3)], SCHEMA, r"missing a, b; extra _1, _2, _3 \(found columns _1, _2, _3; wanted a, b\)"),
+        ([Record(1, "x")], pa.schema([("a", pa.int64())]), "extra b"),
+        ([{"a": None}], pa.schema([pa.field("a", pa.int64(), nullable=False)]), "record 0: column 'a' is None"),
+        ([2**70], None, "record 0: column 'value' holds the int"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_told(records: list[Any], schema: pa.Schema | None, told: str) -> None:
+    with pytest.raises(RecordMismatch, match=told):
+        batch_of(records, schema)
+
+
+def test_batches_are_reordered_and_cast_without_loss() -> None:
+    batch = pa.record_batch({"b": ["x"], "a": pa.array([1], pa.int8())})
+    assert conform(batch, SCHEMA).schema == SCHEMA
+    with pytest.raises(RecordMismatch, match=r"column 'a'.*double.*int64"):
+        conform(pa.record_batch({"a": [1.5], "b": ["x"]}), SCHEMA)
+    with pytest.raises(RecordMismatch, match="missing b"):
+        conform(pa.record_batch({"a": [1]}), SCHEMA)
+
+
+def test_schemas_are_compared_before_there_is_data() -> None:
+    assert schema_problem(pa.schema([("b", pa.large_string()), ("a", pa.int32())]), SCHEMA) is None
+    assert schema_problem(pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int8()))]), SCHEMA) == (
+        "column 'b': found list<item: int8>, wanted string"
+    )
+    assert "missing b; extra c" in (schema_problem(pa.schema([("a", pa.int64()), ("c", pa.int64())]), SCHEMA) or "")
+
+
+rows = st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1) | st.none(), st.text() | st.none(), st.booleans()))
+
+
+@given(rows.filter(bool))
+def test_rows_come_back_as_they_went(records: list[tuple[Any, ...]]) -> None:
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string()), ("flag", pa.bool_())])
+    assert [tuple(row) for row in rows_of(batch_of(records, schema))] == records
+    assert batch_of(rows_of(batch_of(records, schema)), schema).equals(batch_of(records, schema))
+
+
+def test_a_row_has_its_columns_by_name() -> None:
+    (row,) = rows_of(pa.record_batch({"at": pa.array([datetime(2024, 1, 2)]), "odd name": [1]}))
+    assert (row.at, row[1], row._columns) == (datetime(2024, 1, 2), 1, ("at", "odd name"))
+
+
+def test_a_batch_without_columns_still_has_rows() -> None:
+    assert len(rows_of(pa.table({"a": [1, 2]}).select([]).to_batches()[0])) in (0, 2)

@@ -1,0 +1,367 @@
+"""KeyedStateContract: what every keyed state backend must do. Subclass it and say how to make one.
+
+Facts from Flink's StateBackendTestBase; its scripts, restated, stand in tests/vectors/state_backend.json.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from understudy.messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    KeyedStateHandle,
+    OperatorId,
+    SubtaskIndex,
+    VertexId,
+)
+from understudy.state.assignment import cut_handle
+from understudy.state.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
+from understudy.state.descriptors import (
+    FoldingState,
+    KeyedStateDeclaration,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+)
+from understudy.state.errors import NoCurrentKey, ReadOnlyState, StateIncompatible
+from understudy.state.snapshot_file import SubtaskSnapshot, store_in_file
+from understudy.state.storage import CheckpointStorage, handle_reader
+
+MAX_PARALLELISM = 16
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "state_backend.json").read_text())
+
+KEYS = [*range(6), "JFK", "LGA", ("JFK", 1), 2.5]
+
+contract = settings(suppress_health_check=[HealthCheck.differing_executors], deadline=None)
+"""One property is run by each subclass, on purpose."""
+
+Operation = tuple[str, Any, Any]
+"""(what, key, argument)."""
+
+
+def appended(held: list[int], added: int) -> list[int]:
+    """Changes its accumulator in place, as users do."""
+    held.append(added)
+    return held
+
+
+class Declared:
+    """One state of each kind, and two whose values are changed in place."""
+
+    value = ValueState(int, default=-1)
+    box = ValueState(dict, default={})
+    items = ListState(int)
+    table = MapState(str, int)
+    total = ReducingState(int, lambda held, added: held + added)
+    folded = FoldingState(list, [], appended)
+
+
+def operations() -> st.SearchStrategy[list[Operation]]:
+    """Scripts of changes, as data."""
+    what = st.sampled_from(["value", "box", "items", "table", "remove", "total", "folded", "clear"])
+    return st.lists(st.tuples(what, st.sampled_from(KEYS), st.integers(0, 5)), max_size=30)
+
+
+def key_group_ranges() -> st.SearchStrategy[list[range]]:
+    """All key groups, cut into consecutive ranges."""
+    cuts = st.sets(st.integers(1, MAX_PARALLELISM - 1), max_size=4)
+    return cuts.map(lambda at: list(map(range, [0, *sorted(at)], [*sorted(at), MAX_PARALLELISM])))
+
+
+def apply(backend: KeyedStateBackend, script: Iterable[Operation]) -> None:
+    for what, key, argument in script:
+        backend.current_key = key
+        _apply_one(backend, what, argument)
+
+
+def _apply_one(backend: KeyedStateBackend, what: str, argument: int) -> None:
+    match what:
+        case "value":
+            backend.state(Declared.value).update(argument)
+        case "box":
+            box = backend.state(Declared.box).value()
+            box[argument] = box.get(argument, 0) + 1
+            backend.state(Declared.box).update(box)
+        case "items":
+            backend.state(Declared.items).add(argument)
+        case "table":
+            table = backend.state(Declared.table)
+            table.put(str(argument), (table.get(str(argument)) or 0) + 1)
+        case "remove":
+            backend.state(Declared.table).remove(str(argument))
+        case "total":
+            backend.state(Declared.total).add(argument)
+        case "folded":
+            backend.state(Declared.folded).add(argument)
+        case "clear":
+            declared = [Declared.value, Declared.box, Declared.items, Declared.table, Declared.total, Declared.folded]
+            backend.state(declared[argument]).clear()
+
+
+def reads(backend: KeyedStateBackend, keys: Sequence[Any] = KEYS) -> dict[Any, tuple[Any, ...]]:
+    """What every key holds, in fresh objects; keys that hold nothing are left out."""
+    found = {}
+    for key in keys:
+        backend.current_key = key
+        found[key] = (
+            backend.state(Declared.value).value(),
+            dict(backend.state(Declared.box).value()),
+            backend.state(Declared.items).get(),
+            dict(backend.state(Declared.table).items()),
+            backend.state(Declared.total).get(),
+            list(backend.state(Declared.folded).get() or []),
+        )
+    return {key: held for key, held in found.items() if held != (-1, {}, [], {}, None, [])}
+
+
+class KeyedStateContract(ABC):
+    """Subclass as `class TestMine(KeyedStateContract)`, with `make_backend`."""
+
+    @abstractmethod
+    def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
+        """A new, empty backend for these of MAX_PARALLELISM key groups."""
+
+    def write(self, snapshot: KeyedSnapshot) -> tuple[list[KeyedStateHandle], CheckpointStorage]:
+        """Run the asynchronous part and store the result, as a task does."""
+        storage = CheckpointStorage(f"memory://contract-{uuid4().hex}")
+        target = SnapshotTarget(
+            storage, JobId("job"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a")
+        )
+        parts = SubtaskSnapshot()
+        parts.add(OperatorId("op"), snapshot)
+        state = parts.write(target, lambda state, target: store_in_file(state, target, inline_below_bytes=1))
+        return [handle for part in state.operators.values() for handle in part.keyed], storage
+
+    def restored(
+        self,
+        handles: Sequence[KeyedStateHandle],
+        storage: CheckpointStorage,
+        key_groups: range = range(MAX_PARALLELISM),
+    ) -> KeyedStateBackend:
+        backend = self.make_backend(key_groups)
+        backend.restore(handles, handle_reader(storage))
+        return backend
+
+    def filled(self, script: Iterable[Operation]) -> KeyedStateBackend:
+        backend = self.make_backend()
+        apply(backend, script)
+        return backend
+
+    # --- snapshot and restore
+
+    @contract
+    @given(script=operations())
+    def test_restoring_a_snapshot_gives_the_same_reads(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        assert reads(self.restored(*self.write(backend.snapshot(CheckpointId(1))))) == reads(backend)
+
+    @contract
+    @given(before=operations(), after=operations())
+    def test_changes_after_the_synchronous_part_do_not_show_in_the_snapshot(
+        self, before: list[Operation], after: list[Operation]
+    ) -> None:
+        """testAsyncSnapshot."""
+        backend = self.filled(before)
+        expected = reads(backend)
+        snapshot = backend.snapshot(CheckpointId(1))
+        apply(backend, after)
+        assert reads(self.restored(*self.write(snapshot))) == expected
+        assert reads(backend) == reads(self.filled([*before, *after]))
+
+    @contract
+    @given(scripts=st.lists(operations(), min_size=2, max_size=4), data=st.data())
+    def test_several_snapshots_may_be_written_at_once_in_any_order(
+        self, scripts: list[list[Operation]], data: st.DataObject
+    ) -> None:
+        """testParallelAsyncSnapshots."""
+        backend, open_snapshots = self.make_backend(), []
+        for number, script in enumerate(scripts, 1):
+            apply(backend, script)
+            open_snapshots.append((backend.snapshot(CheckpointId(number)), reads(backend)))
+        for snapshot, expected in data.draw(st.permutations(open_snapshots)):
+            assert reads(self.restored(*self.write(snapshot))) == expected
+
+    @contract
+    @given(before=operations(), after=operations())
+    def test_a_cancelled_snapshot_does_no_harm(self, before: list[Operation], after: list[Operation]) -> None:
+        """testAsyncSnapshotCancellation."""
+        backend = self.filled(before)
+        backend.snapshot(CheckpointId(1))
+        apply(backend, after)
+        expected = reads(self.filled([*before, *after]))
+        assert reads(self.restored(*self.write(backend.snapshot(CheckpointId(2))))) == expected
+
+    @contract
+    @given(script=operations(), cut=key_group_ranges())
+    def test_cutting_into_key_group_ranges_and_merging_back_is_the_identity(
+        self, script: list[Operation], cut: list[range]
+    ) -> None:
+        """testKeyGroupSnapshotRestore, there and back."""
+        backend = self.filled(script)
+        handles, storage = self.write(backend.snapshot(CheckpointId(1)))
+        pieces, merged = [], {}
+        for own in cut:
+            shares = [share for handle in handles if (share := cut_handle(handle, own)) is not None]
+            piece = self.restored(shares, storage, own)
+            merged.update(reads(piece))
+            pieces.append(piece)
+        assert merged == reads(backend)
+        assert sum(piece.entry_count() for piece in pieces) == backend.entry_count()
+        handles_of_pieces, stores = [], []
+        for piece in pieces:
+            written, store = self.write(piece.snapshot(CheckpointId(2)))
+            handles_of_pieces += written
+            stores += [store] * len(written)
+        whole = self.make_backend()
+        read_by_path = {id(h.handle): handle_reader(s) for h, s in zip(handles_of_pieces, stores, strict=True)}
+        whole.restore(handles_of_pieces, lambda handle: read_by_path[id(handle)](handle))
+        assert reads(whole) == reads(backend)
+
+    @contract
+    @given(script=operations())
+    def test_state_that_is_not_declared_any_more_survives_the_next_snapshot(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        second = self.restored(*self.write(backend.snapshot(CheckpointId(1))))
+        third = self.restored(*self.write(second.snapshot(CheckpointId(2))))
+        assert reads(third) == reads(backend)
+
+    def test_a_backend_that_never_had_state_gives_no_handle(self) -> None:
+        """testEmptyStateCheckpointing."""
+        backend = self.make_backend()
+        backend.state(Declared.value)
+        assert self.write(backend.snapshot(CheckpointId(1)))[0] == []
+
+    @contract
+    @given(script=operations())
+    def test_after_clearing_everything_nothing_is_left(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        apply(backend, [("clear", key, state) for key in KEYS for state in range(6)])
+        assert reads(backend) == {}
+        assert backend.entry_count() == 0
+        assert self.write(backend.snapshot(CheckpointId(1)))[0] == []
+
+    # --- reads and writes
+
+    def test_the_default_value_is_copied_for_each_key(self) -> None:
+        """testCopyDefaultValue."""
+        backend = self.make_backend()
+        box = backend.state(Declared.box)
+        backend.current_key = 1
+        first = box.value()
+        backend.current_key = 2
+        assert box.value() == first
+        assert box.value() is not first
+
+    @contract
+    @given(script=operations(), key=st.sampled_from(KEYS), change=operations())
+    def test_a_question_sees_state_and_cannot_change_it(
+        self, script: list[Operation], key: Any, change: list[Operation]
+    ) -> None:
+        backend = self.filled(script)
+        expected = reads(backend)
+        with backend.read_only():
+            for what, at, argument in [("value", key, 1), ("items", key, 1), ("table", key, 1), *change]:
+                backend.current_key = at
+                backend.state(Declared.box).value()["x"] = 1
+                with pytest.raises(ReadOnlyState, match=r"value|box|items|table|total|folded"):
+                    _apply_one(backend, what, argument)
+            assert reads(backend) == expected
+        assert reads(backend) == expected
+        apply(backend, [("value", key, 5)])
+        assert backend.state(Declared.value).value() == 5
+
+    def test_state_without_a_key_is_an_error(self) -> None:
+        value = self.make_backend().state(Declared.value)
+        with pytest.raises(NoCurrentKey, match="'value'"):
+            value.value()
+        with pytest.raises(NoCurrentKey, match="'value'"):
+            value.update(1)
+
+    def test_the_same_state_twice_is_the_same_accessor(self) -> None:
+        backend = self.make_backend()
+        assert backend.state(Declared.items) is backend.state(Declared.items)
+
+    def test_keys_lists_those_that_hold_something(self) -> None:
+        backend = self.filled([("value", 1, 1), ("value", "JFK", 2), ("items", 3, 1), ("value", 2, 1), ("clear", 2, 0)])
+        assert set(backend.keys("value")) == {1, "JFK"}
+        assert set(backend.keys("items")) == {3}
+
+    def test_state_of_another_kind_is_refused_by_name(self) -> None:
+        handles, storage = self.write(self.filled([("value", 1, 1)]).snapshot(CheckpointId(1)))
+        with pytest.raises(StateIncompatible, match=r"'value'.*ListState of .*ValueState of int"):
+            self.restored(handles, storage).state(ListState(int, name="value"))
+
+    @pytest.mark.parametrize("scenario", VECTORS["scenarios"], ids=lambda scenario: scenario["name"])
+    def test_flinks_scenarios(self, scenario: dict[str, Any]) -> None:
+        _Scenario(self, scenario).run()
+
+
+class _Scenario:
+    """Runs one script of state_backend.json."""
+
+    def __init__(self, contract: KeyedStateContract, scenario: dict[str, Any]) -> None:
+        self.contract = contract
+        self.scenario = scenario
+        self.declaration = _DECLARATIONS[scenario["state"]]
+        self.backend = contract.make_backend()
+        self.state: Any = self.backend.state(self.declaration)
+        self.state.set_namespace(0)
+        self.snapshots: dict[str, tuple[list[KeyedStateHandle], CheckpointStorage]] = {}
+
+    def run(self) -> None:
+        for number, step in enumerate(self.scenario["steps"]):
+            match step:
+                case {"key": key}:
+                    self.backend.current_key = key
+                case {"namespace": namespace}:
+                    self.state.set_namespace(namespace)
+                case {"snapshot": name}:
+                    self.snapshots[name] = self.contract.write(self.backend.snapshot(CheckpointId(number)))
+                case {"restore": name}:
+                    self.backend = self.contract.restored(*self.snapshots[name])
+                    self.state = self.backend.state(self.declaration)
+                    self.state.set_namespace(0)
+                case {"op": [name, *arguments]}:
+                    found = self.do(name, arguments)
+                    if "returns" in step:
+                        assert comparable(found) == comparable(step["returns"]), f"step {number}: {step}"
+
+    def do(self, name: str, arguments: list[Any]) -> Any:
+        match name:
+            case "map_get":
+                return self.state.get(*arguments)
+            case "map_all":
+                return {str(key): value for key, value in self.state.items()}
+            case "merge":
+                return self.state.merge_namespaces(*arguments)
+            case "entries_total":
+                return self.backend.entry_count()
+        return getattr(self.state, name)(*arguments)
+
+
+_DECLARATIONS: dict[str, KeyedStateDeclaration] = {
+    "list": ListState(int, name="state"),
+    "map": MapState(int, str, name="state"),
+    "reduce_sum": ReducingState(int, lambda held, added: held + added, name="state"),
+    "aggregate_sum": FoldingState(int, 0, lambda held, added: held + added, name="state"),
+}
+
+
+def comparable(value: Any) -> Any:
+    """Lists as multisets; nothing and an empty list are the same in Python's dress."""
+    if isinstance(value, list):
+        return Counter(value) or None
+    return value

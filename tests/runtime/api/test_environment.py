@@ -1,0 +1,100 @@
+"""Settings are checked when they are given, and say what was found and what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from understudy.messages import RestartStrategyKind
+from understudy.runtime.api import (
+    InvalidOperator,
+    InvalidSetting,
+    StreamEnvironment,
+    exponential_delay,
+    failure_rate,
+    fixed_delay,
+    no_restart,
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parallelism": 0}, "parallelism: wanted an integer of at least 1, found 0"),
+        ({"max_parallelism": 0}, "max_parallelism: wanted an integer of at least 1, found 0"),
+        ({"checkpoint_interval_ms": 0.5}, "checkpoint_interval_ms: wanted an integer of at least 1, found 0.5"),
+        ({"checkpoint_dir": " "}, "checkpoint_dir: wanted a non-empty string, found ' '"),
+        ({"checkpoint_timeout_ms": 0}, "checkpoint_timeout_ms: wanted"),
+        ({"min_pause_ms": -1}, "min_pause_ms: wanted an integer of at least 0, found -1"),
+        ({"max_concurrent_checkpoints": 0}, "max_concurrent_checkpoints: wanted"),
+        ({"retained_checkpoints": 0}, "retained_checkpoints: wanted"),
+        ({"tolerable_checkpoint_failures": -1}, "tolerable_checkpoint_failures: wanted"),
+        ({"batch_rows": 0}, "batch_rows: wanted"),
+        ({"exactly_once": "no"}, "exactly_once: wanted True or False, found 'no'"),
+        ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, rocksdb, found 'heap'"),
+        ({"restart_strategy": "fixed"}, r"restart_strategy: wanted no_restart\(\), .*found 'fixed'"),
+    ],
+)
+def test_a_setting_out_of_range(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        StreamEnvironment(**settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fixed_delay(-1), "attempts: wanted an integer of at least 0, found -1"),
+        (lambda: failure_rate(0), "max_failures: wanted"),
+        (lambda: exponential_delay(initial_ms=10, max_ms=5), r"max_ms: wanted at least initial_ms \(10\), found 5"),
+        (lambda: exponential_delay(multiplier=1), "multiplier: wanted a number above 1, found 1"),
+        (lambda: exponential_delay(jitter=2), "jitter: wanted a number from 0 to 1, found 2"),
+    ],
+)
+def test_a_restart_strategy_out_of_range(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidSetting, match=message):
+        make()
+
+
+def test_the_default_restart_strategy_is_flinks() -> None:
+    assert StreamEnvironment().restart == no_restart()
+    assert StreamEnvironment(checkpoint_interval_ms=100).restart.kind is RestartStrategyKind.EXPONENTIAL_DELAY
+    chosen = fixed_delay(3, delay_ms=10)
+    assert StreamEnvironment(checkpoint_interval_ms=100, restart_strategy=chosen).restart == chosen
+
+
+def test_settings_reach_the_checkpoint_config() -> None:
+    checkpoints = StreamEnvironment(checkpoint_interval_ms=500, exactly_once=False, retained_checkpoints=3).checkpoints
+    assert (checkpoints.interval_ms, checkpoints.exactly_once, checkpoints.retained) == (500, False, 3)
+
+
+def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:
+    with pytest.raises(InvalidSetting, match="from_collection: wanted a list or other iterable, found 'abc'"):
+        env.from_collection("abc")
+    with pytest.raises(InvalidSetting, match="found 3"):
+        env.from_collection(3)  # type: ignore[arg-type]
+
+
+def test_a_rate_is_above_zero(env: StreamEnvironment) -> None:
+    with pytest.raises(InvalidSetting, match="records_per_second: wanted a number above 0, found 0"):
+        env.generate(lambda i: i, records_per_second=0)
+    with pytest.raises(InvalidSetting, match="count: wanted an integer of at least 0, found -1"):
+        env.generate(lambda i: i, count=-1)
+
+
+def test_a_generator_without_count_is_unbounded(env: StreamEnvironment) -> None:
+    assert env.generate(lambda i: i, count=3).bounded
+    assert not env.generate(lambda i: i).bounded
+
+
+def test_a_source_defines_its_methods(env: StreamEnvironment, program: Any) -> None:
+    from understudy.actors.operators.source import Source
+
+    class Half(Source):
+        def poll(self) -> Any: ...
+
+    with pytest.raises(InvalidOperator, match="source Half does not define offset"):
+        env.from_source(Half)
+    with pytest.raises(InvalidOperator, match="wanted a subclass of Source, found the class Worst"):
+        env.from_source(program.Worst)

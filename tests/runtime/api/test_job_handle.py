@@ -1,0 +1,274 @@
+"""JobHandle against a scripted JobManager: what it asks, and what it makes of answers and events."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.messages import (
+    AskOperator,
+    CancelJob,
+    FailureCause,
+    JobDetails,
+    JobStatus,
+    JobStatusChanged,
+    OperatorAnswer,
+    RequestJobStatus,
+    StopJob,
+    TriggerSavepoint,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+    message,
+    pack_plain,
+)
+from understudy.runtime.api import (
+    JobCanceled,
+    JobFailed,
+    JobHandle,
+    JobLost,
+    ResultsUnavailable,
+    SavepointFailed,
+    StreamEnvironment,
+    UnknownOperator,
+)
+from understudy.runtime.connectors import FileSink
+from understudy.runtime.system.future import ActorFuture
+
+
+@message
+class WorstSoFar:
+    airport: str
+
+
+class Client:
+    """Answers at once; `move` tells the job's next status."""
+
+    def __init__(self) -> None:
+        self.status = JobStatus.RUNNING
+        self.failures: tuple[FailureCause, ...] = ()
+        self.asked: list[Any] = []
+        self.savepoint: Any = TriggerSavepointSuccess("job-7", "/savepoints/1")
+        self.callback: Callable[[Any], None]
+
+    def listen(self, callback: Callable[[Any], None]) -> None:
+        self.callback = callback
+
+    def ask(self, question: Any) -> ActorFuture[Any]:
+        self.asked.append(question)
+        future: ActorFuture[Any] = ActorFuture()
+        match question:
+            case RequestJobStatus():
+                future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
+            case AskOperator():
+                future.set(OperatorAnswer(1301.0))
+            case TriggerSavepoint():
+                future.set(self.savepoint)
+            case _:
+                future.set(None)
+        return future
+
+    def move(self, status: JobStatus) -> None:
+        previous, self.status = self.status, status
+        self.callback(JobStatusChanged("job-7", status, previous, 0))
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def job(client: Client, env: StreamEnvironment, program: Any) -> JobHandle:
+    stream = env.from_collection([1], name="flights").key_by(0).process(program.Worst, name="worst delay")
+    stream.sink_to(program.Swallow, name="out")
+    return JobHandle(client, program.translated(env, job_id="job-7", name="worst-delay"))
+
+
+def test_status_is_what_was_last_heard(job: JobHandle, client: Client) -> None:
+    assert (job.job_id, job.name, job.status) == ("job-7", "worst-delay", JobStatus.CREATED)
+    client.move(JobStatus.RESTARTING)
+    assert job.status is JobStatus.RESTARTING
+    assert repr(job) == "<job 'worst-delay' (job-7): restarting>"
+
+
+def test_wait_returns_the_details_of_a_finished_job(job: JobHandle, client: Client) -> None:
+    threading.Timer(0.05, client.move, [JobStatus.FINISHED]).start()
+    assert job.wait(timeout=10).completed_checkpoints == 5
+
+
+def test_wait_knows_a_job_that_had_ended_before_anybody_listened(job: JobHandle, client: Client) -> None:
+    client.status = JobStatus.FINISHED
+    assert job.wait(timeout=10).status is JobStatus.FINISHED
+    assert job.status is JobStatus.FINISHED
+
+
+def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
+    with pytest.raises(TimeoutError, match=r"job 'worst-delay' is created after 0\.01 seconds"):
+        job.wait(timeout=0.01)
+
+
+def test_a_failed_job_tells_the_chain_of_causes(job: JobHandle, client: Client) -> None:
+    raised = FailureCause("ValueError", "bad row", traceback="Traceback: line 3\n")
+    client.failures = (
+        FailureCause("OSError", "an older failure"),
+        FailureCause(
+            "UserCodeError",
+            "operator 'worst delay' raised",
+            vertex_name="worst delay -> out",
+            operator_name="worst delay",
+            subtask_index=1,
+            attempt_number=3,
+            record_position=4711,
+            cause=raised,
+        ),
+    )
+    client.move(JobStatus.FAILED)
+    with pytest.raises(JobFailed) as caught:
+        job.wait(timeout=10)
+    story = str(caught.value)
+    assert "job 'worst-delay' (job-7) failed after 2 restarts" in story
+    assert "operator 'worst delay', subtask 1, attempt 3, record 4711" in story
+    assert "caused by ValueError: bad row" in story
+    assert "Traceback: line 3" in story
+    assert "older" not in story
+    assert caught.value.details.failures == client.failures
+
+
+def test_a_canceled_job(job: JobHandle, client: Client) -> None:
+    client.move(JobStatus.CANCELED)
+    with pytest.raises(JobCanceled, match=r"job 'worst-delay' \(job-7\) was canceled"):
+        job.wait(timeout=10)
+
+
+def test_a_lost_cluster_ends_the_wait(job: JobHandle, client: Client) -> None:
+    client.move(JobStatus.RUNNING)
+    job.lost("the JobManager's process was killed")
+    with pytest.raises(JobLost, match="was running when its cluster went away: the JobManager's process was killed"):
+        job.wait(timeout=10)
+
+
+def test_a_job_can_be_awaited_by_several(job: JobHandle, client: Client) -> None:
+    async def scenario() -> list[JobDetails]:
+        waiting = [asyncio.ensure_future(job.wait_async()) for _ in range(2)]
+        impatient = asyncio.ensure_future(job.wait_async())
+        await asyncio.sleep(0)
+        impatient.cancel()
+        client.move(JobStatus.FINISHED)
+        return [await job, *await asyncio.gather(*waiting)]
+
+    assert [details.status for details in asyncio.run(scenario())] == [JobStatus.FINISHED] * 3
+
+
+def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: Client) -> None:
+    assert job.ask("worst delay", key="JFK", message=WorstSoFar("JFK")).get(timeout=1) == 1301.0
+    assert client.asked == [AskOperator("job-7", "worst delay", True, "JFK", WorstSoFar("JFK"), None)]
+
+
+def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: Client) -> None:
+    operator_id = job._graph.vertices[1].operators[0].operator_id
+    job.ask(operator_id, message={"how": "many"}, key=None)
+    job.ask(operator_id, message="all")
+    assert [(one.has_key, one.question, one.plain_question) for one in client.asked] == [
+        (True, None, {"how": "many"}),
+        (False, None, "all"),
+    ]
+
+
+def test_ask_refuses_an_unknown_operator_at_once(job: JobHandle, client: Client) -> None:
+    with pytest.raises(UnknownOperator, match="has no operator 'wrost'; it has flights, worst delay, out"):
+        job.ask("wrost", message="all")
+    assert not client.asked
+
+
+def test_orders_are_futures(job: JobHandle, client: Client) -> None:
+    job.cancel().get(timeout=1)
+    job.stop().get(timeout=1)
+    assert client.asked == [CancelJob("job-7"), StopJob("job-7")]
+
+
+def test_a_savepoint_is_its_path_or_a_failure(job: JobHandle, client: Client) -> None:
+    assert job.trigger_savepoint().get(timeout=1) == "/savepoints/1"
+    client.savepoint = TriggerSavepointFailure("job-7", "expired")
+    with pytest.raises(SavepointFailed, match="the savepoint of job job-7 failed: expired"):
+        job.trigger_savepoint().get(timeout=1)
+
+
+def test_a_listener_that_raises_does_not_silence_the_others(
+    job: JobHandle, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+    job.on_event(lambda event: 1 / 0)
+    job.on_event(heard.append)
+    client.move(JobStatus.FINISHED)
+    assert [event.status for event in heard] == [JobStatus.FINISHED]
+    assert "a listener of job job-7 failed on JobStatusChanged" in caplog.text
+
+
+class TestResults:
+    @pytest.fixture
+    def job(self, client: Client, program: Any, tmp_path: Path) -> JobHandle:
+        env = StreamEnvironment(checkpoint_dir=str(tmp_path))
+        stream = env.from_collection([1])
+        stream.collect(name="collected")
+        stream.sink_to(FileSink(str(tmp_path / "out"), format="csv"), name="files")
+        return JobHandle(client, program.translated(env, job_id="job-7"))
+
+    def test_results_are_what_has_been_committed(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
+        assert job.results("collected") == []
+        records = pack_plain(["one", "two"])
+        directory = tmp_path / "collected" / "job-7" / "collected"
+        directory.mkdir(parents=True)
+        (directory / "part-collected-0.records").write_bytes(len(records).to_bytes(4, "big") + records)
+        assert job.results("collected") == ["one", "two"]
+
+    def test_results_outlive_the_clusters_files(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
+        self.test_results_are_what_has_been_committed(job, client, tmp_path)
+        client.move(JobStatus.FINISHED)
+        job.wait(timeout=10)
+        shutil.rmtree(tmp_path)
+        assert job.results("collected") == ["one", "two"]
+
+    def test_a_dataframe_of_what_a_file_sink_wrote(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
+        with pytest.raises(ResultsUnavailable, match="job 'job' is created; its output is whole once it has finished"):
+            job.to_dataframe("files", None)
+        client.move(JobStatus.FINISHED)
+        reader = Reader()
+        assert job.to_dataframe("files", reader) == f"csv {tmp_path}/out"
+        assert reader.chosen == {"header": "true", "inferSchema": "true"}
+
+    def test_a_sink_of_another_kind_or_none(self, job: JobHandle, client: Client) -> None:
+        client.move(JobStatus.FINISHED)
+        with pytest.raises(ResultsUnavailable, match="sink 'files' is a FileSink; results come from collect"):
+            job.results("files")
+        with pytest.raises(
+            ResultsUnavailable, match="'collected' is a CollectSink; a DataFrame is read from a FileSink"
+        ):
+            job.to_dataframe("collected", Reader())
+        with pytest.raises(UnknownOperator, match="job 'job' has no sink 'out'; it has collected, files"):
+            job.results("out")
+
+
+class Reader:
+    """A SparkSession that tells what it is asked to read."""
+
+    def __init__(self) -> None:
+        self.read = self
+        self.chosen: dict[str, str] = {}
+        self.kind = ""
+
+    def format(self, kind: str) -> Reader:
+        self.kind = kind
+        return self
+
+    def options(self, **options: str) -> Reader:
+        self.chosen = options
+        return self
+
+    def load(self, path: str) -> str:
+        return f"{self.kind} {path}"

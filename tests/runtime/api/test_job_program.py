@@ -1,0 +1,89 @@
+"""The program's way to a TaskManager: everything arrives, and no two subtasks share an object."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.actors.job_program import JobProgram
+from understudy.messages import VertexId
+from understudy.runtime.api import StreamEnvironment, Translation
+
+
+@pytest.fixture
+def translation(env: StreamEnvironment, program: Any) -> Translation:
+    stream = env.from_collection([1], name="numbers").map(lambda n: n + 1, name="add")
+    stream.key_by(lambda n: n % 2).process(program.Worst, name="worst").sink_to(program.Swallow, name="out")
+    translated: Translation = program.translated(env)
+    return translated
+
+
+def test_a_round_trip_keeps_chains_selectors_and_settings(translation: Translation) -> None:
+    arrived = JobProgram.loads(translation.program.dumps())
+    kinds = {vertex: [type(one).__name__ for one in arrived.chain(vertex)] for vertex in arrived.chains}
+    assert kinds == {"numbers": ["CollectionSource", "Map"], "worst": ["Worst", "Swallow"]}
+    assert arrived.edge_selector(0) is not None
+    assert arrived.edge_selector(1) is None
+    assert arrived.max_parallelism == 128
+
+
+def test_each_subtask_gets_objects_of_its_own(translation: Translation) -> None:
+    first, second = (translation.program.chain(VertexId("worst")) for _ in range(2))
+    assert first[0] is not second[0]
+    assert first[0]._selectors[0] is not second[0]._selectors[0]  # type: ignore[attr-defined]
+
+
+def test_the_users_own_objects_are_left_alone(env: StreamEnvironment, program: Any) -> None:
+    operator = program.Worst()
+    env.from_collection([1]).key_by(0).process(operator).sink_to(program.Swallow)
+    program.translated(env)
+    assert "_selectors" not in vars(operator)
+
+
+def test_a_keyed_operator_knows_its_key_selector(translation: Translation) -> None:
+    worst = translation.program.chain(VertexId("worst"))[0]
+    assert list(worst._selectors[0].keys([1, 2, 3])) == [1, 0, 1]  # type: ignore[attr-defined]
+
+
+def test_message_types_of_a_script_are_known_after_loading(tmp_path: Path) -> None:
+    """What a script declares lives in `__main__` and travels by value; the other process has never seen the class."""
+    made = subprocess.run([sys.executable, "-c", _MAKER, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    read = subprocess.run([sys.executable, "-c", _READER, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert read.stdout.strip() == "Question origin True", read.stderr
+
+
+_MAKER = """
+import sys
+from pathlib import Path
+from understudy.actors.job_program import JobProgram, ProgramOperator
+from understudy.actors.operators.operator import Operator
+from understudy.messages import encode, message
+
+@message
+class Question:
+    about: str
+
+class Answerer(Operator):
+    def on_receive(self, message):
+        return isinstance(message, Question)
+
+program = JobProgram.of({"v": [ProgramOperator("a", Answerer())]}, {}, 128)
+Path(sys.argv[1], "program").write_bytes(program.dumps())
+Path(sys.argv[1], "message").write_bytes(encode(Question("origin")))
+"""
+
+_READER = """
+import sys
+from pathlib import Path
+from understudy.actors.job_program import JobProgram
+from understudy.messages import decode
+
+program = JobProgram.loads(Path(sys.argv[1], "program").read_bytes())
+question = decode(Path(sys.argv[1], "message").read_bytes())
+print(type(question).__name__, question.about, program.chain("v")[0].on_receive(question))
+"""

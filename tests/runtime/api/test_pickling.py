@@ -1,0 +1,103 @@
+"""User code that cannot be shipped: the operator, the object at fault and the way to it are named."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from understudy.actors.operators.operator import Collector, Operator
+from understudy.runtime.api import NotPicklable, StreamEnvironment
+
+LOCK = threading.Lock()
+
+
+class Guarded(Operator):
+    def __init__(self) -> None:
+        self.guards = {"main": threading.Lock()}
+
+    def process_batch(self, batch: Any, out: Collector) -> None: ...
+
+
+def _closure() -> Callable[[Any], Any]:
+    lock = threading.Lock()
+
+    def guarded(record: Any) -> Any:
+        with lock:
+            return record
+
+    return guarded
+
+
+def _with_default() -> Callable[[Any], Any]:
+    return lambda record, lock=threading.Lock(): (record, lock)  # noqa: B008
+
+
+def _session() -> Callable[[Any], Any]:
+    """A closure over what stands for a SparkSession: its class lives in the package pyspark, and it does not pickle."""
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.session", "__reduce__": _refuse})
+    spark = kind()
+    return lambda record: (spark, record)
+
+
+def _refuse(_self: Any) -> Any:
+    raise RuntimeError("only valid on the driver")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            _closure(),
+            r"holds a _thread\.lock \(.*variable 'lock' of guarded\)\. Make it inside the operator's open\(\)",
+        ),
+        (lambda record: (LOCK, record), r"holds a _thread\.lock \(.*variable 'LOCK' of <lambda>\)"),
+        (_with_default(), r"holds a _thread\.lock \(.*a default of <lambda>\)"),
+        (
+            functools.partial(_closure()),
+            r"holds a _thread\.lock \(.*the partial's function -> variable 'lock' of guarded",
+        ),
+        (_session(), r"holds a pyspark\.sql\.session\.SparkSession \(.*\)\. Spark objects live on the driver only"),
+    ],
+)
+def test_a_captured_object_is_found(
+    env: StreamEnvironment, program: Any, function: Callable[[Any], Any], message: str
+) -> None:
+    env.from_collection([1]).map(str).map(function, name="enrich").sink_to(program.Swallow)
+    with pytest.raises(NotPicklable, match=f"operator 'enrich' cannot be shipped to the TaskManagers: it {message}"):
+        program.translated(env)
+
+
+def test_an_attribute_is_found(env: StreamEnvironment, program: Any) -> None:
+    env.from_collection([1]).process(Guarded(), name="guarded").sink_to(program.Swallow)
+    with pytest.raises(NotPicklable, match=r"'guarded' .*_thread\.lock \(attribute 'guards' -> item 'main'\)"):
+        program.translated(env)
+
+
+def test_a_key_function_is_named_with_its_operator(env: StreamEnvironment, program: Any) -> None:
+    env.from_collection([1]).key_by(_closure()).process(program.Worst, name="worst").sink_to(program.Swallow)
+    with pytest.raises(NotPicklable, match=r"operator 'worst' .*variable 'lock' of guarded"):
+        program.translated(env)
+
+
+def test_a_method_of_a_class_that_is_shipped_by_value_is_looked_into(env: StreamEnvironment, program: Any) -> None:
+    class Local(Operator):
+        def process_batch(self, batch: Any, out: Collector) -> None:
+            with LOCK:
+                out.emit(batch)
+
+    env.from_collection([1]).process(Local, name="local").sink_to(program.Swallow)
+    with pytest.raises(NotPicklable, match=r"class Local -> method process_batch -> variable 'LOCK' of process_batch"):
+        program.translated(env)
+
+
+def test_a_lambda_and_a_local_class_can_be_shipped(env: StreamEnvironment, program: Any) -> None:
+    class Local(Operator):
+        def process_batch(self, batch: Any, out: Collector) -> None:
+            out.emit(batch)
+
+    env.from_collection([1]).map(lambda record: record + 1).process(Local).sink_to(program.Swallow)
+    program.translated(env)

@@ -1,0 +1,220 @@
+"""What is wrong with a program is told where it is written, naming the operator."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from understudy.actors.operators.aggregate import Sum
+
+from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.runtime.api import (
+    DuplicateName,
+    ForeignStream,
+    InvalidOperator,
+    InvalidProgram,
+    InvalidSetting,
+    SchemaMismatch,
+    StreamEnvironment,
+    UnknownColumn,
+)
+
+
+class Empty(Operator): ...
+
+
+class EmptyKeyed(KeyedOperator): ...
+
+
+class Misplaced(Operator):
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
+class OneEared(KeyedOperator):
+    inputs = 2
+
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
+class Unfinished(Operator, abc.ABC):
+    @abc.abstractmethod
+    def rule(self) -> None: ...
+
+
+class Demanding(Operator):
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    def process_batch(self, batch: Any, out: Collector) -> None: ...
+
+
+class Picky(Operator):
+    """A sink that wants a column `total`."""
+
+    def process_batch(self, batch: Any, out: Collector) -> None: ...
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        if inputs[0] is not None and "total" not in inputs[0].names:
+            raise ValueError(f"wanted a column total, found {', '.join(inputs[0].names)}")
+        return None
+
+
+class TestNames:
+    def test_default_names_are_kebab_case_and_counted(self, env: StreamEnvironment, program: Any) -> None:
+        stream = env.from_collection([1]).map(str).map(str).flat_map(list)
+        stream.key_by(0).process(program.Worst).sink_to(program.Swallow)
+        names = [node.name for node in env.graph.nodes]
+        assert names == ["collection-source-1", "map-1", "map-2", "flat-map-1", "worst-1", "swallow-1"]
+
+    def test_a_default_name_steps_aside_for_one_that_is_taken(self, env: StreamEnvironment) -> None:
+        assert env.from_collection([1]).map(str, name="map-1").map(str)._own_node().name == "map-2"
+
+    def test_two_operators_of_one_name(self, env: StreamEnvironment) -> None:
+        stream = env.from_collection([1]).map(str, name="parse")
+        with pytest.raises(DuplicateName, match=r"'parse' is taken by another operator \(operator Map"):
+            stream.filter(bool, name="parse")
+        with pytest.raises(DuplicateName, match="'parse' is taken"):
+            stream.filter(bool).uid("parse")
+
+    def test_a_name_is_text(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidSetting, match="name: wanted a non-empty string, found ''"):
+            env.from_collection([1], name="")
+
+    def test_a_union_has_no_name(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidProgram, match="a union has no operator of its own"):
+            env.from_collection([1]).union(env.from_collection([2])).name("both")
+
+    def test_an_unknown_option_is_refused(self, env: StreamEnvironment) -> None:
+        with pytest.raises(TypeError, match="paralellism"):
+            env.from_collection([1]).map(str, paralellism=2)  # type: ignore[call-arg]
+
+    @pytest.mark.parametrize("parallelism", [0, -1, 1.5, True, "2"])
+    def test_a_bad_parallelism(self, env: StreamEnvironment, parallelism: Any) -> None:
+        with pytest.raises(InvalidSetting, match=r"parallelism of 'map-1': wanted an integer of at least 1, found"):
+            env.from_collection([1]).map(str, parallelism=parallelism)
+
+
+class TestOperators:
+    @pytest.mark.parametrize(
+        ("operator", "message"),
+        [
+            (Empty, r"Empty does not define process_batch\(self, batch, out\)"),
+            (Misplaced, "Misplaced does not define process_batch.*; process is called on a KeyedOperator only"),
+            (Unfinished, "Unfinished is abstract: it does not define rule"),
+            (Demanding, "Demanding cannot be made without arguments .*: give an instance"),
+            (dict, "wanted a subclass of Operator, found the class dict"),
+            (len, "found a builtin_function_or_method: for a plain function use map"),
+            (None, "wanted a subclass or an instance of Operator, found a NoneType"),
+        ],
+    )
+    def test_not_a_complete_operator(self, env: StreamEnvironment, operator: Any, message: str) -> None:
+        with pytest.raises(InvalidOperator, match=message):
+            env.from_collection([1]).process(operator)
+
+    def test_an_instance_takes_arguments(self, env: StreamEnvironment) -> None:
+        env.from_collection([1]).process(Demanding(3))
+
+    def test_a_keyed_operator_needs_a_key(self, env: StreamEnvironment, program: Any) -> None:
+        with pytest.raises(InvalidOperator, match="Worst is a KeyedOperator and needs a keyed stream"):
+            env.from_collection([1]).process(program.Worst)
+
+    def test_a_keyed_operator_needs_process(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidOperator, match=r"EmptyKeyed does not define process\(self, record, out\)"):
+            env.from_collection([1]).key_by(0).process(EmptyKeyed)
+
+    def test_a_source_is_no_operator_and_no_sink(self, env: StreamEnvironment, program: Any) -> None:
+        for method in ("process", "sink_to"):
+            with pytest.raises(InvalidOperator, match="Flights is a source and takes no input"):
+                getattr(env.from_collection([1]), method)(program.Flights)
+
+    def test_map_wants_a_function(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidOperator, match="map: wanted a function, found an int 3"):
+            env.from_collection([1]).map(3)  # type: ignore[arg-type]
+        with pytest.raises(InvalidOperator, match=r"map: wanted a function, found the operator Empty: use process"):
+            env.from_collection([1]).map(Empty)
+
+
+class TestConnect:
+    def test_both_are_keyed_or_neither(self, env: StreamEnvironment) -> None:
+        first, second = env.from_collection([1]), env.from_collection([2])
+        with pytest.raises(InvalidProgram, match="the second stream is keyed, the other is not"):
+            first.connect(second.key_by(0))
+
+    def test_the_operator_declares_two_inputs(self, env: StreamEnvironment, program: Any) -> None:
+        keyed = env.from_collection([1]).key_by(0)
+        with pytest.raises(InvalidOperator, match="Worst takes one input; for connected streams"):
+            keyed.connect(keyed).process(program.Worst)
+        with pytest.raises(InvalidOperator, match=r"Meet takes two inputs: use first\.connect"):
+            keyed.process(program.Meet)
+
+    def test_process_2_is_defined(self, env: StreamEnvironment) -> None:
+        keyed = env.from_collection([1]).key_by(0)
+        with pytest.raises(InvalidOperator, match=r"OneEared does not define process_2\(self, record, out\)"):
+            keyed.connect(keyed).process(OneEared)
+
+    @pytest.mark.parametrize("method", ["union", "connect"])
+    def test_streams_of_two_environments(self, env: StreamEnvironment, method: str) -> None:
+        other = StreamEnvironment().from_collection([2])
+        with pytest.raises(ForeignStream, match=f"{method}: the streams belong to different environments"):
+            getattr(env.from_collection([1]), method)(other)
+        with pytest.raises(InvalidProgram, match=f"{method}: wanted a DataStream, found a list"):
+            getattr(env.from_collection([1]), method)([2])
+
+
+class TestColumns:
+    def test_key_by_checks_names_and_positions(self, env: StreamEnvironment, program: Any) -> None:
+        flights = env.from_source(program.Flights())
+        flights.key_by("origin", 2)
+        with pytest.raises(UnknownColumn, match="there is no column 'orign'; the stream has origin, dep_delay, dist"):
+            flights.key_by("orign")
+        with pytest.raises(UnknownColumn, match="there is no column number 3"):
+            flights.key_by(3)
+
+    @pytest.mark.parametrize("keys", [(), (None,), (True,), ("a", len)])
+    def test_key_by_wants_columns_or_one_function(self, env: StreamEnvironment, keys: tuple[Any, ...]) -> None:
+        with pytest.raises(InvalidProgram, match=r"key_by: wanted column names, positions or (a|one) function, found"):
+            env.from_collection([1]).key_by(*keys)
+
+    def test_records_have_no_columns_to_check(self, env: StreamEnvironment) -> None:
+        env.from_collection([{"a": 1}]).key_by("whatever")
+
+    def test_aggregate_checks_its_columns(self, env: StreamEnvironment, program: Any) -> None:
+        flights = env.from_source(program.Flights()).key_by("origin")
+        with pytest.raises(SchemaMismatch, match=r"operator 'aggregate-1' \(ColumnarAggregate\) .*miles"):
+            flights.aggregate(total=Sum("miles"))
+
+    def test_aggregate_is_keyed_by_columns(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidProgram, match="aggregate: wanted a stream that is keyed by column names, found the"):
+            env.from_collection([1]).key_by(lambda record: record).aggregate(total=Sum("miles"))
+
+    def test_aggregate_needs_something_to_compute(self, env: StreamEnvironment, program: Any) -> None:
+        with pytest.raises(InvalidProgram, match="aggregate: wanted at least one aggregate"):
+            env.from_source(program.Flights()).key_by("origin").aggregate()
+
+    def test_a_sink_refuses_columns_that_do_not_fit(self, env: StreamEnvironment, program: Any) -> None:
+        flights = env.from_source(program.Flights())
+        with pytest.raises(SchemaMismatch, match=r"'picky-1' \(Picky\) .*wanted a column total, found origin"):
+            flights.sink_to(Picky())
+
+    def test_a_declared_schema_flows_on(self, env: StreamEnvironment, program: Any) -> None:
+        declared = pa.schema([("total", pa.int64())])
+        stream = env.from_source(program.Flights()).map_batches(lambda batch: batch, schema=declared)
+        assert stream.schema == declared
+        stream.sink_to(Picky())
+        with pytest.raises(InvalidSetting, match=r"schema: wanted a pyarrow\.Schema, found a dict"):
+            env.from_source(program.Flights()).process(program.Swallow, schema={"a": 1})
+
+    def test_a_filter_keeps_the_columns_and_a_map_does_not(self, env: StreamEnvironment, program: Any) -> None:
+        flights = env.from_source(program.Flights())
+        assert flights.filter(bool).schema == program.FLIGHTS
+        assert flights.map(str).schema is None
+
+    def test_a_union_wants_equal_columns(self, env: StreamEnvironment, program: Any) -> None:
+        flights = env.from_source(program.Flights())
+        assert flights.union(env.from_source(program.Flights())).schema == program.FLIGHTS
+        assert flights.union(env.from_collection([1])).schema is None
+        other = env.from_source(program.Flights(pa.schema([("origin", pa.int64())])))
+        with pytest.raises(SchemaMismatch, match=r"union: the streams have different columns: origin string, .*int64"):
+            flights.union(other)

@@ -1,0 +1,239 @@
+"""The sources pass the contract, and what is each one's own."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from understudy.actors.operators.source import END, Source
+from understudy.runtime.connectors import (
+    CollectionSource,
+    FileSource,
+    GeneratorSource,
+    NoInput,
+    OffsetMismatch,
+    PartitionFeed,
+    SparkSource,
+    UnreadableInput,
+)
+
+from ...contracts.source import RECORDS, SourceContract
+from .harness import ManualClock, make_context
+
+TABLE = pa.table({"n": list(range(RECORDS)), "name": [f'line\n"{n}"' if n % 7 else "" for n in range(RECORDS)]})
+
+
+class TestCollectionSource(SourceContract):
+    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
+        return CollectionSource(range(RECORDS), batch_rows=batch_rows, records_per_second=records_per_second)
+
+
+class TestGeneratorSource(SourceContract):
+    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
+        return GeneratorSource(lambda index: (index, str(index)), RECORDS, records_per_second, batch_rows=batch_rows)
+
+
+def _columns(start: int, count: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": pa.array(range(start, start + count), pa.int64())})
+
+
+class TestColumnarGeneratorSource(SourceContract):
+    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
+        return GeneratorSource(_columns, RECORDS, records_per_second, batch_rows=batch_rows)
+
+
+class TestSparkSource(SourceContract):
+    """A plain iterator stands in for Spark; every attempt gets a new process, so it skips and checks the fingerprint."""
+
+    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
+        return SparkSource(TABLE.schema, records_per_second=records_per_second)
+
+    def resources(self, subtask: int, parallelism: int, batch_rows: int) -> dict[str, Any]:
+        share = TABLE.take(list(range(subtask, RECORDS, parallelism)))
+        self.feed = PartitionFeed(iter(share.to_batches(batch_rows)), 1 << 20, "")
+        return {"spark-partition": self.feed}
+
+    def advance(self, source: Source, clock: ManualClock) -> None:
+        if source.poll_delay_ms() is None:
+            self.feed.pump_once()
+        else:
+            super().advance(source, clock)
+
+
+class FileContract(SourceContract):
+    """Three files of unequal length."""
+
+    folder: Path
+    format: str
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def files(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
+        cls.folder = tmp_path_factory.mktemp(cls.format)
+        for index, rows in enumerate((TABLE.slice(0, 31), TABLE.slice(31, 5), TABLE.slice(36))):
+            cls.write(rows, cls.folder / f"part-{index}")
+        (cls.folder / "_SUCCESS").touch()
+
+    @classmethod
+    def write(cls, rows: pa.Table, path: Path) -> None:
+        raise NotImplementedError
+
+    def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
+        source = FileSource(str(self.folder), self.format, batch_rows=batch_rows, records_per_second=records_per_second)
+        return pickle.loads(pickle.dumps(source))  # type: ignore[no-any-return]
+
+
+class TestParquetSource(FileContract):
+    format = "parquet"
+
+    @classmethod
+    def write(cls, rows: pa.Table, path: Path) -> None:
+        pq.write_table(rows, path, row_group_size=11)
+
+
+class TestCsvSource(FileContract):
+    format = "csv"
+
+    @classmethod
+    def write(cls, rows: pa.Table, path: Path) -> None:
+        pa.csv.write_csv(rows, path)
+
+
+class TestJsonLinesSource(FileContract):
+    format = "jsonl"
+
+    @classmethod
+    def write(cls, rows: pa.Table, path: Path) -> None:
+        path.write_text("\n".join(f'{{"n": {n}, "name": "n{n}"}}\n' for n in rows["n"].to_pylist()))
+
+
+def opened(source: Source, parallelism: int = 1, **where: Any) -> Source:
+    source.context = make_context(0, parallelism, **where)
+    source.open()
+    return source
+
+
+def all_rows(source: Source) -> list[dict[str, Any]]:
+    opened(source)
+    rows: list[dict[str, Any]] = []
+    while (batch := source.poll()) is not END:
+        assert isinstance(batch, pa.RecordBatch)
+        rows += batch.to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("source", [CollectionSource(range(9)), GeneratorSource(abs, 9), GeneratorSource(_columns, 9)])
+def test_another_parallelism_is_refused_rather_than_losing_records(source: Source) -> None:
+    offset = opened(source, 2).offset()
+    with pytest.raises(OffsetMismatch, match="parallelism 2"):
+        opened(source, 3).seek(offset)
+
+
+def test_a_generator_without_count_is_unbounded_and_paced_from_its_first_poll() -> None:
+    clock = ManualClock()
+    clock.ms = 5000
+    source = opened(GeneratorSource(lambda index: index, None, 2), clock=clock)
+    assert not source.bounded
+    assert (source.poll(), source.poll(), source.poll_delay_ms()) == ([0], None, 500)
+    clock.ms = 5500
+    assert source.poll() == [1]
+
+
+def test_a_stall_is_made_up_for_by_one_second_at_most() -> None:
+    clock = ManualClock()
+    source = opened(GeneratorSource(lambda index: index, None, 10), clock=clock)
+    assert source.poll() == [0]
+    clock.ms = 60_000
+    batch = source.poll()
+    assert isinstance(batch, list)
+    assert len(batch) == 11
+
+
+def test_a_columnar_generator_must_keep_to_the_count() -> None:
+    source = opened(GeneratorSource(lambda start, count: _columns(start, count + 1), 10))
+    with pytest.raises(TypeError, match="of 10 rows"):
+        source.poll()
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan")])
+def test_a_rate_that_makes_no_sense_is_refused_at_once(rate: float) -> None:
+    with pytest.raises(ValueError, match="records_per_second"):
+        CollectionSource([], records_per_second=rate)
+
+
+# -- files
+
+
+def test_what_is_not_there_is_told_when_the_source_is_made(tmp_path: Path) -> None:
+    with pytest.raises(NoInput, match="no such file"):
+        FileSource(str(tmp_path / "absent"))
+    with pytest.raises(NoInput, match="no file matches"):
+        FileSource(str(tmp_path / "*.parquet"))
+    with pytest.raises(NoInput, match="found none"):
+        FileSource(str(tmp_path))
+    (tmp_path / "day=1").mkdir()
+    with pytest.raises(NoInput, match=r"only folders such as .*day=1"):
+        FileSource(str(tmp_path))
+
+
+def test_empty_text_files_are_no_input(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(NoInput, match="empty"):
+        FileSource(str(tmp_path), "csv")
+    (tmp_path / "b.csv").write_text("n\n1\n")
+    assert all_rows(FileSource(str(tmp_path), "csv")) == [{"n": 1}]
+
+
+def test_mixed_schemas_are_told_with_both_files(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "2.parquet")
+    with pytest.raises(UnreadableInput, match=r"1\.parquet and .*2\.parquet.*a int64.*a string"):
+        FileSource(str(tmp_path))
+
+
+def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("n\n1\n")
+    with pytest.raises(UnreadableInput, match=r"a\.parquet cannot be read as parquet"):
+        FileSource(str(tmp_path))
+
+
+def test_guessed_types_of_several_files_are_widened(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("n,s\n1,a\n")
+    (tmp_path / "2.csv").write_text("n,s\n1.5,\n")
+    source = FileSource(str(tmp_path), "csv")
+    assert source.source_schema() == pa.schema([("n", pa.float64()), ("s", pa.string())])
+    assert all_rows(source) == [{"n": 1.0, "s": "a"}, {"n": 1.5, "s": None}]
+
+
+def test_a_value_that_does_not_fit_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("n\n1\nx\n")
+    source = FileSource(str(tmp_path), "csv", schema=pa.schema([("n", pa.int64())]))
+    with pytest.raises(UnreadableInput, match=r"1\.csv cannot be read as csv"):
+        all_rows(source)
+
+
+def test_jsonl_objects_may_leave_out_columns(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"a": 1}\n\n{"b": "x"}\n')
+    (tmp_path / "2.jsonl").write_text('{"c": 2.5}')
+    rows = all_rows(FileSource(str(tmp_path), "jsonl"))
+    assert rows == [{"a": 1, "b": None, "c": None}, {"a": None, "b": "x", "c": None}, {"a": None, "b": None, "c": 2.5}]
+
+
+def test_columns_are_chosen_and_ordered(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), tmp_path / "1.parquet")
+    assert all_rows(FileSource(str(tmp_path), columns=["c", "a"])) == [{"c": 3, "a": 1}]
+    with pytest.raises(UnreadableInput, match=r"no column d; it has a, b, c"):
+        FileSource(str(tmp_path), columns=["d"])
+
+
+def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    offset = opened(FileSource(str(tmp_path))).offset()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
+    with pytest.raises(OffsetMismatch, match="other files"):
+        opened(FileSource(str(tmp_path))).seek(offset)

@@ -1,0 +1,166 @@
+"""The two heap backends pass the contract, and what is theirs alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from understudy.messages import CheckpointId
+from understudy.state.backend import KeyedStateBackend, make_keyed_backend
+from understudy.state.descriptors import ListState, ValueState
+from understudy.state.errors import StateIncompatible, StateNotStorable, UnknownBackend
+from understudy.state.filesystem_backend import FilesystemBackend
+from understudy.state.heap_backend import HeapBackend
+from understudy.state.heap_states import private_copy
+from understudy.state.key_groups import KeyGroupRange
+from understudy.state.memory_backend import MemoryBackend
+
+from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
+
+
+class TestMemoryBackend(KeyedStateContract):
+    def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
+        return MemoryBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
+
+
+class TestFilesystemBackend(KeyedStateContract):
+    def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
+        return FilesystemBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
+
+
+@dataclass
+class Visit:
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+
+def backend_of(*keys: object, value: object = 1) -> HeapBackend:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    state = backend.state(ValueState(object, name="held"))
+    for key in keys:
+        backend.current_key = key
+        state.update(value)
+    return backend
+
+
+def test_the_registry_makes_backends_by_name() -> None:
+    assert isinstance(make_keyed_backend("memory", range(4), MAX_PARALLELISM), MemoryBackend)
+    assert isinstance(make_keyed_backend("filesystem", KeyGroupRange(4, 7), MAX_PARALLELISM), FilesystemBackend)
+    with pytest.raises(UnknownBackend, match=r"'rocks'.*filesystem.*memory"):
+        make_keyed_backend("rocks", range(4), MAX_PARALLELISM)
+
+
+def test_a_dataclass_changed_in_place_does_not_leak_into_the_snapshot() -> None:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    declared = ValueState(Visit, name="visit")
+    state = backend.state(declared)
+    backend.current_key = "a"
+    state.update(Visit(1, ["JFK"]))
+    snapshot = backend.snapshot(CheckpointId(1))
+    visit = state.value()
+    assert visit is not None
+    visit.count += 1
+    visit.places.append("LGA")
+    state.update(visit)
+    handle = snapshot(None)  # type: ignore[arg-type]
+    assert handle is not None
+    restored = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    restored.restore([handle], lambda it: it.data or b"")
+    restored.current_key = "a"
+    assert restored.state(declared).value() == Visit(1, ["JFK"])
+    assert state.value() == Visit(2, ["JFK", "LGA"])
+
+
+def test_values_are_copied_once_per_snapshot_and_not_without_one() -> None:
+    backend = backend_of("a", value=[1])
+    state = backend.state(ValueState(object, name="held"))
+    assert state.value() is state.value()
+    snapshot = backend.snapshot(CheckpointId(1))
+    before, after = state.value(), state.value()
+    assert before is after
+    snapshot(None)  # type: ignore[arg-type]
+    assert not backend.snapshots_in_flight
+
+
+def test_a_dropped_snapshot_is_not_in_flight() -> None:
+    backend = backend_of("a", value=[1])
+    backend.snapshot(CheckpointId(1))
+    assert not backend.snapshots_in_flight
+
+
+def test_a_snapshot_that_fails_is_not_in_flight_and_names_the_state() -> None:
+    backend = backend_of("a", value=object())
+    with pytest.raises(StateNotStorable, match=r"state 'held'.*object"):
+        backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+    assert not backend.snapshots_in_flight
+
+
+def test_a_key_of_a_foreign_key_group_fails_the_snapshot() -> None:
+    backend = HeapBackend(0, 0, 128)
+    state = backend.state(ListState(int, name="items"))
+    for key in range(20):
+        backend.current_key = key
+        state.add(1)
+    with pytest.raises(StateNotStorable, match="this subtask owns 0 to 0"):
+        backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "second"), [(str, int), (float, str)])
+def test_restoring_with_another_key_type_is_refused(first: type, second: type) -> None:
+    """StateBackendTestBase.testRestoreWithWrongKeySerializer."""
+    backend = HeapBackend(0, 127, 128, key_type=first)
+    state = backend.state(ValueState(int, 0, name="count"))
+    backend.current_key = first("1")
+    state.update(1)
+    handle = backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+    assert handle is not None
+    with pytest.raises(StateIncompatible, match="'key'"):
+        HeapBackend(0, 127, 128, key_type=second).restore([handle], lambda it: it.data or b"")
+
+
+def test_another_max_parallelism_is_refused() -> None:
+    handle = backend_of(1)
+    snapshot = handle.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+    assert snapshot is not None
+    with pytest.raises(StateIncompatible, match=r"max_parallelism 32.*max_parallelism 16"):
+        HeapBackend(0, 31, 32).restore([snapshot], lambda it: it.data or b"")
+
+
+def test_a_namespace_is_required() -> None:
+    """StateBackendTestBase.testRequireNonNullNamespace."""
+    state = backend_of(1).state(ValueState(object, name="held"))
+    with pytest.raises(ValueError, match="not None"):
+        state.set_namespace(None)
+
+
+def test_namespaces_survive_a_restore_and_empty_ones_are_dropped() -> None:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    declared = ListState(int, name="window")
+    state = backend.state(declared)
+    backend.current_key = "k"
+    for namespace in [(0, 10), (10, 20), (20, 30)]:
+        state.set_namespace(namespace)
+        state.add(namespace[0])
+    state.clear()
+    state.set_namespace((0, 10))
+    assert set(state.namespaces) == {(0, 10), (10, 20)}  # type: ignore[attr-defined]
+    handle = backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+    assert handle is not None
+    restored = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    restored.restore([handle], lambda it: it.data or b"")
+    again = restored.state(declared)
+    restored.current_key = "k"
+    again.set_namespace((10, 20))
+    assert again.get() == [10]
+    assert restored.keys("window", (0, 10)) == ["k"]
+    assert restored.entry_count() == 2
+
+
+def test_private_copies_share_nothing_that_can_change() -> None:
+    value = {"a": [1, {"b": (2, [3])}], "c": Visit(1, ["x"])}
+    copied = private_copy(value)
+    assert copied == value
+    value["a"][1]["b"][1].append(4)  # type: ignore[index]
+    value["c"].places.append("y")  # type: ignore[attr-defined]
+    assert copied == {"a": [1, {"b": (2, [3])}], "c": Visit(1, ["x"])}

@@ -1,0 +1,138 @@
+"""One file per subtask: parts of several operators share it, and each reads back its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from understudy.messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    JobId,
+    OperatorId,
+    SubtaskIndex,
+    SubtaskState,
+    VertexId,
+)
+from understudy.state.backend import SnapshotTarget
+from understudy.state.descriptors import ListState, OperatorListState, ValueState
+from understudy.state.errors import CorruptState, MissingState, SnapshotTooLarge
+from understudy.state.filesystem_backend import FilesystemBackend
+from understudy.state.operator_state import OperatorStateBackend
+from understudy.state.snapshot_file import (
+    SubtaskSnapshot,
+    discard_state,
+    snapshot_store,
+    state_handles,
+    state_size_bytes,
+    store_in_file,
+    store_inline,
+)
+from understudy.state.storage import CheckpointStorage, handle_reader
+
+COUNT = ValueState(int, 0, name="count")
+ITEMS = ListState(str, name="items")
+OFFSETS = OperatorListState(dict, name="offsets")
+OPERATORS = [OperatorId("first"), OperatorId("second")]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> SnapshotTarget:
+    return SnapshotTarget(
+        CheckpointStorage(str(tmp_path)),
+        JobId("job"),
+        CheckpointId(3),
+        VertexId("map / filter"),
+        SubtaskIndex(1),
+        ExecutionAttemptId("try-1"),
+    )
+
+
+def snapshot(*, data_ended: bool = False) -> SubtaskSnapshot:
+    """Two operators; each has keyed state and a list."""
+    parts = SubtaskSnapshot(data_ended=data_ended)
+    for number, operator_id in enumerate(OPERATORS):
+        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        for key in range(50):
+            keyed.current_key = key
+            keyed.state(COUNT).update(key + number)
+            keyed.state(ITEMS).add(f"{number}-{key}")
+        lists.state(OFFSETS).update([{"partition": number, "offset": 17}])
+        parts.add(operator_id, keyed.snapshot(CheckpointId(3)), lists.snapshot())
+    return parts
+
+
+def check(state: SubtaskState, storage: CheckpointStorage | None) -> None:
+    read = handle_reader(storage)
+    for number, operator_id in enumerate(OPERATORS):
+        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        keyed.restore(state.operators[operator_id].keyed, read)
+        lists.restore(state.operators[operator_id].lists, read)
+        for key in range(50):
+            keyed.current_key = key
+            assert keyed.state(COUNT).value() == key + number
+            assert keyed.state(ITEMS).get() == [f"{number}-{key}"]
+        assert lists.state(OFFSETS).get() == [{"partition": number, "offset": 17}]
+
+
+def test_many_states_make_one_file(target: SnapshotTarget) -> None:
+    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    assert target.storage is not None
+    assert target.storage.list_files() == [target.path] == ["job/chk-3/map%20%2F%20filter-1-try-1"]
+    assert {handle.path for handle in state_handles(state)} == {target.path}
+    assert state_size_bytes(state) == (Path(target.storage.root) / target.path).stat().st_size
+    check(state, target.storage)
+
+
+def test_small_snapshots_make_no_file(target: SnapshotTarget) -> None:
+    state = snapshot().write(target, snapshot_store("filesystem"))
+    assert target.storage is not None
+    assert target.storage.list_files() == []
+    check(state, None)
+
+
+def test_the_memory_backend_needs_no_storage_and_has_a_limit() -> None:
+    nowhere = SnapshotTarget(None, JobId("j"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a"))
+    state = snapshot().write(nowhere, snapshot_store("memory"))
+    check(state, None)
+    size = state_size_bytes(state)
+    with pytest.raises(SnapshotTooLarge, match=rf"{size} bytes.*at most {size - 1}.*filesystem"):
+        store_inline(state, nowhere, size - 1)
+
+
+def test_an_operator_without_state_leaves_no_entry(target: SnapshotTarget) -> None:
+    parts = SubtaskSnapshot(data_ended=True)
+    parts.add(OperatorId("map"), FilesystemBackend(0, 127, 128).snapshot(CheckpointId(3)), ())
+    assert parts.write(target, store_in_file) == SubtaskState({}, data_ended=True)
+
+
+def test_discarding_deletes_the_file_and_repeats_are_harmless(target: SnapshotTarget) -> None:
+    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    assert target.storage is not None
+    discard_state(state, target.storage)
+    discard_state(state, target.storage)
+    assert target.storage.list_files() == []
+    with pytest.raises(MissingState, match="chk-3"):
+        check(state, target.storage)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda content: content[:-1],
+        lambda content: content[: len(content) // 2],
+        lambda content: content + b"x",
+        lambda content: b"",
+        lambda content: bytes([content[0] ^ 1]) + content[1:],
+        lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    ],
+)
+def test_a_harmed_file_is_refused_by_name(target: SnapshotTarget, harm: Callable[[bytes], bytes]) -> None:
+    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    assert target.storage is not None
+    file = Path(target.storage.root) / target.path
+    file.write_bytes(harm(file.read_bytes()))
+    with pytest.raises(CorruptState, match="job/chk-3/map%20%2F%20filter-1-try-1"):
+        check(state, target.storage)

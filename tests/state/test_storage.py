@@ -1,0 +1,256 @@
+"""CheckpointStorage: files are whole or absent, verified when read, and never outside of the root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from understudy.messages import CheckpointId, JobId, StateHandle
+from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
+from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
+
+JOB = JobId("job-1")
+
+
+@pytest.fixture(params=["path", "file", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStorage:
+    urls = {
+        "path": f"{tmp_path}/checkpoints",
+        "file": f"file://{tmp_path}/checkpoints",
+        "memory": f"memory://storage-{uuid4().hex}",
+    }
+    made = CheckpointStorage(urls[request.param])
+    made.check()
+    return made
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> CheckpointStorage:
+    return CheckpointStorage(str(tmp_path / "checkpoints"))
+
+
+def on_disk(storage: CheckpointStorage, path: str) -> Path:
+    return Path(storage.root) / path
+
+
+def test_what_is_written_is_read(storage: CheckpointStorage) -> None:
+    handle = storage.write("job-1/chk-1/v-0-a", [b"one", b"", b"two"])
+    assert (handle.path, handle.data, handle.size_bytes) == ("job-1/chk-1/v-0-a", None, 6)
+    assert storage.read(handle) == b"onetwo"
+    assert storage.exists("job-1/chk-1/v-0-a")
+
+
+def test_a_second_write_replaces_the_file_whole(storage: CheckpointStorage) -> None:
+    first, second = storage.write("job-1/x", b"a longer first"), storage.write("job-1/x", b"second")
+    assert storage.read(second) == b"second"
+    with pytest.raises(CorruptState):
+        storage.read(first)
+
+
+def test_inline_handles_are_verified_too(storage: CheckpointStorage) -> None:
+    handle = inline_handle(b"data")
+    assert storage.read(handle) == b"data"
+    with pytest.raises(CorruptState, match="inline state: corrupt state: expected CRC-32"):
+        storage.read(StateHandle(None, b"dbta", 4, handle.checksum))
+
+
+def test_a_flipped_byte_is_found(local: CheckpointStorage) -> None:
+    handle = local.write("job-1/chk-1/v", b"a state of some bytes")
+    file = on_disk(local, "job-1/chk-1/v")
+    content = bytearray(file.read_bytes())
+    for at in range(len(content)):
+        content[at] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(CorruptState, match=r"job-1/chk-1/v: corrupt state: expected CRC-32 .{8}, found .{8}"):
+            local.read(handle)
+        content[at] ^= 1
+
+
+def test_a_torn_file_is_found(local: CheckpointStorage) -> None:
+    handle = local.write("job-1/chk-1/v", b"a state of some bytes")
+    os.truncate(on_disk(local, "job-1/chk-1/v"), 7)
+    with pytest.raises(CorruptState, match="expected 21 bytes, found 7 bytes"):
+        local.read(handle)
+
+
+def test_a_missing_file_is_named(storage: CheckpointStorage) -> None:
+    handle = storage.write("job-1/chk-1/v", b"data")
+    storage.delete(handle)
+    with pytest.raises(MissingState, match="job-1/chk-1/v: missing state"):
+        storage.read(handle)
+    with pytest.raises(MissingState):
+        storage.read(StateHandle("job-1/chk-1", None, 1, 0))
+
+
+def test_a_sealed_file_needs_no_handle(storage: CheckpointStorage) -> None:
+    storage.write_sealed("job-1/chk-1/_metadata", b"metadata")
+    assert storage.read_sealed("job-1/chk-1/_metadata") == b"metadata"
+    with pytest.raises(MissingState):
+        storage.read_sealed("job-1/chk-2/_metadata")
+
+
+@pytest.mark.parametrize("size", range(24))
+def test_a_torn_sealed_file_is_found(local: CheckpointStorage, size: int) -> None:
+    local.write_sealed("job-1/_metadata", b"metadata")
+    os.truncate(on_disk(local, "job-1/_metadata"), size)
+    with pytest.raises(CorruptState, match="job-1/_metadata"):
+        local.read_sealed("job-1/_metadata")
+
+
+def test_a_sealed_file_with_a_flipped_byte_is_found(local: CheckpointStorage) -> None:
+    local.write_sealed("job-1/_metadata", b"metadata")
+    file = on_disk(local, "job-1/_metadata")
+    content = bytearray(file.read_bytes())
+    for at in range(len(content)):
+        content[at] ^= 0x80
+        file.write_bytes(content)
+        with pytest.raises(CorruptState):
+            local.read_sealed("job-1/_metadata")
+        content[at] ^= 0x80
+
+
+def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
+    storage.delete("job-1/chk-1/never")
+    storage.delete(inline_handle(b"x"))
+    storage.delete_job(JOB)
+    storage.delete_checkpoint(JOB, CheckpointId(7))
+
+
+def test_files_and_checkpoints_are_listed_in_order(storage: CheckpointStorage) -> None:
+    assert storage.list_files() == storage.checkpoints(JOB) == []
+    for path in ["job-1/chk-10/b", "job-1/chk-10/a", "job-1/chk-9/a", "job-1/other/x", "job-2/chk-1/a"]:
+        storage.write(path, b"x")
+    assert storage.checkpoints(JOB) == [9, 10]
+    assert storage.list_files("job-1/chk-10") == ["job-1/chk-10/a", "job-1/chk-10/b"]
+    assert len(storage.list_files()) == 5
+
+
+def test_a_job_is_deleted_without_its_neighbours(storage: CheckpointStorage) -> None:
+    for path in ["job-1/chk-1/a", "job-1/chk-2/a", "job-10/chk-1/a"]:
+        storage.write(path, b"x")
+    storage.delete_checkpoint(JOB, CheckpointId(1))
+    assert storage.list_files() == ["job-1/chk-2/a", "job-10/chk-1/a"]
+    storage.delete_job(JOB)
+    assert storage.list_files() == ["job-10/chk-1/a"]
+
+
+class DiskFull(Exception):
+    pass
+
+
+def chunks_until_the_disk_is_full() -> Iterator[bytes]:
+    yield b"half of it"
+    raise DiskFull
+
+
+def test_a_failed_write_leaves_nothing_behind(storage: CheckpointStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.write("job-1/x", b"before")
+    real = storage._put
+
+    def put(path: str, parts: object) -> None:
+        real(path, [b"half"])
+        raise DiskFull
+
+    monkeypatch.setattr(storage, "_put", put)
+    with pytest.raises(DiskFull):
+        storage.write("job-1/x", b"after")
+    with pytest.raises(DiskFull):
+        storage.write("job-1/y", chunks_until_the_disk_is_full())
+    assert storage.list_files() == ["job-1/x"]
+    assert [path for path in storage._fs.find(storage.root) if ".writing" in path] == []
+    monkeypatch.undo()
+    assert storage.read(storage.write("job-1/x", b"after")) == b"after"
+
+
+def test_temporary_files_of_a_crash_are_never_seen(local: CheckpointStorage) -> None:
+    local.write("job-1/chk-1/v", b"x")
+    on_disk(local, "job-1/chk-1/.writing-w-123").write_bytes(b"torn")
+    on_disk(local, "job-1/chk-2").mkdir()
+    on_disk(local, "job-1/chk-2/.writing-w-123").write_bytes(b"torn")
+    assert local.list_files() == ["job-1/chk-1/v"]
+    assert local.checkpoints(JOB) == [1]
+    local.delete_job(JOB)
+    assert not on_disk(local, "job-1").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x",
+        "job/../../x",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "",
+        ".",
+        "job/..",
+        "memory://other/x",
+        "a\0b",
+        "s3://bucket/x",
+        "nothing://x",
+        "simplecache::file:///etc/passwd",
+    ],
+)
+def test_paths_outside_of_the_root_are_refused(local: CheckpointStorage, path: str) -> None:
+    for refused in (local.resolve, local.delete, local.read_sealed, lambda it: local.write(it, b"x")):
+        with pytest.raises(OutsideRoot):
+            refused(path)
+
+
+def test_a_link_out_of_the_root_is_refused(local: CheckpointStorage, tmp_path: Path) -> None:
+    local.check()
+    (tmp_path / "secret").write_bytes(b"secret")
+    on_disk(local, "link").symlink_to(tmp_path)
+    with pytest.raises(OutsideRoot):
+        local.resolve("link/secret")
+
+
+@pytest.mark.parametrize("job", ["..", ".", "", "/", "../checkpoints-of-others"])
+def test_a_job_id_never_leads_out_of_the_root(local: CheckpointStorage, job: str) -> None:
+    local.write("job-1/x", b"x")
+    with suppress(OutsideRoot):
+        local.delete_job(JobId(job))
+    assert local.list_files() == ["job-1/x"]
+
+
+def test_absolute_paths_and_urls_below_the_root_are_accepted(storage: CheckpointStorage) -> None:
+    storage.write_sealed("job-1/chk-1/_metadata", b"m")
+    assert storage.resolve(f"{storage.root}/job-1/chk-1/_metadata") == "job-1/chk-1/_metadata"
+    if "://" in storage.url:
+        assert storage.read_sealed(f"{storage.url}/job-1/chk-1/_metadata") == b"m"
+
+
+def test_an_unwritable_root_is_told_early(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    with pytest.raises(UnwritableRoot, match="cannot be written"):
+        CheckpointStorage(str(tmp_path / "file" / "checkpoints")).check()
+
+
+def test_check_leaves_nothing_behind(storage: CheckpointStorage) -> None:
+    assert storage._fs.find(storage.root) == []
+
+
+def test_several_threads_write_and_read_at_once(storage: CheckpointStorage) -> None:
+    def work(number: int) -> bool:
+        data = bytes([number]) * 10_000
+        handle = storage.write(f"job-1/chk-{number % 3}/v-{number}", data)
+        return storage.read(handle) == data
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(64)))
+    assert len(storage.list_files()) == 64
+
+
+def test_a_shared_file_is_read_once_per_restore(local: CheckpointStorage) -> None:
+    handle = local.write("job-1/x", b"data")
+    read = handle_reader(local)
+    assert read(handle) == b"data"
+    on_disk(local, "job-1/x").unlink()
+    assert read(handle) == b"data"
+    with pytest.raises(MissingState):
+        handle_reader(None)(handle)

@@ -1,0 +1,86 @@
+"""The house rules of DESIGN section 1: imports run down, every package is listed, no folder is imported by a bare
+name.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = {"messages": 1, "state": 2, "actors": 3, "runtime": 4}
+MODULES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
+
+
+def _imported_floor(node: ast.AST, path: Path) -> str | None:
+    """The floor that an import reaches for, seen from the file at `path`; None for anything outside of the house."""
+    if isinstance(node, ast.Import):
+        inside = [alias.name.split(".") for alias in node.names if alias.name.startswith("understudy.")]
+        return inside[0][1] if inside else None
+    if not isinstance(node, ast.ImportFrom):
+        return None
+    parts = (node.module or "").split(".")
+    if node.level == 0:
+        return parts[1] if parts[0] == "understudy" and len(parts) > 1 else None
+    depth = len(path.relative_to(ROOT).parts) - 1
+    return parts[0] if node.level == depth + 1 else path.relative_to(ROOT).parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_down_only(path: Path) -> None:
+    own = path.relative_to(ROOT).parts[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        floor = _imported_floor(node, path)
+        if floor in FLOORS:
+            assert FLOORS[floor] <= FLOORS[own], f"{path.name}:{node.lineno} reaches up from {own} to {floor}"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if p.relative_to(ROOT).parts[0] != "runtime"], ids=lambda p: p.stem
+)
+def test_only_runtime_touches_the_world(path: Path) -> None:
+    worldly = {"asyncio", "threading", "socket", "time", "zmq", "aiozmq", "kazoo", "pyspark", "subprocess", "random"}
+    allowed = {"context.py": {"random"}, "restart_strategy.py": {"random"}}.get(path.name, set())
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and node.level == 0
+            else []
+        )
+    }
+    assert not (imported & worldly) - allowed
+
+
+def test_setup_cfg_lists_every_package() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    listed = set(config["options"]["packages"].split())
+    on_disk = {"understudy"} | {
+        ".".join(("understudy", *init.parent.relative_to(ROOT).parts))
+        for floor in FLOORS
+        for init in (ROOT / floor).rglob("__init__.py")
+    }
+    assert listed == on_disk
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_folder_refuses_its_bare_name(floor: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import {floor}"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"import understudy.{floor}, not {floor}" in done.stderr
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_the_links_lead_to_the_folders(floor: str) -> None:
+    link = ROOT / "src" / "understudy" / floor
+    assert link.is_symlink()
+    assert link.resolve() == ROOT / floor
