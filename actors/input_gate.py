@@ -24,9 +24,9 @@ class GateChannel:
 
 
 class InputGate:
-    """Hands out one gate event at a time, in each channel's order."""
+    """Hands out one gate event at a time, in each channel's order. A source's gate has no channels and no handler."""
 
-    def __init__(self, channels: Sequence[GateChannel], handler: BarrierHandler) -> None:
+    def __init__(self, channels: Sequence[GateChannel], handler: BarrierHandler | None) -> None:
         self.channels = tuple(channels)
         self._handler = handler
         self._ready: deque[GateEvent] = deque()
@@ -36,25 +36,29 @@ class InputGate:
         """The next event, or None when no channel has one. Raises ChannelBroken."""
         if self._ready:
             return self._ready.popleft()
-        count = len(self.channels)
+        handler, count = self._handler, len(self.channels)
+        if handler is None:
+            return None
         for turn in range(count):
             index = (self._next + turn) % count
-            if self._handler.is_blocked(index):
+            if handler.is_blocked(index):
                 continue
             element = self.channels[index].channel.poll()
             if element is None:
                 continue
             self._next = (index + 1) % count
-            self._ready.extend(self._handler.receive(index, element))
+            self._ready.extend(handler.receive(index, element))
             if self._ready:
                 return self._ready.popleft()
         return None
 
     def abort(self, checkpoint_id: CheckpointId) -> None:
         """The JobManager gave this checkpoint up: stop aligning for it."""
-        self._ready.extend(self._handler.abort(checkpoint_id))
+        if self._handler is not None:
+            self._ready.extend(self._handler.abort(checkpoint_id))
 
     def close(self) -> None:
-        self._handler.close()
+        if self._handler is not None:
+            self._handler.close()
         for gate_channel in self.channels:
             gate_channel.channel.close()

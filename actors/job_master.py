@@ -199,7 +199,12 @@ class JobMaster:
             completed_checkpoints=self._completed,
             latest_checkpoint_id=latest.checkpoint_id if latest else 0,
             latest_checkpoint_path=latest.path if latest else "",
-            tasks=tuple(metrics for worker in self._workers.values() for metrics in worker.metrics),
+            tasks=tuple(
+                metrics
+                for worker in self._workers.values()
+                for metrics in worker.metrics
+                if self.graph.execution(metrics.attempt_id) is not None
+            ),
         )
 
     def holder_of(self, operator: str, subtask_of: Callable[[int, int], int]) -> Execution | None:

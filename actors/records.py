@@ -119,7 +119,7 @@ def _columns_of(records: Sequence[Any], schema: pa.Schema | None) -> tuple[Seque
 
 def _tuple_names(record: tuple[Any, ...]) -> Sequence[str]:
     if isinstance(record, Row):
-        return record._columns  # type: ignore[attr-defined, no-any-return]
+        return record._columns
     return getattr(record, "_fields", None) or [f"_{position}" for position in range(1, len(record) + 1)]
 
 

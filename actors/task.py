@@ -40,6 +40,7 @@ from .elements import (
     CheckpointBarrier,
     EndOfData,
     EndOfPartition,
+    Watermark,
 )
 from .failure import describe_in_task
 from .job_program import JobProgram
@@ -340,6 +341,8 @@ class Task(Actor):
                 self._ended_channels.add(channel)
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:
                     self._end_of_data()
+            case (channel, Watermark()):
+                pass  # nothing here reads event time yet
             case (channel, element):
                 self._process(element, parts.gate.channels[channel].input_index, 0)
 

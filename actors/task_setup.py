@@ -69,8 +69,9 @@ def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorCont
         for edge in deployment.inputs
         for descriptor in edge.channels
     ]
-    handler = BarrierBuffer(len(channels)) if services.exactly_once else BarrierTracker(len(channels))
-    return InputGate(channels, handler)
+    if not channels:
+        return InputGate((), None)
+    return InputGate(channels, (BarrierBuffer if services.exactly_once else BarrierTracker)(len(channels)))
 
 
 def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:

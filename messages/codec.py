@@ -159,7 +159,7 @@ def _strict(wanted: type[T]) -> Callable[[Any, Any], T]:
         if type(value) is wanted:
             return value
         if wanted is float and type(value) is int:
-            return wanted(value)
+            return float(value)  # type: ignore[return-value]
         raise TypeError(f"wanted {wanted.__name__}, found {type(value).__name__} {value!r:.60}")
 
     return check
@@ -174,6 +174,10 @@ def _structure_tagged(raw: Any, _: Any) -> Any:
     return _converter.structure(raw[1], cls)
 
 
+def _is_tuple(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple
+
+
 def _structure_tuple(raw: Any, hint: Any) -> tuple[Any, ...]:
     if not isinstance(raw, list):
         raise TypeError(f"wanted a list, found {type(raw).__name__} {raw!r:.60}")
@@ -182,7 +186,7 @@ def _structure_tuple(raw: Any, hint: Any) -> tuple[Any, ...]:
 
 
 def _structure_message(cls: type) -> Callable[[Any, Any], Any]:
-    inner = make_dict_structure_fn(cls, _converter)
+    inner: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, _converter)
 
     def structure(raw: Any, hint: Any) -> Any:
         if not isinstance(raw, dict):
@@ -198,7 +202,7 @@ def _make_converter() -> Converter:
         converter.register_structure_hook(primitive, _strict(primitive))
     converter.register_structure_hook_func(lambda hint: hint is Message, _structure_tagged)
     converter.register_structure_hook_func(lambda hint: hint == Plain, lambda raw, _: unpack_plain(raw))
-    converter.register_structure_hook_func(lambda hint: typing.get_origin(hint) is tuple, _structure_tuple)
+    converter.register_structure_hook_func(_is_tuple, _structure_tuple)
     converter.register_structure_hook_factory(is_dataclass, _structure_message)
     return converter
 

@@ -69,10 +69,9 @@ def _ext(code: int, content: Any) -> msgpack.ExtType:
 def _to_ext(value: Any) -> Any:
     """What msgpack does not know by itself; it calls this for every such object, however deep."""
     kind = type(value)
-    if isinstance(value, Row):
-        return _ext(_ROW, [list(value._columns), list(value)])  # type: ignore[attr-defined]
     if isinstance(value, tuple):
-        return _ext(_TUPLE, list(value))
+        columns = value._columns if isinstance(value, Row) else None
+        return _ext(_TUPLE, list(value)) if columns is None else _ext(_ROW, [list(columns), list(value)])
     encode = _SIMPLE.get(kind)
     if encode is not None:
         return _ext(encode[0], encode[1](value))
@@ -80,11 +79,13 @@ def _to_ext(value: Any) -> Any:
         return _ext(_DATACLASS, [_record_name(kind), {f.name: getattr(value, f.name) for f in fields(value)}])
     if hasattr(value, "item") and type(value).__module__ == "numpy":
         return value.item()
-    for base in (bool, int, float, str, bytes, dict, list, set, frozenset):
+    for base in _BASES:
         if isinstance(value, base):  # a subclass: an enum of strings, a defaultdict
             return base(value)
     raise UnsupportedValue(f"a {kind.__module__}.{kind.__qualname__} cannot be sent or stored: {value!r:.60}")
 
+
+_BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, set, frozenset)
 
 _SIMPLE: dict[type, tuple[int, Callable[[Any], Any]]] = {
     set: (_SET, list),

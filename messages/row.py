@@ -14,6 +14,7 @@ class Row:
     """Mixin that marks the classes made by `row_type`; `isinstance(record, Row)` holds for their instances."""
 
     __slots__ = ()
+    _columns: tuple[str, ...]
     _fields: tuple[str, ...]
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...messages import CheckpointId
-from ...state.descriptors import OperatorListState
-from .operator import Collector, Operator, Takes
+from ...state import OperatorListState
+from .operator import Collector, Operator
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,6 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     After `pre_commit` has returned, `commit` must be able to succeed from any process, however often it is called.
     """
-
-    takes: ClassVar[Takes] = "any"
 
     transaction_timeout_ms: int | None = None
     """How long after its begin the outside system may have given a transaction up by itself."""

@@ -34,7 +34,7 @@ def key_columns(keys: Sequence[Any], schema: pa.Schema | None) -> tuple[str, ...
 
 
 def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
-    known = column in schema.names if isinstance(column, str) else 0 <= column < len(schema.names)
+    known = column in schema.names if isinstance(column, str) else -len(schema.names) <= column < len(schema.names)
     if not known:
         what = f"column {column!r}" if isinstance(column, str) else f"column number {column}"
         raise UnknownColumn(f"{where}: there is no {what}; the stream has {', '.join(schema.names)}")

@@ -179,6 +179,7 @@ class Cluster(ABC):
         return TaskManagerLaunch(
             job_id=graph.job_id,
             index=0,
+            slots=self.settings.slots_per_task_manager,
             job_manager_address=job_manager.address,
             host=self.settings.host,
             curve=self._curve,

@@ -19,6 +19,8 @@ from .template import Exited, Fork, Forked, Kill, receive, send
 
 log = logging.getLogger(__name__)
 
+_START = "from understudy.runtime.clusters.template import main; main()"
+
 GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
 
@@ -43,7 +45,7 @@ class LocalLauncher:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "understudy.runtime.clusters.template", str(theirs.fileno())],
+                [sys.executable, "-c", _START, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )

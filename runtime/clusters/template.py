@@ -1,6 +1,6 @@
 """The template process: forks TaskManagers that have everything imported already.
 
-A LocalCluster starts one template (`python -m understudy.runtime.clusters.template FD`), a process of one thread that
+A LocalCluster starts one template, a process of one thread that
 has imported the runtime and then only waits. Asked for a TaskManager it forks, which takes milliseconds where a new
 interpreter takes most of a second; and it tells how each child ended. When the cluster's end of the socket closes,
 for whatever reason, it kills its children and ends.
@@ -105,9 +105,10 @@ class Template:
 
     def run(self) -> None:
         """Serve until the cluster closes its end; then leave no child behind."""
+        waited_for: list[Any] = [self._control, self._child_ended]
         try:
             while True:
-                ready: list[Any] = select.select([self._control, self._child_ended], [], [])[0]
+                ready = select.select(waited_for, [], [])[0]
                 if self._child_ended in ready:
                     os.read(self._child_ended, 4096)
                     self._reap(os.WNOHANG)
@@ -180,6 +181,3 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as control:
         Template(control).run()
 
-
-if __name__ == "__main__":
-    main()

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, BinaryIO, TypedDict
+from contextlib import ExitStack
+from typing import Any, BinaryIO, ClassVar, TypedDict
 
 import pyarrow as pa
 
 from ...actors.elements import Batch
+from ...actors.operators.operator import Takes
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.records import RecordMismatch, batch_of, conform, schema_problem
 from ...messages import CheckpointId
-from ...state.descriptors import OperatorListState
+from ...state import OperatorListState
 from .file_writers import WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 
@@ -40,6 +42,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     Takes records or columns. Without a `schema` the first batch of an attempt decides the columns and their types (of a
     "jsonl" file nothing does); with one, each batch must fit it. `path` is a local path or an fsspec URL.
     """
+
+    takes: ClassVar[Takes] = "any"
 
     _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
     """Per subtask: its lineage, and the hidden files that its transactions need."""
@@ -125,9 +129,10 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def pre_commit(self, transaction: FileTransaction) -> FileTransaction | None:
         if self._writer is None or self._file is None:
             return None
-        self._writer.close()
+        writer, self._writer = self._writer, None
+        writer.close()
         self._opened_directory().seal(self._file)
-        self._writer = self._file = None
+        self._file = None
         context = self.context
         place = f"{_slug(context.operator_id)}-{context.subtask_index:05d}-{self._checkpoint_id:010d}"
         return {**transaction, "final": f"part-{place}-{_slug(context.attempt_id)}{self._extension}"}
@@ -139,13 +144,12 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def abort(self, transaction: FileTransaction) -> None:
         writer, file = self._writer, self._file
         self._writer = self._file = None
-        try:
-            if writer is not None:
-                writer.close()
-        finally:
+        with ExitStack() as last_first:  # each is done, whatever the others raise
+            last_first.callback(self._opened_directory().remove, transaction["in_progress"])
             if file is not None:
-                file.close()
-            self._opened_directory().remove(transaction["in_progress"])
+                last_first.callback(file.close)
+            if writer is not None:
+                last_first.callback(writer.close)
 
     # -- details
 

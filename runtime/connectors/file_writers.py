@@ -19,6 +19,9 @@ from ...actors.elements import Batch
 from ...actors.records import mapping_of, rows_of
 from ...messages import pack_plain
 
+ROW_GROUP_BYTES = 32 * 1024 * 1024
+"""A row group of a Parquet file is written when so much has been gathered in memory."""
+
 RECORDS_LENGTH_BYTES = 4
 """A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`."""
 
@@ -38,6 +41,31 @@ class WriteFormat:
     extension: str
     columnar: bool
     open: Callable[[BinaryIO, pa.Schema | None], BatchWriter]
+
+
+class _ParquetWriter:
+    """Gathers small batches, as each row group costs a reader."""
+
+    def __init__(self, file: BinaryIO, schema: pa.Schema | None) -> None:
+        self._writer = pa.parquet.ParquetWriter(file, schema)
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        if self._gathered_bytes >= ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def close(self) -> None:
+        self._write_row_group()
+        self._writer.close()
+
+    def _write_row_group(self) -> None:
+        if self._gathered:
+            table = pa.Table.from_batches(self._gathered)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._gathered, self._gathered_bytes = [], 0
 
 
 class _JsonLinesWriter:
@@ -68,7 +96,7 @@ class _RecordsWriter:
 
 
 WRITE_FORMATS: dict[str, WriteFormat] = {
-    "parquet": WriteFormat(".parquet", True, lambda file, schema: pa.parquet.ParquetWriter(file, schema)),
+    "parquet": WriteFormat(".parquet", True, _ParquetWriter),
     "csv": WriteFormat(".csv", True, lambda file, schema: pa.csv.CSVWriter(file, schema)),
     "jsonl": WriteFormat(".jsonl", False, _JsonLinesWriter),
     "records": WriteFormat(".records", False, _RecordsWriter),

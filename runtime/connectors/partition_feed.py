@@ -123,7 +123,7 @@ class PartitionFeed:
         with self._changed:
             if not self._queue:
                 if self._failure is not None:
-                    raise PartitionFailed(f"Spark failed at row {self._kept.end} of this partition") from self._failure
+                    raise PartitionFailed(f"the partition cannot be read on at row {self._kept.end}") from self._failure
                 return END if self._exhausted else None
             batch = self._queue[0]
         self._kept.append(batch)

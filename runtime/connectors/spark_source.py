@@ -115,6 +115,6 @@ class SparkSource(PacedSource):
     def _not_the_same(self, target: PartitionPosition, what: str) -> NonDeterministicSource:
         return NonDeterministicSource(
             f"source {self.context.name!r} had consumed {target.rows} rows of its Spark partition before the "
-            f"checkpoint, but {what}: Spark computed the partition differently. Order the DataFrame by a unique key within its "
-            "partitions, leave out random or time-dependent expressions, or checkpoint() it"
+            f"checkpoint, but {what}: Spark computed the partition differently. Order the DataFrame by a unique "
+            "key within its partitions, leave out random or time-dependent expressions, or checkpoint() it"
         )

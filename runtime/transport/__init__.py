@@ -1,8 +1,7 @@
 """The data plane: channels between tasks, within a TaskManager and between them. See docs/architecture.md, Channels."""
 
-from .curve import CurveKeyPair
 from .data_plane import ZmqDataPlane
 from .in_process import local_channel
 from .stats import DataPlaneStats
 
-__all__ = ["CurveKeyPair", "DataPlaneStats", "ZmqDataPlane", "local_channel"]
+__all__ = ["DataPlaneStats", "ZmqDataPlane", "local_channel"]

@@ -16,14 +16,15 @@ import zmq
 
 from ...actors.channels import InputChannel, OutputChannel
 from ...messages import ChannelDescriptor
+from ..system.curve import CurveKeys
 from .consuming_side import ConsumingSide
-from .curve import CurveKeyPair, ZapResponder
 from .in_process import LocalChannels, Wake
 from .payloads import MAX_PAYLOAD_BYTES
 from .poller import Poller
 from .producing_side import ProducingSide
 from .sockets import Socket, SocketOptions
 from .stats import DataPlaneStats
+from .zap import ZapResponder
 
 _TICK_MS = 100
 
@@ -37,7 +38,7 @@ class ZmqDataPlane:
     def __init__(
         self,
         bind: str = "tcp://127.0.0.1:0",
-        curve: CurveKeyPair | None = None,
+        curve: CurveKeys | None = None,
         *,
         initial_credit: int = 16,
         max_early_channels: int = 4096,

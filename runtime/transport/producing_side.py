@@ -146,11 +146,12 @@ class ProducingSide:
         return channel
 
     def _give_up_the_oldest(self) -> None:
-        while len(self._early) > self._max_early_channels:
-            with self._lock:
-                channel = self._early.pop(next(iter(self._early)))
-            self._stats.channels_given_up += 1
-            channel.abort("no producer was deployed in time")
+        with self._lock:
+            if len(self._early) <= self._max_early_channels:
+                return
+            channel = self._early.pop(next(iter(self._early)))
+        self._stats.channels_given_up += 1
+        channel.abort("no producer was deployed in time")
 
     def _watch(self) -> None:
         for event, connection in events(self._router.monitor):

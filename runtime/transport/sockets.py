@@ -11,7 +11,7 @@ from typing import NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from .curve import CurveKeyPair, join_curve, serve_curve
+from ..system.curve import CurveKeys
 from .payloads import MAX_PAYLOAD_BYTES
 
 Socket = zmq.Socket[bytes]
@@ -39,7 +39,7 @@ class WatchedSocket(NamedTuple):
 class SocketOptions:
     """How sockets are made. `heartbeat_timeout_ms`: a peer that is silent for so long is lost."""
 
-    keys: CurveKeyPair | None
+    keys: CurveKeys | None
     heartbeat_timeout_ms: int = 10_000
     linger_ms: int = 1_000
     """How long what was sent before the close may take to leave."""
@@ -50,7 +50,7 @@ class SocketOptions:
         try:
             watched.socket.router_mandatory = True
             if self._is_open_to_others(endpoint):
-                serve_curve(watched.socket, self._keys_for(endpoint))
+                self._keys_for(endpoint).secure_server(watched.socket)
             watched.socket.bind(endpoint)
         except BaseException:
             watched.close(0)
@@ -68,7 +68,7 @@ class SocketOptions:
             watched.socket.reconnect_ivl = _NEVER_MS
             watched.socket.connect_timeout = self.heartbeat_timeout_ms
             if self._is_open_to_others(endpoint):
-                join_curve(watched.socket, self._keys_for(endpoint))
+                self._keys_for(endpoint).secure_client(watched.socket)
             watched.socket.connect(endpoint)
         except BaseException:
             watched.close(0)
@@ -90,7 +90,7 @@ class SocketOptions:
         socket.heartbeat_timeout = self.heartbeat_timeout_ms
         return WatchedSocket(socket, socket.get_monitor_socket(events))
 
-    def _keys_for(self, endpoint: str) -> CurveKeyPair:
+    def _keys_for(self, endpoint: str) -> CurveKeys:
         if self.keys is None:
             raise ValueError(f"{endpoint} needs the cluster's CURVE keys; only ipc:// goes without")
         return self.keys

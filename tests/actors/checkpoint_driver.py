@@ -52,9 +52,9 @@ def subtask(task: str) -> SubtaskKey:
 
 
 def make_plan(trigger: list[str], acknowledge: list[str], notify: list[str]) -> CheckpointPlan:
-    keys = [tuple(subtask(task) for task in tasks) for tasks in (trigger, acknowledge, notify)]
     vertices = {VertexId(task): VertexShape(1, 128) for task in (*trigger, *acknowledge, *notify)}
-    return CheckpointPlan(*keys, vertices)
+    triggered, awaited, notified = (tuple(map(subtask, tasks)) for tasks in (trigger, acknowledge, notify))
+    return CheckpointPlan(triggered, awaited, notified, vertices)
 
 
 def state_named(name: str | None) -> SubtaskState | None:

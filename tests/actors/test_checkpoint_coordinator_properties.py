@@ -82,6 +82,7 @@ class Coordination(RuleBasedStateMachine):
         self.asked: dict[int, set[str]] = {}
         self.acked: dict[int, set[str]] = {}
         self.given: set[str] = set()
+        self.strangers: set[str] = set()  # from attempts that were not asked: a repeat may be discarded again
         self.discards: Counter[str] = Counter()
         self.writes: dict[int, CompletedCheckpoint] = {}
         self.written: set[int] = set()
@@ -208,12 +209,12 @@ class Coordination(RuleBasedStateMachine):
         return st.tuples(st.sampled_from(attempts), st.sampled_from(recent))
 
     def acknowledge(self, attempt: str, checkpoint: int) -> None:
-        if attempt not in self.asked[checkpoint]:
-            state = f"{attempt}@{checkpoint}+{len(self.given)}"  # each time another one
-        else:
-            state = f"{attempt}@{checkpoint}"
-            self.acked[checkpoint].add(attempt)
+        state = f"{attempt}@{checkpoint}"
         self.given.add(state)
+        if attempt in self.asked[checkpoint]:
+            self.acked[checkpoint].add(attempt)
+        else:
+            self.strangers.add(state)
         self.tell(ack(attempt, checkpoint, state))
 
     def tell(self, event: CheckpointEvent) -> None:
@@ -234,7 +235,9 @@ class Coordination(RuleBasedStateMachine):
                     self.completed.append(checkpoint)
                 case AnswerSavepoint(token):
                     self.promises[token] += 1
-        self.discards.update(name for name in discarded(effects) if "@" in name)
+        for name in discarded(effects):
+            if "@" in name and not (name in self.strangers and self.discards[name]):
+                self.discards[name] += 1
         for message in sent(NotifyCheckpointComplete, effects):
             assert message.checkpoint_id in self.completed
 

@@ -9,6 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -107,7 +108,14 @@ def _apply_one(backend: KeyedStateBackend, what: str, argument: int) -> None:
         case "folded":
             backend.state(Declared.folded).add(argument)
         case "clear":
-            declared = [Declared.value, Declared.box, Declared.items, Declared.table, Declared.total, Declared.folded]
+            declared: list[KeyedStateDeclaration] = [
+                Declared.value,
+                Declared.box,
+                Declared.items,
+                Declared.table,
+                Declared.total,
+                Declared.folded,
+            ]
             backend.state(declared[argument]).clear()
 
 
@@ -142,7 +150,7 @@ class KeyedStateContract(ABC):
         )
         parts = SubtaskSnapshot()
         parts.add(OperatorId("op"), snapshot)
-        state = parts.write(target, lambda state, target: store_in_file(state, target, inline_below_bytes=1))
+        state = parts.write(target, partial(store_in_file, inline_below_bytes=1))
         return [handle for part in state.operators.values() for handle in part.keyed], storage
 
     def restored(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ from understudy.state.snapshot_file import (
     store_inline,
 )
 from understudy.state.storage import CheckpointStorage, handle_reader
+
+into_file = partial(store_in_file, inline_below_bytes=1)
+"""Whatever the size."""
 
 COUNT = ValueState(int, 0, name="count")
 ITEMS = ListState(str, name="items")
@@ -78,7 +82,7 @@ def check(state: SubtaskState, storage: CheckpointStorage | None) -> None:
 
 
 def test_many_states_make_one_file(target: SnapshotTarget) -> None:
-    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    state = snapshot().write(target, into_file)
     assert target.storage is not None
     assert target.storage.list_files() == [target.path] == ["job/chk-3/map%20%2F%20filter-1-try-1"]
     assert {handle.path for handle in state_handles(state)} == {target.path}
@@ -109,7 +113,7 @@ def test_an_operator_without_state_leaves_no_entry(target: SnapshotTarget) -> No
 
 
 def test_discarding_deletes_the_file_and_repeats_are_harmless(target: SnapshotTarget) -> None:
-    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    state = snapshot().write(target, into_file)
     assert target.storage is not None
     discard_state(state, target.storage)
     discard_state(state, target.storage)
@@ -130,7 +134,7 @@ def test_discarding_deletes_the_file_and_repeats_are_harmless(target: SnapshotTa
     ],
 )
 def test_a_harmed_file_is_refused_by_name(target: SnapshotTarget, harm: Callable[[bytes], bytes]) -> None:
-    state = snapshot().write(target, lambda *it: store_in_file(*it, inline_below_bytes=1))
+    state = snapshot().write(target, into_file)
     assert target.storage is not None
     file = Path(target.storage.root) / target.path
     file.write_bytes(harm(file.read_bytes()))

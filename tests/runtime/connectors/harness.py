@@ -1,4 +1,4 @@
-"""Runs one operator without a task: context, real operator state, and a clock that is set by hand. Flink: OperatorTestHarness."""
+"""Runs one operator without a task: context, real operator state, a clock set by hand. Flink: OperatorTestHarness."""
 
 from __future__ import annotations
 

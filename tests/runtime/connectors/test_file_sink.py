@@ -283,6 +283,28 @@ def test_csv_refuses_nested_columns() -> None:
             refused()
 
 
+def test_a_file_that_could_not_be_finished_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disk_full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    running = Running(FileSink(str(tmp_path)))
+    running.take({"a": 1})
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", disk_full)
+        with pytest.raises(OSError, match="No space left"):
+            running.checkpoint(1)
+    running.operator.close()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_a_record_that_cannot_be_written_fails_and_leaves_nothing(tmp_path: Path) -> None:
+    running = Running(FileSink(str(tmp_path), "jsonl"))
+    with pytest.raises(TypeError, match="a PosixPath cannot be written as JSON"):
+        running.take({"a": tmp_path})
+    running.operator.close()
+    assert list(tmp_path.rglob("*")) == []
+
+
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="wanted one of parquet, csv, jsonl"):
         FileSink("out", "xml")

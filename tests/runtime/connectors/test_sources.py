@@ -48,7 +48,7 @@ class TestColumnarGeneratorSource(SourceContract):
 
 
 class TestSparkSource(SourceContract):
-    """A plain iterator stands in for Spark; every attempt gets a new process, so it skips and checks the fingerprint."""
+    """A plain iterator stands in for Spark; every attempt gets a new process, so it skips and checks."""
 
     def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
         return SparkSource(TABLE.schema, records_per_second=records_per_second)

@@ -164,7 +164,9 @@ def test_escalate_makes_the_parent_fail_with_the_same_error(system, dispatcher, 
         def on_failure(self, exception_type, exception_value, traceback):
             failures.put(exception_value)
 
-    watcher = recorder(system.spawn(Parent(), dispatcher=dispatcher))
+    parent = system.spawn(Parent(), dispatcher=dispatcher)
+    parent.ask("has the child been spawned?").get(timeout=WAIT_S)
+    watcher = recorder(parent)
     system.spawn(watcher).ask("are you watching?").get(timeout=WAIT_S)
     watcher.next()
     system.actor_of("child").tell("boom")

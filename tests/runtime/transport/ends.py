@@ -9,28 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-import zmq
-
 from understudy.actors.channels import InputChannel, OutputChannel
 from understudy.actors.elements import Element
 from understudy.messages import ChannelDescriptor, ChannelId, SubtaskIndex, TaskManagerId
+from understudy.runtime.system import CurveKeys
 from understudy.runtime.transport import ZmqDataPlane
 
 PATIENCE_S = 30.0
 """How long a test waits for what must happen; it fails after that, and never depends on how soon it happens."""
 
 
-@dataclass(frozen=True)
-class Keys:
-    public: bytes
-    secret: bytes
-
-    @classmethod
-    def generate(cls) -> Keys:
-        return cls(*zmq.curve_keypair())
-
-
-CLUSTER = Keys.generate()
+CLUSTER = CurveKeys.generate()
 
 
 @dataclass

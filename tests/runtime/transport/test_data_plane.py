@@ -21,11 +21,11 @@ import zmq
 from understudy.actors.elements import EndOfPartition
 from understudy.actors.errors import ChannelBroken
 from understudy.messages import ChannelId, pack_plain
+from understudy.runtime.system import CurveKeys
 from understudy.runtime.transport import ZmqDataPlane
-from understudy.runtime.transport.curve import join_curve, serve_curve
 from understudy.runtime.transport.frames import FrameKind, Header, pack_header, unpack_header
 
-from .ends import CLUSTER, Keys, Waker, descriptor, eventually, ipc_planes, open_channel, raised_by, tcp_planes
+from .ends import CLUSTER, Waker, descriptor, eventually, ipc_planes, open_channel, raised_by, tcp_planes
 
 Planes = tuple[ZmqDataPlane, ZmqDataPlane]
 
@@ -51,7 +51,7 @@ def raw_consumer(context: zmq.Context[zmq.Socket[bytes]], plane: ZmqDataPlane) -
     dealer = context.socket(zmq.DEALER)
     dealer.linger = 0
     dealer.rcvtimeo = 30_000
-    join_curve(dealer, CLUSTER)
+    CLUSTER.secure_client(dealer)
     dealer.connect(plane.endpoint)
     return dealer
 
@@ -87,7 +87,7 @@ class TestFramesOutOfPlace:
         router = context.socket(zmq.ROUTER)
         router.linger = 0
         router.rcvtimeo = 30_000
-        serve_curve(router, CLUSTER)
+        CLUSTER.secure_server(router)
         router.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 0)
         router.bind("tcp://127.0.0.1:0")
         endpoint = router.get_string(zmq.LAST_ENDPOINT)
@@ -153,13 +153,11 @@ class TestEarlyConsumers:
 
 CHILD = """
 import sys
-from understudy.runtime.transport import ZmqDataPlane
 from understudy.messages import ChannelDescriptor
+from understudy.runtime.system import CurveKeys
+from understudy.runtime.transport import ZmqDataPlane
 
-class Keys:
-    public, secret = sys.argv[1].encode(), sys.argv[2].encode()
-
-plane = ZmqDataPlane(curve=Keys)
+plane = ZmqDataPlane(curve=CurveKeys(sys.argv[1].encode(), sys.argv[2].encode()))
 plane.start()
 def described(channel_id, endpoint):
     return ChannelDescriptor(channel_id, 0, 0, 0, "tm-0", "tm-1", endpoint)
@@ -303,9 +301,9 @@ class TestStrangers:
         plane, _ = planes
         dealer = context.socket(zmq.DEALER)
         dealer.linger = 0
-        own = Keys.generate()
+        own = CurveKeys.generate()
         if kind != "no key":
-            join_curve(dealer, own)
+            own.secure_client(dealer)
         if kind == "the server's with its own":
             dealer.curve_serverkey = CLUSTER.public
         dealer.connect(plane.endpoint)
@@ -316,7 +314,7 @@ class TestStrangers:
 
     def test_a_consumer_with_another_key_fails_by_name(self, planes: Planes) -> None:
         producer, _ = planes
-        with ZmqDataPlane(curve=Keys.generate()) as foreign:
+        with ZmqDataPlane(curve=CurveKeys.generate()) as foreign:
             input_ = foreign.open_input(descriptor(1, producer.endpoint), Waker())
             raised_by(input_.poll, ChannelBroken)
 
