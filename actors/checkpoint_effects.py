@@ -27,7 +27,7 @@ from ..messages import (
     TriggerSavepointSuccess,
 )
 from ..state.completed_checkpoints import CompletedCheckpoint
-from .checkpoint_plan import SubtaskKey
+from .job_graph import SubtaskKey
 from .pending_checkpoint import AckResult, CheckpointKind
 
 

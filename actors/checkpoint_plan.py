@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..messages import JobGraph, JobVertex, SubtaskIndex, VertexId
-
-
-class SubtaskKey(NamedTuple):
-    """One subtask of a job, whatever its attempt."""
-
-    vertex_id: VertexId
-    subtask_index: SubtaskIndex
+from ..messages import JobGraph, VertexId
+from .job_graph import SubtaskKey, subtasks_of
 
 
 class VertexShape(NamedTuple):
@@ -40,14 +34,10 @@ class CheckpointPlan:
     def of(cls, graph: JobGraph) -> CheckpointPlan:
         """Barriers start at the vertices without inputs; every subtask acknowledges and is notified."""
         fed = {edge.target for edge in graph.edges}
-        everyone = tuple(subtask for vertex in graph.vertices for subtask in _subtasks(vertex))
+        everyone = tuple(subtask for vertex in graph.vertices for subtask in subtasks_of(vertex))
         return cls(
             trigger=tuple(subtask for subtask in everyone if subtask.vertex_id not in fed),
             acknowledge=everyone,
             notify=everyone,
             vertices={each.vertex_id: VertexShape(each.parallelism, each.max_parallelism) for each in graph.vertices},
         )
-
-
-def _subtasks(vertex: JobVertex) -> list[SubtaskKey]:
-    return [SubtaskKey(vertex.vertex_id, SubtaskIndex(index)) for index in range(vertex.parallelism)]

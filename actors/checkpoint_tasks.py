@@ -15,7 +15,8 @@ from ..messages import (
 )
 from ..state.completed_checkpoints import CompletedCheckpoint
 from .checkpoint_effects import Send
-from .checkpoint_plan import CheckpointPlan, SubtaskKey
+from .checkpoint_plan import CheckpointPlan
+from .job_graph import SubtaskKey
 from .pending_checkpoint import PendingCheckpoint
 
 

@@ -34,23 +34,26 @@ class InputGate:
 
     def next(self) -> GateEvent | None:
         """The next event, or None when no channel has one. Raises ChannelBroken."""
-        if self._ready:
-            return self._ready.popleft()
+        while not self._ready:
+            if not self._take_one():
+                return None
+        return self._ready.popleft()
+
+    def _take_one(self) -> bool:
+        """Run one element through the handler, which may keep it; False when no channel that may be read has one."""
         handler, count = self._handler, len(self.channels)
         if handler is None:
-            return None
-        for turn in range(count):
-            index = (self._next + turn) % count
+            return False
+        for turn in range(self._next, self._next + count):
+            index = turn % count
             if handler.is_blocked(index):
                 continue
             element = self.channels[index].channel.poll()
-            if element is None:
-                continue
-            self._next = (index + 1) % count
-            self._ready.extend(handler.receive(index, element))
-            if self._ready:
-                return self._ready.popleft()
-        return None
+            if element is not None:
+                self._next = index + 1
+                self._ready.extend(handler.receive(index, element))
+                return True
+        return False
 
     def abort(self, checkpoint_id: CheckpointId) -> None:
         """The JobManager gave this checkpoint up: stop aligning for it."""

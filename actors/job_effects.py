@@ -36,6 +36,13 @@ class CancelOverdue:
 
 
 @dataclass(frozen=True, slots=True)
+class StartDue:
+    """Timer: a TaskManager that ended before it registered may be started once more."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class RepeatFinalNotify:
     """Timer: tell tasks again that the final checkpoint is complete, in case the word was lost."""
 
@@ -50,7 +57,7 @@ class TaskManagerLost:
     """False: its process may still be there, and must be ended before another takes its index."""
 
 
-JobTimerEvent: TypeAlias = TimerEvent | RestartDue | SlotsOverdue | CancelOverdue | RepeatFinalNotify
+JobTimerEvent: TypeAlias = TimerEvent | RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
 
 
 # ----------------------------------------------------------------------------------------------------- effects

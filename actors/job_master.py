@@ -24,6 +24,7 @@ from ..messages import (
     CancelTask,
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointId,
     DeclineCheckpoint,
     ExecutionAttemptId,
     ExecutionState,
@@ -65,6 +66,7 @@ from .job_effects import (
     RestartDue,
     Schedule,
     SlotsOverdue,
+    StartDue,
     StartTaskManager,
     TaskManagerLost,
     Tell,
@@ -76,6 +78,7 @@ from .slot_pool import SlotId, SlotPool
 
 FINAL_NOTIFY_REPEAT_MS = 2000
 FAILURES_KEPT = 20
+STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
 UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
 """Failures while a task restores that condemn the checkpoint rather than the code."""
 
@@ -119,6 +122,9 @@ class JobMaster:
         self._new_id = new_id
         self._slots = SlotPool()
         self._workers: dict[TaskManagerId, _Worker] = {}
+        self._stillborn = dict.fromkeys(range(settings.task_managers), 0)
+        """TaskManagers that were started and have not registered yet: how often they ended before they did."""
+        self._stillborn_reason = ""
         self._waiting: set[Region] = set()
         """Regions whose delay is over and that wait for their old attempts to end and for slots."""
         self._delayed: set[Region] = set()
@@ -127,7 +133,8 @@ class JobMaster:
         self._completed = 0
         self._latest: CheckpointCompleted | None = None
         self._final_notify: dict[ExecutionAttemptId, NotifyCheckpointComplete] = {}
-        self._condemned: set[int] = set()
+        self._condemned: set[CheckpointId] = set()
+        self._restored_final: dict[Region, CheckpointId] = {}
         self._now_ms = 0.0
         self._wall_ms = 0
         self._effects: list[JobEffect] = []
@@ -165,7 +172,9 @@ class JobMaster:
                 self._register(event)
             case TaskManagerLost():
                 self._lose(event)
-            case TaskManagerExited(index=index):
+            case TaskManagerExited(index=index, reason=reason):
+                self._start_again(index, reason)
+            case StartDue(index):
                 self._effects.append(StartTaskManager(index))
             case Heartbeat():
                 self._heartbeat(event)
@@ -226,6 +235,7 @@ class JobMaster:
                 reason = "another process took its place"
                 self._lose(TaskManagerLost(known.registration.task_manager_id, reason, process_ended=True))
         self._workers[message.task_manager_id] = _Worker(message)
+        self._stillborn.pop(message.index, None)
         self._slots.add(message.task_manager_id, message.index, message.slots)
         self._tell_worker(message, registered=True, reason="")
         self._deploy_waiting()
@@ -242,6 +252,17 @@ class JobMaster:
         for execution in self.graph.executions():
             if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
                 self._attempt_ended(execution, ExecutionState.FAILED, cause)
+
+    def _start_again(self, index: int, reason: str) -> None:
+        """At once if it had registered; one that ends before is started again more and more slowly."""
+        if index in self._stillborn:
+            self._stillborn[index] += 1
+            self._stillborn_reason = f"; TaskManager {index} ended before it registered: {reason}"
+            delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
+            self._effects.append(Schedule(delay_ms, StartDue(index)))
+        else:
+            self._stillborn[index] = 0
+            self._effects.append(StartTaskManager(index))
 
     def _tell_worker(self, worker: RegisterTaskManager, *, registered: bool, reason: str) -> None:
         self._effects.append(
@@ -289,6 +310,9 @@ class JobMaster:
 
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
         restored = next(self._restorable(), None)
+        self._restored_final.pop(region, None)
+        if restored is not None and restored.is_final:
+            self._restored_final[region] = restored.checkpoint_id
         attempts = self.graph.new_attempts(region, self._new_id)
         deployments = self.graph.deployments(
             region,
@@ -328,8 +352,19 @@ class JobMaster:
             self._attempt_ended(execution, message.state, message.failure)
         elif self.graph.update(message.attempt_id, message.state) is UpdateResult.APPLIED:
             self._attempt_changed(execution)
-            if self.graph.all_running():
-                self._coordinate(checkpoint.StartScheduler())
+            self._all_may_run(self.graph.region_of(execution.vertex_id))
+
+    def _all_may_run(self, region: Region) -> None:
+        """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
+        if self.graph.all_running():
+            self._coordinate(checkpoint.StartScheduler())
+        final = self._restored_final.get(region)
+        if final is not None and self.graph.all_running(region):
+            for execution in self.graph.executions(region):
+                attempt_id = execution.attempt_id
+                message = NotifyCheckpointComplete(self._job.job_id, attempt_id, final, self._wall_ms, final=True)
+                self._tell(execution, message)
+                self._expect_finish(attempt_id, message)
 
     def _attempt_changed(self, execution: Execution) -> None:
         self._coordinate(
@@ -463,7 +498,7 @@ class JobMaster:
         try:
             self._slots.place(self._job, region)
         except NoResourceAvailable as error:
-            waited = f"after {self._settings.slot_timeout_ms} ms: {error}"
+            waited = f"after {self._settings.slot_timeout_ms} ms: {error}{self._stillborn_reason}"
             self._fail_job(FailureCause("NoResourceAvailable", waited))
 
     def _cancel_overdue(self, generation: int) -> None:

@@ -22,8 +22,9 @@ from ..messages import (
     VertexId,
 )
 from ..state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
-from .checkpoint_plan import SubtaskKey, VertexShape
+from .checkpoint_plan import VertexShape
 from .errors import IllegalTransition
+from .job_graph import SubtaskKey
 
 
 class CheckpointKind(Enum):

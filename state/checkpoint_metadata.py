@@ -26,6 +26,7 @@ from ..messages import (
     message,
 )
 from .completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from .errors import CorruptState
 
 FORMAT_VERSION = 1
 
@@ -85,13 +86,20 @@ def encode_metadata(completed: CompletedCheckpoint) -> bytes:
 
 
 def decode_metadata(data: bytes, metadata_path: str) -> CompletedCheckpoint:
-    """The checkpoint whose metadata file at `metadata_path` holds `data`; raises MalformedMessage."""
+    """The checkpoint whose metadata file at `metadata_path` holds `data`; raises CorruptState, whatever is wrong."""
+    try:
+        return _decode(data, metadata_path)
+    except MalformedMessage as error:
+        raise CorruptState(metadata_path, "a checkpoint's metadata", str(error)) from error
+
+
+def _decode(data: bytes, metadata_path: str) -> CompletedCheckpoint:
     if len(data) > MAX_METADATA_BYTES:
-        raise MalformedMessage(f"metadata of {len(data)} bytes; the limit is {MAX_METADATA_BYTES}")
+        raise MalformedMessage(f"{len(data)} bytes; the limit is {MAX_METADATA_BYTES}")
     frames = _frames(data)
     header = _expect(CheckpointMetadata, next(frames, None))
     if header.format_version != FORMAT_VERSION:
-        raise MalformedMessage(f"metadata format {header.format_version}; this release reads {FORMAT_VERSION}")
+        raise MalformedMessage(f"format {header.format_version}; this release reads {FORMAT_VERSION}")
     return CompletedCheckpoint(
         job_id=header.job_id,
         checkpoint_id=header.checkpoint_id,
@@ -128,13 +136,13 @@ def _messages_of(completed: CompletedCheckpoint) -> Iterator[CheckpointMetadata 
 
 def _vertices(header: CheckpointMetadata, states: list[SubtaskMetadata]) -> dict[VertexId, VertexSnapshot]:
     if len(states) != header.state_count:
-        raise MalformedMessage(f"metadata has {len(states)} states; wanted {header.state_count}")
+        raise MalformedMessage(f"{len(states)} states; wanted {header.state_count}")
     subtasks: dict[VertexId, dict[SubtaskIndex, SubtaskState]] = {each.vertex_id: {} for each in header.vertices}
     parallelism = {each.vertex_id: each.parallelism for each in header.vertices}
     for found in states:
         index, vertex_id = found.subtask_index, found.vertex_id
         if not 0 <= index < parallelism.get(vertex_id, 0) or index in subtasks[vertex_id]:
-            raise MalformedMessage(f"metadata has a superfluous state: subtask {index} of vertex {vertex_id!r}")
+            raise MalformedMessage(f"a superfluous state: subtask {index} of vertex {vertex_id!r}")
         subtasks[vertex_id][index] = found.state
     return {
         each.vertex_id: VertexSnapshot(each.parallelism, each.max_parallelism, subtasks[each.vertex_id])
@@ -147,15 +155,15 @@ def _frames(data: bytes) -> Iterator[Any]:
     while position < len(data):
         start = position + _LENGTH.size
         if start > len(data):
-            raise MalformedMessage(f"metadata ends inside the length of the frame at byte {position}")
+            raise MalformedMessage(f"an end inside the length of the frame at byte {position}")
         (length,) = _LENGTH.unpack_from(data, position)
         position = start + length
         if position > len(data):
-            raise MalformedMessage(f"metadata ends {position - len(data)} bytes before the frame at byte {start} does")
+            raise MalformedMessage(f"an end {position - len(data)} bytes before that of the frame at byte {start}")
         yield decode(data[start:position])
 
 
 def _expect(wanted: type[T], found: object) -> T:
     if not isinstance(found, wanted):
-        raise MalformedMessage(f"metadata: wanted a {wanted.__name__}, found {type(found).__name__}")
+        raise MalformedMessage(f"{type(found).__name__}; wanted {wanted.__name__}")
     return found

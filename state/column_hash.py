@@ -28,7 +28,7 @@ def key_hashes(columns: Sequence[pa.Array], names: Sequence[str] = ()) -> Hashes
     Raises InvalidKey for a null, naming the column and the row.
     """
     for position, column in enumerate(columns):
-        _check_no_null(column, repr(names[position]) if names else str(position))
+        check_no_null(column, repr(names[position]) if names else str(position))
     return combined([column_hash(column) for column in columns])
 
 
@@ -78,7 +78,7 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
 _AS_COLUMN = {str: pa.large_string(), int: pa.int64(), float: pa.float64()}
 
 
-def _check_no_null(column: pa.Array, name: str) -> None:
+def check_no_null(column: pa.Array, name: str) -> None:
     if pt.is_dictionary(column.type) and column.dictionary.null_count:
         column = column.dictionary_decode()
     if column.null_count:

@@ -1,9 +1,66 @@
-from .operator import Operator
-class Filter(Operator):
-    takes="any"
-    def __init__(self, function): self.function = function
-    def process_batch(self, batch, out):
-        import pyarrow as pa
-        if isinstance(batch, pa.RecordBatch):
-            out.emit(batch.filter(self.function)) 
-        else: out.emit([r for r in batch if self.function(r)])
+"""Filter: keeps the records for which a condition holds. Flink: StreamFilter.
+
+The condition is a function of a record, or a `pyarrow.compute` expression of the columns: `pc.field("delay") > 3`. What
+comes as an Arrow batch stays one. A null condition is not true, as in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.acero as acero
+import pyarrow.compute as pc
+
+from ..elements import Batch
+from ..records import batch_of, rows_of
+from .operator import Collector, Takes
+from .record_function import RecordFunction
+
+
+class Filter(RecordFunction):
+    """The records, in order, for which the condition is true."""
+
+    takes: ClassVar[Takes] = "any"
+
+    def __init__(self, condition: Callable[[Any], Any] | pc.Expression) -> None:
+        self._expression = condition if isinstance(condition, pc.Expression) else None
+        super().__init__(condition)
+
+    def process_batch(self, batch: Batch, out: Collector) -> None:
+        if self._expression is not None:
+            columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
+            for part in _filtered(pa.Table.from_batches([columns]), self._expression).to_batches():
+                out.emit(part)
+        elif isinstance(batch, pa.RecordBatch):
+            out.emit(batch.filter(pa.array(self._over(rows_of(batch), self._test), pa.bool_())))
+        else:
+            out.emit(self._over(batch, self._keep))
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        (schema,) = inputs
+        if schema is not None and self._expression is not None:
+            try:
+                _filtered(schema.empty_table(), self._expression)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+                raise ValueError(f"{self._expression}: {error}; the stream has {columns}") from error
+        return schema
+
+    def _test(self, records: Iterator[Any]) -> list[bool]:
+        condition = self._function
+        return [bool(condition(record)) for record in records]
+
+    def _keep(self, records: Iterator[Any]) -> list[Any]:
+        condition = self._function
+        return [record for record in records if condition(record)]
+
+
+def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
+    """On this thread alone, which keeps the rows in order."""
+    plan = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
+        acero.Declaration("filter", acero.FilterNodeOptions(expression)),
+    ]
+    return acero.Declaration.from_sequence(plan).to_table(use_threads=False)

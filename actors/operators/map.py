@@ -1,4 +1,20 @@
-from .operator import Operator
-class Map(Operator):
-    def __init__(self, function): self.function = function
-    def process_batch(self, batch, out): out.emit([self.function(r) for r in batch])
+"""Map: each record becomes what a function returns for it. Flink: StreamMap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .operator import Collector
+from .record_function import RecordFunction
+
+
+class Map(RecordFunction):
+    """One record out for each record in."""
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        out.emit(self._over(batch, self._map))
+
+    def _map(self, records: Iterator[Any]) -> list[Any]:
+        function = self._function
+        return [function(record) for record in records]

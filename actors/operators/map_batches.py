@@ -1,5 +1,45 @@
-from .operator import Operator
+"""MapBatches: each Arrow batch becomes what a function returns for it: the vectorised form of `map` and `flat_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from .operator import Collector, Operator, Takes
+
+Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
+
+
 class MapBatches(Operator):
-    takes="columns"
-    def __init__(self, function): self.function = function
-    def process_batch(self, batch, out): out.emit(self.function(batch))
+    """The function returns a record batch, a table, or several record batches. Empty ones go no further."""
+
+    takes: ClassVar[Takes] = "columns"
+
+    def __init__(self, function: Callable[[pa.RecordBatch], Batches]) -> None:
+        self._function = function
+
+    def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
+        for result in _batches(self._function(batch)):
+            if not isinstance(result, pa.RecordBatch):
+                raise _unwanted(result)
+            out.emit(result)
+
+
+def _batches(result: Any) -> Iterable[Any]:
+    if isinstance(result, pa.RecordBatch):
+        return [result]
+    if isinstance(result, pa.Table):
+        return result.to_batches()  # type: ignore[no-any-return]
+    if isinstance(result, str | bytes | dict) or not isinstance(result, Iterable):
+        raise _unwanted(result)
+    return result
+
+
+def _unwanted(result: Any) -> TypeError:
+    found = type(result)
+    return TypeError(
+        f"map_batches: wanted a pyarrow.RecordBatch, a pyarrow.Table or several record batches from the function; "
+        f"found a {found.__module__}.{found.__qualname__}"
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from ..actor import Actor
 from ..context import Clock
 from ..elements import Batch
 from ..errors import UserCodeError
+from ..key_selector import KeySelectionFailed
 
 if TYPE_CHECKING:
     from ...state.backend import KeyedStateBackend
@@ -153,14 +155,15 @@ class KeyedOperator(Operator):
     def _process_keyed(
         self, process: Callable[[Any, Collector], None], input_index: int, batch: list[Any], out: Collector
     ) -> None:
-        backend = self._backend
-        position = 0
         try:
-            for position, (key, record) in enumerate(  # noqa: B007
-                zip(self._selectors[input_index].keys(batch), batch, strict=True)
-            ):
+            keys = self._selectors[input_index].keys(batch)
+        except KeySelectionFailed as error:
+            raise UserCodeError(self.context.name, self._taken + error.position) from error
+        backend, left = self._backend, iter(batch)
+        try:
+            for key, record in zip(keys, left, strict=True):
                 backend.current_key = self.key = key
                 process(record, out)
         except Exception as error:
-            raise UserCodeError(self.context.name, self._taken + position) from error
+            raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         self._taken += len(batch)

@@ -1,3 +1,24 @@
-from .operator import KeyedOperator
+"""KeyedReduce: combines the records of each key into one. Flink: StreamGroupedReduceOperator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...state.descriptors import ValueState
+from .operator import Collector, KeyedOperator
+
+
 class KeyedReduce(KeyedOperator):
-    def __init__(self, function): self.function = function
+    """Emits, for each record, the result so far of its key: first the record itself, then `function(result, record)`."""
+
+    _result: ValueState[Any] = ValueState(object, name="reduced")
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def process(self, record: Any, out: Collector) -> None:
+        held = self._result.value()
+        result = record if held is None else self._function(held, record)
+        self._result.update(result)
+        out.collect(result)

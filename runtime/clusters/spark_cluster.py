@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
+import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+ARCHIVE = "understudy.zip"
 
 
 class SparkCluster(Cluster):
@@ -32,6 +35,7 @@ class SparkCluster(Cluster):
         self._launcher: SparkLauncher | None = None
 
     def _start_launcher(self) -> Launcher:
+        use_this_python(self._spark)
         ship_package(self._spark)
         self._launcher = SparkLauncher(self._spark, self._tell_job_manager)
         return self._launcher
@@ -49,27 +53,39 @@ class SparkCluster(Cluster):
         self._launcher.prepare(launch, self.settings.task_managers, dataframes)
 
 
+def use_this_python(spark: SparkSession) -> None:
+    """On a local master, let workers run the interpreter that runs here, unless the user has chosen another.
+
+    PySpark takes `python3` from the path, which has none of our dependencies when a virtual environment is not activated.
+    """
+    context: Any = spark.sparkContext
+    chosen = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
+    if not chosen and context.master.startswith("local"):
+        context.pythonExec = sys.executable
+
+
 def ship_package(spark: SparkSession) -> None:
-    """Send this package's source to the executors (`addPyFile`), once per Spark context."""
-    context = spark.sparkContext
-    if any(Path(name).name == "understudy.zip" for name in context._python_includes or ()):
+    """Send this package's source to the executors (`addPyFile`), once per Spark context.
+
+    The archive lies in PySpark's own temporary folder: executors that come later fetch it too, and it goes when Spark stops.
+    """
+    context: Any = spark.sparkContext
+    if any(Path(name).name == ARCHIVE for name in context._python_includes or ()):
         return
-    root = Path(__file__).resolve().parents[2]
-    with tempfile.TemporaryDirectory(prefix="understudy-ship-") as folder:
-        path = Path(folder) / "understudy.zip"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, source in _sources(root):
-                archive.write(source, name)
-        context.addPyFile(str(path))
+    path = Path(context._temp_dir) / ARCHIVE
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, source in _sources():
+            archive.write(source, name)
+    context.addPyFile(str(path))
 
 
-def _sources(floor_parent: Path) -> list[tuple[str, Path]]:
-    """Every module of the package with its place in it, whether the package is installed or linked from a checkout."""
+def _sources() -> list[tuple[str, Path]]:
+    """Every module of the package with its place in it, whether it is installed or linked from a checkout."""
     import understudy
 
     package = Path(understudy.__file__).parent
     found = [(f"understudy/{path.name}", path) for path in sorted(package.glob("*.py"))]
     for floor in ("messages", "state", "actors", "runtime"):
-        folder = (package / floor).resolve() if (package / floor).exists() else floor_parent / floor
+        folder = (package / floor).resolve()
         found += [(f"understudy/{floor}/{path.relative_to(folder)}", path) for path in sorted(folder.rglob("*.py"))]
     return found

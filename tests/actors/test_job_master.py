@@ -173,6 +173,24 @@ def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:
     assert stage.tell(overdue) == []
 
 
+def test_a_task_manager_that_never_registers_is_started_ever_more_slowly_and_the_error_says_why() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    delays = []
+    for _ in range(3):
+        stage.tell(TaskManagerExited("job-1", 0, "no module named flights"))
+        assert stage.of(StartTaskManager) == []
+        (due,) = stage.of(Schedule)
+        delays.append(due.delay_ms)
+        stage.tell(due.event)
+        assert stage.of(StartTaskManager) == [StartTaskManager(0)]
+    assert delays == sorted(set(delays))
+    stage.tell(overdue)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert "no module named flights" in ended.failure.error_message
+
+
 def test_checkpoints_start_when_all_tasks_run() -> None:
     stage = Stage(graph())
     *others, last = stage.deployed()
@@ -344,6 +362,31 @@ def test_a_bounded_job_ends_with_a_final_checkpoint() -> None:
     assert len(finals) == 4
     assert all(message.final for message in finals)
     for each in deployments:
+        stage.report(each, ExecutionState.FINISHED)
+    assert [e.status for e in stage.of(JobEnded)] == [JobStatus.FINISHED]
+
+
+def test_a_region_that_fails_after_the_final_checkpoint_only_commits_it_again() -> None:
+    stage = Stage(graph(pipelines=2))
+    deployments = stage.running()
+    for each in deployments[:-1]:
+        stage.tell(NotifyEndOfData("job-1", each.attempt_id))
+
+    def trigger() -> None:
+        stage.tell(NotifyEndOfData("job-1", deployments[-1].attempt_id))
+
+    final = stage.checkpoint(deployments, trigger)
+    region = stage.master.graph.region_of("source-0")
+    for each in deployments:
+        state = ExecutionState.FAILED if each.vertex_id in region else ExecutionState.FINISHED
+        stage.report(each, state, FAILURE if each.vertex_id in region else None)
+    stage.tell(RestartDue(region))
+    again = [message.deployment for message in stage.said(SubmitTask)]
+    assert {d.restored_checkpoint_id for d in again} == {final}
+    for each in again:
+        stage.report(each, ExecutionState.RUNNING)
+    assert len(stage.said(NotifyCheckpointComplete)) == 4
+    for each in again:
         stage.report(each, ExecutionState.FINISHED)
     assert [e.status for e in stage.of(JobEnded)] == [JobStatus.FINISHED]
 

@@ -18,7 +18,6 @@ from understudy.messages import (
     CheckpointId,
     JobId,
     JobStatus,
-    MalformedMessage,
     OperatorId,
     OperatorListHandle,
     OperatorSubtaskState,
@@ -36,6 +35,7 @@ from understudy.state.completed_checkpoints import (
     StandaloneCompletedCheckpointStore,
     VertexSnapshot,
 )
+from understudy.state.errors import CorruptState
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "checkpoint_coordinator.json").read_text())
 STATUSES = {"FINISHED": JobStatus.FINISHED, "SUSPENDED": JobStatus.RUNNING}
@@ -184,33 +184,33 @@ class TestMetadataFile:
         monkeypatch.setattr(checkpoint_metadata, "MAX_METADATA_BYTES", len(data) - 1)
         with pytest.raises(ValueError, match="inline_threshold_bytes"):
             encode_metadata(make_checkpoint(1, make_state()))
-        with pytest.raises(MalformedMessage, match="limit"):
+        with pytest.raises(CorruptState, match="limit"):
             decode_metadata(data, "chk-1")
 
     @given(st.data())
-    def test_a_cut_file_is_malformed(self, data: st.DataObject) -> None:
+    def test_a_cut_file_is_corrupt(self, data: st.DataObject) -> None:
         whole = encode_metadata(make_checkpoint(1, make_state(), make_state()))
         cut = data.draw(st.integers(0, len(whole) - 1))
-        with pytest.raises(MalformedMessage):
+        with pytest.raises(CorruptState):
             decode_metadata(whole[:cut], "chk-1")
 
     @given(st.binary(max_size=200))
-    def test_garbage_is_malformed(self, garbage: bytes) -> None:
-        with pytest.raises(MalformedMessage):
+    def test_garbage_is_corrupt(self, garbage: bytes) -> None:
+        with pytest.raises(CorruptState):
             decode_metadata(garbage, "chk-1")
 
     def test_another_format_version_is_refused_by_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
         data = encode_metadata(make_checkpoint(1))
         monkeypatch.setattr(checkpoint_metadata, "FORMAT_VERSION", 2)
-        with pytest.raises(MalformedMessage, match="format 1; this release reads 2"):
+        with pytest.raises(CorruptState, match="format 1; this release reads 2"):
             decode_metadata(data, "chk-1")
 
-    def test_a_state_of_a_subtask_that_does_not_exist_is_malformed(self) -> None:
+    def test_a_state_of_a_subtask_that_does_not_exist_is_corrupt(self) -> None:
         data = encode_metadata(make_checkpoint(1, make_state(), make_state(), parallelism=1))
-        with pytest.raises(MalformedMessage, match="subtask 1"):
+        with pytest.raises(CorruptState, match="subtask 1"):
             decode_metadata(data, "chk-1")
 
     def test_another_message_is_no_metadata(self) -> None:
         frame = encode(make_state())
-        with pytest.raises(MalformedMessage, match="wanted a CheckpointMetadata, found SubtaskState"):
+        with pytest.raises(CorruptState, match="found SubtaskState; wanted CheckpointMetadata"):
             decode_metadata(len(frame).to_bytes(4, "big") + frame, "chk-1")

@@ -1,0 +1,176 @@
+"""ColumnarBackend: a ColumnarTable as keyed state: snapshotted by key group as Arrow IPC, restored by key group.
+
+A snapshot is a header and, for each key group that holds something, one Arrow record batch message of partials. The
+table is made when the first batch, or a restored snapshot, tells the types of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
+from .aggregates import Aggregate
+from .backend import KeyedSnapshot, ReadState
+from .columnar_table import ColumnarTable
+from .descriptors import KeyedStateDeclaration
+from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
+from .key_groups import KeyGroupRange, key_groups_of
+from .storage import inline_handle
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+_HEADER = -1
+_FORMAT = 1
+
+
+class ColumnarBackend:
+    """The keyed state of one subtask of a columnar aggregation. Owned by its task; snapshots are written elsewhere."""
+
+    name = "columnar"
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        aggregates: Mapping[str, Aggregate],
+        key_groups: KeyGroupRange,
+        max_parallelism: int,
+    ) -> None:
+        self.current_key: Any = None
+        self.table: ColumnarTable | None = None
+        """None until something has come."""
+        self._keys, self._aggregates = tuple(keys), dict(aggregates)
+        self._key_groups, self._max_parallelism = key_groups, max_parallelism
+
+    def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
+        """The table; made for batches, or partials, with these columns if there is none yet."""
+        if self.table is None:
+            self.table = self._make_table(schema, partials)
+        return self.table
+
+    def expect(self, schema: pa.Schema, *, partials: bool = False) -> None:
+        """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
+        expected = self._make_table(schema, partials)
+        if self.table is not None:
+            _check_types(expected.partial_schema, self.table.partial_schema)
+        else:
+            self.table = expected
+
+    def _make_table(self, schema: pa.Schema, partials: bool) -> ColumnarTable:
+        make = ColumnarTable.for_partials if partials else ColumnarTable.for_input
+        return make(self._keys, self._aggregates, schema)
+
+    def state(self, declaration: S) -> S:
+        raise InvalidState(
+            f"state {declaration.name!r}: a columnar aggregation holds its aggregates and no other state"
+        )
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        table = self.table
+        if not table:
+            return lambda target: None
+        partials = table.frozen()
+        return lambda target: self._write(partials())
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert self.table is None, "a backend is restored before it is used"
+        for handle in handles:
+            data, path = read(handle.handle), handle.handle.path or "inline state"
+            try:
+                schema = self._read_header(unpack_plain(_section(data, handle, _HEADER)))
+                for group in sorted(handle.offsets.keys() & set(self._key_groups.groups)):
+                    partials = pa.ipc.read_record_batch(pa.py_buffer(_section(data, handle, group)), schema)
+                    self.table_for(schema, partials=True).merge(partials)
+            except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+                raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
+
+    def read_only(self) -> AbstractContextManager[None]:
+        """Questions see results, which are copies."""
+        return nullcontext()
+
+    def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
+        if not self.table:
+            return []
+        columns = self.table.results(self.table.all_slots()).columns[: len(self._keys)]
+        lists = [column.to_pylist() for column in columns]
+        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    def entry_count(self) -> int:
+        return len(self.table) if self.table is not None else 0
+
+    def close(self) -> None:
+        self.table = None
+
+    def _write(self, partials: pa.RecordBatch) -> KeyedStateHandle:
+        sections = {_HEADER: self._header(partials.schema)}
+        for group, share in self._by_group(partials):
+            sections[group] = share.serialize().to_pybytes()
+        offsets: dict[int, tuple[int, ...]] = {}
+        at = 0
+        for group, section in sections.items():
+            offsets[group] = (at, len(section))
+            at += len(section)
+        data = inline_handle(b"".join(sections.values()))
+        return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, self.name)
+
+    def _by_group(self, partials: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Sort the rows by key group and cut between the groups."""
+        groups = key_groups_of(partials.columns[: len(self._keys)], self._max_parallelism)
+        first, last = self._key_groups
+        if groups.min() < first or groups.max() > last:
+            raise StateNotStorable(
+                f"keys {self._keys}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
+                f"{first} to {last}: the stream is not partitioned by these columns"
+            )
+        order = np.argsort(groups.astype(np.uint16), kind="stable")
+        grouped = partials.take(pa.array(order))
+        counts = np.bincount(groups)
+        ends = np.cumsum(counts)
+        for group in np.flatnonzero(counts).tolist():
+            yield group, grouped.slice(int(ends[group] - counts[group]), int(counts[group]))
+
+    def _header(self, schema: pa.Schema) -> bytes:
+        header = {
+            "format": _FORMAT,
+            "max_parallelism": self._max_parallelism,
+            "keys": list(self._keys),
+            "aggregates": _told(self._aggregates),
+            "schema": schema.serialize().to_pybytes(),
+        }
+        return pack_plain(header)
+
+    def _read_header(self, header: dict[str, Any]) -> pa.Schema:
+        if header["format"] != _FORMAT:
+            raise ValueError(f"format {header['format']}; wanted {_FORMAT}")
+        wanted = {
+            "max_parallelism": self._max_parallelism,
+            "keys": list(self._keys),
+            "aggregates": _told(self._aggregates),
+        }
+        for what, value in wanted.items():
+            if header[what] != value:
+                raise StateIncompatible("columnar aggregation", f"{what} {value}", f"{what} {header[what]}")
+        return pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+
+
+def _told(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:
+    return {name: str(aggregate) for name, aggregate in aggregates.items()}
+
+
+def _check_types(wanted: pa.Schema, found: pa.Schema) -> None:
+    for field in wanted:
+        kind = found.field(field.name).type
+        if kind != field.type:
+            raise StateIncompatible(f"columnar aggregation, {field.name}", str(field.type), str(kind))
+
+
+def _section(data: bytes, handle: KeyedStateHandle, group: int) -> bytes:
+    offset, length = handle.offsets[group]
+    section = data[offset : offset + length]
+    if len(section) != length:
+        raise ValueError(f"wanted {length} bytes at {offset}, found {len(section)}")
+    return section

@@ -1,0 +1,207 @@
+"""ColumnarTable: aggregates per key, kept in NumPy arrays and updated a whole batch at a time.
+
+A KeyIndex turns key columns into slots, and every part of the aggregates has an array by slot. A *partial* is a row of
+key and parts: what a snapshot stores, and what a first phase of aggregation sends to the second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from .aggregates import Aggregate, Part, Running
+from .column_hash import check_no_null
+from .column_values import Numbers, column_of, numbers_of, plain_type
+from .key_index import KeyIndex, Slots
+
+
+class ColumnarTable:
+    """The aggregates of all keys seen. Made `for_input` or `for_partials`; types of columns are fixed from then on."""
+
+    def __init__(
+        self,
+        keys: Mapping[str, pa.DataType],
+        aggregates: Mapping[str, Aggregate],
+        parts: Mapping[Part, pa.DataType],
+    ) -> None:
+        self._keys = dict(keys)
+        self._aggregates = dict(aggregates)
+        self._index = KeyIndex(list(keys.values()))
+        self._running = {part: Running(part, kind) for part, kind in parts.items()}
+        self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
+
+    @classmethod
+    def for_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
+        """An empty table for batches with these columns. Raises ValueError for columns that do not fit."""
+        for aggregate in aggregates.values():
+            aggregate.check(schema)
+        parts = parts_of(aggregates)
+        return cls(_key_types(keys, schema), aggregates, {part: part.type_of(schema) for part in parts})
+
+    @classmethod
+    def for_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
+        """An empty table for partials with these columns. Raises ValueError for a missing column."""
+        for part in parts_of(aggregates):
+            if part.name not in schema.names:
+                raise ValueError(f"no partial {part.name!r}; there are {', '.join(schema.names)}")
+        parts = {part: schema.field(part.name).type for part in parts_of(aggregates)}
+        return cls(_key_types(keys, schema), aggregates, parts)
+
+    def __len__(self) -> int:
+        """How many keys there are; their slots are 0 .. len - 1."""
+        return len(self._index)
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        parts = {part.name: running.kind for part, running in self._running.items()}
+        return pa.schema(list((self._keys | parts).items()))
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        results = {
+            name: aggregate.result_type([self._running[part].kind for part in aggregate.parts])
+            for name, aggregate in self._aggregates.items()
+        }
+        return pa.schema(list((self._keys | results).items()))
+
+    def update(self, batch: pa.RecordBatch) -> Slots:
+        """Take in rows; returns each row's slot.
+
+        Raises InvalidKey for a null key, and ValueError for a column that is missing or does not fit.
+        """
+        slots = self._slots_of(batch)
+        rows = _Rows(batch, slots)
+        for part, running in self._running.items():
+            if part.column is None:
+                running.take_in(slots, 1)
+            elif part.operation == "count":
+                running.take_in(rows.slots(part.column), 1)
+            else:
+                running.take_in(rows.slots(part.column), rows.numbers(part.column, running.kind))
+        return slots
+
+    def merge(self, partials: pa.RecordBatch) -> Slots:
+        """Take in partials; returns each one's slot."""
+        slots = self._slots_of(partials)
+        rows = _Rows(partials, slots)
+        for part, running in self._running.items():
+            running.take_in(rows.slots(part.name), rows.numbers(part.name, running.kind))
+        return slots
+
+    def distinct(self, slots: Slots) -> Slots:
+        """Each of these slots once."""
+        rows = np.arange(len(slots))
+        self._last_row[slots] = rows
+        found: Slots = slots[self._last_row[slots] == rows]
+        return found
+
+    def all_slots(self) -> Slots:
+        return np.arange(len(self))
+
+    def results(self, slots: Slots) -> pa.RecordBatch:
+        """A row of keys and aggregates for each slot."""
+        values = {part: running.values[slots] for part, running in self._running.items()}
+        columns = [
+            aggregate.result([values[part] for part in parts], [self._running[part].kind for part in parts])
+            for aggregate in self._aggregates.values()
+            for parts in (aggregate.parts,)
+        ]
+        return pa.RecordBatch.from_arrays(self._index.keys(slots) + columns, schema=self.result_schema)
+
+    def partials(self, slots: Slots) -> pa.RecordBatch:
+        """A row of keys and parts for each slot."""
+        return self._partials(slots, [running.values[slots] for running in self._running.values()])
+
+    def frozen(self) -> Callable[[], pa.RecordBatch]:
+        """All partials as of now, made when called, on any thread. Keys of slots never change: only values are copied."""
+        slots = self.all_slots()
+        values = [running.values[: len(slots)].copy() for running in self._running.values()]
+        return lambda: self._partials(slots, values)
+
+    def reset(self, slots: Slots) -> None:
+        """Let these slots start again as if nothing had come; their keys stay."""
+        for running in self._running.values():
+            running.reset(slots)
+
+    def _partials(self, slots: Slots, values: Sequence[Numbers]) -> pa.RecordBatch:
+        by_part = dict(zip(self._running, values, strict=True))
+        columns = [
+            column_of(by_part[part], running.kind, _present(part, by_part)) for part, running in self._running.items()
+        ]
+        return pa.RecordBatch.from_arrays(self._index.keys(slots) + columns, schema=self.partial_schema)
+
+    def _slots_of(self, batch: pa.RecordBatch) -> Slots:
+        columns = []
+        for name, kind in self._keys.items():
+            column = _column(batch, name, kind)
+            check_no_null(column, repr(name))
+            columns.append(column)
+        slots = self._index.slots_of(columns)
+        for running in self._running.values():
+            running.reserve(len(self._index))
+        if len(self._index) > len(self._last_row):
+            self._last_row = np.empty(2 * len(self._index), np.int64)
+        return slots
+
+
+def parts_of(aggregates: Mapping[str, Aggregate]) -> list[Part]:
+    """The parts of all aggregates, each once."""
+    return list(dict.fromkeys(part for aggregate in aggregates.values() for part in aggregate.parts))
+
+
+class _Rows:
+    """The columns of one batch, without their nulls; each is worked out once."""
+
+    def __init__(self, batch: pa.RecordBatch, slots: Slots) -> None:
+        self._batch, self._all_slots = batch, slots
+        self._slots: dict[str, Slots] = {}
+        self._numbers: dict[tuple[str, pa.DataType], Numbers] = {}
+
+    def slots(self, name: str) -> Slots:
+        """The slots of the rows in which this column is not null."""
+        if name not in self._slots:
+            column = _column(self._batch, name)
+            present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else slice(None)
+            self._slots[name] = self._all_slots[present]
+        return self._slots[name]
+
+    def numbers(self, name: str, kind: pa.DataType) -> Numbers:
+        """The values of those rows."""
+        if (name, kind) not in self._numbers:
+            column = _column(self._batch, name, kind)
+            self._numbers[name, kind] = numbers_of(column.drop_null() if column.null_count else column)
+        return self._numbers[name, kind]
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array:
+    """A column, as type `kind` if it is given; a dictionary is decoded. Raises ValueError, naming the column."""
+    if batch.schema.get_field_index(name) < 0:
+        raise ValueError(f"there is no column {name!r}, or not once; the batch has {', '.join(batch.schema.names)}")
+    column = batch.column(name)
+    if pt.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind is None or column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"column {name!r}: found {column.type}, which does not become {kind}: {error}") from error
+
+
+def _key_types(keys: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
+    for name in keys:
+        if schema.names.count(name) != 1:
+            raise ValueError(f"there is no key column {name!r}, or not once; there are {', '.join(schema.names)}")
+    return {name: plain_type(schema.field(name).type) for name in keys}
+
+
+def _present(part: Part, values: Mapping[Part, Numbers]) -> npt.NDArray[np.bool_] | None:
+    """Where a part is a number: sums and counts of nothing are 0, but there is no least value of nothing."""
+    if part.operation in ("min", "max"):
+        present: npt.NDArray[np.bool_] = values[Part("count", part.column)] > 0
+        return present
+    return None
