@@ -119,7 +119,7 @@ def _getter(part: KeyPart, record: Any) -> Callable[[Any], Any]:
     if isinstance(record, dict):
         return itemgetter(part)
     if isinstance(record, Row):
-        columns = record._columns  # type: ignore[attr-defined]
+        columns = record._columns
         return attrgetter(record._fields[columns.index(part)] if part in columns else part)
     if isinstance(record, tuple) and not hasattr(record, "_fields") and part[:1] == "_" and part[1:].isdecimal():
         return itemgetter(int(part[1:]) - 1)
@@ -135,7 +135,7 @@ def _names(record: Any) -> str:
         )
     if isinstance(record, tuple | list) and not names:
         return f"a {type(record).__name__} of {len(record)} items"
-    return ", ".join(map(str, names)) or f"a {type(record).__name__}"
+    return ", ".join(map(str, names)) or f"only a value of type {type(record).__name__}"
 
 
 def _told(part: KeyPart) -> str:

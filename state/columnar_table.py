@@ -117,7 +117,7 @@ class ColumnarTable:
         return self._partials(slots, [running.values[slots] for running in self._running.values()])
 
     def frozen(self) -> Callable[[], pa.RecordBatch]:
-        """All partials as of now, made when called, on any thread. Keys of slots never change: only values are copied."""
+        """All partials as of now, made when called, on any thread. Slots keep their keys, so only values are copied."""
         slots = self.all_slots()
         values = [running.values[: len(slots)].copy() for running in self._running.values()]
         return lambda: self._partials(slots, values)

@@ -1,7 +1,7 @@
-"""ColumnarAggregate: aggregates per key over whole Arrow batches, as in `aggregate(flights=Count(), miles=Sum("distance"))`.
+"""ColumnarAggregate: aggregates per key over Arrow batches, as in `aggregate(flights=Count(), miles=Sum("distance"))`.
 
-All rows of a batch go into NumPy arrays at once; see state/columnar_table.py. Flink's counterpart: GroupAggFunction, and
-with `LocalAggregate` before the shuffle MiniBatchLocalGroupAggFunction and MiniBatchGlobalGroupAggFunction.
+All rows of a batch go into NumPy arrays at once; see state/columnar_table.py. Flink: GroupAggFunction; with a
+`LocalAggregate` before the shuffle, MiniBatchLocalGroupAggFunction and MiniBatchGlobalGroupAggFunction.
 """
 
 from __future__ import annotations

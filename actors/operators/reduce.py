@@ -10,7 +10,7 @@ from .operator import Collector, KeyedOperator
 
 
 class KeyedReduce(KeyedOperator):
-    """Emits, for each record, the result so far of its key: first the record itself, then `function(result, record)`."""
+    """Emits, for each record, its key's result so far: first the record itself, then `function(result, record)`."""
 
     _result: ValueState[Any] = ValueState(object, name="reduced")
 

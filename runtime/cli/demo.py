@@ -192,7 +192,7 @@ def _run_local(
             connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet('{path}')")
 
         def query(sql: str) -> pa.Table:
-            return connection.execute(sql).to_arrow_table()
+            return connection.sql(sql).to_arrow_table()
 
         return compare(folder / "out", query)
 

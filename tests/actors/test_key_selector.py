@@ -102,7 +102,7 @@ def test_a_key_that_is_none_names_the_record(records: Any, parts: tuple[int, ...
         ([{"origin": 1}], "there is origin"),
         ([Flight("JFK", 1)], "there is origin, day"),
         ([("JFK", 1)], "there is a tuple of 2 items"),
-        ([7], "there is a int"),
+        ([7], "there is only a value of type int"),
     ],
 )
 def test_a_missing_column_says_what_there_is(records: Any, there: str) -> None:
