@@ -44,8 +44,9 @@ class Filter(RecordFunction):
             try:
                 _filtered(schema.empty_table(), self._expression)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                reason = " ".join(str(error).split())
                 columns = ", ".join(f"{field.name} {field.type}" for field in schema)
-                raise ValueError(f"{self._expression}: {error}; the stream has {columns}") from error
+                raise ValueError(f"{self._expression}: {reason}; the stream has {columns}") from error
         return schema
 
     def _test(self, records: Iterator[Any]) -> list[bool]:

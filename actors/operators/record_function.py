@@ -1,5 +1,8 @@
-"""RecordFunction: what operators made of one Python function share: they run it over whole batches, and when it raises,
-they know at which record, without a `try` per record."""
+"""RecordFunction: what the operators made of one Python function share.
+
+The function runs over whole batches without a `try` per record; when it raises, the position of the record is known
+from how far the batch was taken.
+"""
 
 from __future__ import annotations
 

@@ -35,8 +35,18 @@ from .demo_display import Display
 from .demo_job import build, compare, write_flights
 
 TASK_MANAGERS = 2
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
 BASE_SECONDS, SECONDS_PER_KILL = 5.0, 5.0
 """How long the paced source is made to take, so that there is something to see and to kill."""
+
+
+@dataclass(frozen=True)
+class Options:
+    kills: int
+    master: str
+    seed: int | None
 
 
 @dataclass
@@ -131,27 +141,29 @@ def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int 
     """Run the main job, kill TaskManagers in the middle, and check the result against a batch query."""
     started = time.monotonic()
     report = Report(cluster="local" if local else "spark")
-    with tempfile.TemporaryDirectory(prefix="understudy-demo-") as name:
-        folder = Path(name)
-        with Display() as display:
-            flights_path, planes = write_flights(folder)
-            report.rows = pq.read_metadata(flights_path).num_rows
-            display.say(f"{report.rows:,} flights, {len(planes):,} aircraft")
-            run = _run_local if local else _run_on_spark
-            differences = run(folder, flights_path, planes, Options(kills, master, seed), report, display)
-            report.exact = not differences and report.kills == kills
-            _tell_result(display, differences, report, kills)
+    options = Options(kills, master, seed)
+    try:
+        _demo(options, report)
+    except KeyboardInterrupt:
+        click.echo("interrupted: everything is stopped and removed", err=True)
+        raise SystemExit(INTERRUPTED) from None
     report.wall_s = round(time.monotonic() - started, 2)
     if json_path:
         Path(json_path).write_text(json.dumps(asdict(report), indent=2) + "\n")
     raise SystemExit(0 if report.exact else 1)
 
 
-@dataclass(frozen=True)
-class Options:
-    kills: int
-    master: str
-    seed: int | None
+def _demo(options: Options, report: Report) -> None:
+    """Make the data, run the job, compare; fills in the report."""
+    with tempfile.TemporaryDirectory(prefix="understudy-demo-") as name, Display() as display:
+        folder = Path(name)
+        flights_path, planes = write_flights(folder)
+        report.rows = pq.read_metadata(flights_path).num_rows
+        display.say(f"{report.rows:,} flights, {len(planes):,} aircraft")
+        run = _run_local if report.cluster == "local" else _run_on_spark
+        differences = run(folder, flights_path, planes, options, report, display)
+        report.exact = not differences and report.kills == options.kills
+        _tell_result(display, differences, report, options.kills)
 
 
 def _run_on_spark(
@@ -243,9 +255,12 @@ def _tell_result(display: Display, differences: dict[str, str], report: Report, 
 
 @contextlib.contextmanager
 def _spark_session(master: str, folder: Path) -> Iterator[Any]:
+    """A Spark session of this process only. What the JVM logs goes to a file, whose end is shown when Spark does not start."""
     from pyspark.sql import SparkSession
 
-    spark = (
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = folder / "spark.log"
+    builder = (
         SparkSession.builder.master(master)
         .appName("understudy-demo")
         .config("spark.ui.enabled", "false")
@@ -254,10 +269,27 @@ def _spark_session(master: str, folder: Path) -> Iterator[Any]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.local.dir", str(folder / "spark"))
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
     )
+    try:
+        with _stderr_into(log):
+            spark = builder.getOrCreate()
+    except Exception as error:
+        tail = log.read_text(errors="replace").splitlines()[-10:]
+        raise click.ClickException("\n".join([f"Spark did not start on {master!r}: {error}", *tail])) from error
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextlib.contextmanager
+def _stderr_into(path: Path) -> Iterator[None]:
+    """Processes started meanwhile write their standard error to the file, for as long as they live."""
+    kept = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

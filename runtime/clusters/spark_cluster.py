@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,10 +75,19 @@ def ship_package(spark: SparkSession) -> None:
     if any(Path(name).name == ARCHIVE for name in context._python_includes or ()):
         return
     path = Path(context._temp_dir) / ARCHIVE
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, source in _sources():
             archive.write(source, name)
+            archive.writestr(f"{name}c", _compiled(source, name))
     context.addPyFile(str(path))
+
+
+def _compiled(source: Path, name: str) -> bytes:
+    """The module's byte code: workers start faster with it, and those of another Python version ignore it."""
+    with tempfile.NamedTemporaryFile(suffix=".pyc") as file:
+        unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(source), file.name, name, doraise=True, invalidation_mode=unchecked)
+        return Path(file.name).read_bytes()
 
 
 def _sources() -> list[tuple[str, Path]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -94,8 +93,7 @@ def main_of_fork(launch: bytes) -> None:
 
 
 def _open_feed(stack: ExitStack, partition: Iterator[pa.RecordBatch], memory_bytes: int) -> PartitionFeed:
-    spill_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-rewind-"))
-    feed = PartitionFeed(partition, memory_bytes, spill_dir)
+    feed = PartitionFeed(partition, memory_bytes)
     stack.callback(feed.release)
     return feed
 

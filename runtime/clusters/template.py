@@ -180,4 +180,3 @@ def main() -> None:
 
     with socket.socket(fileno=int(sys.argv[1])) as control:
         Template(control).run()
-

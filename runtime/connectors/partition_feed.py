@@ -35,7 +35,9 @@ class PartitionPosition:
 class PartitionFeed:
     """Rows of one partition by position. `start` is the oldest that can be read; it moves on with `forget_before`."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], memory_limit_bytes: int, spill_dir: str) -> None:
+    def __init__(
+        self, batches: Iterator[pa.RecordBatch], memory_limit_bytes: int, spill_dir: str | None = None
+    ) -> None:
         self.start = PartitionPosition(0)
         self._batches = batches
         self._kept = RewindBuffer(memory_limit_bytes, spill_dir)

@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey
@@ -73,6 +73,7 @@ def test_the_key_columns_of_an_arrow_batch() -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(-(2**63), 2**63 - 1)), min_size=1), st.integers(1, 1000))
+@settings(deadline=None)
 def test_key_groups_are_those_of_the_keys(pairs: list[tuple[str, int]], maximum: int) -> None:
     batch = pa.RecordBatch.from_pydict(dict(zip("ab", map(list, zip(*pairs, strict=True)), strict=True)))
     for parts in [("a",), ("b",), ("a", "b"), (1,), (lambda record: (record[0], record[1]),)]:

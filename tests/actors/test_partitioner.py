@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.elements import Batch
@@ -36,6 +36,7 @@ def columnar(rows: list[tuple[str, int]]) -> pa.RecordBatch:
 
 
 @given(ROWS, st.integers(1, 5), st.sampled_from([7, 128]), st.booleans())
+@settings(deadline=None)
 def test_hash_sends_a_record_to_the_owner_of_its_key_group(
     rows: list[tuple[str, int]], channels: int, maximum: int, as_columns: bool
 ) -> None:

@@ -128,6 +128,7 @@ def feed(states: list[ColumnarBackend], keys: tuple[str, ...], batch: pa.RecordB
 
 
 @given(BATCHES, KEYS)
+@settings(deadline=None)
 def test_results_are_those_of_a_dict(batches: list[list[dict[str, Any]]], keys: tuple[str, ...]) -> None:
     table = ColumnarTable.for_input(keys, AGGREGATES, columnar([]).schema)
     seen: list[dict[str, Any]] = []
@@ -160,6 +161,7 @@ def test_state_survives_snapshots_and_rescales(
 
 
 @given(BATCHES, KEYS)
+@settings(deadline=None)
 def test_two_phases_are_one(batches: list[list[dict[str, Any]]], keys: tuple[str, ...]) -> None:
     local = ColumnarTable.for_input(keys, AGGREGATES, columnar([]).schema)
     merged = ColumnarTable.for_partials(keys, AGGREGATES, local.partial_schema)
@@ -246,6 +248,7 @@ def test_dictionary_columns_are_keys_and_values_like_any_other() -> None:
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=5))
+@settings(deadline=None)
 def test_a_key_keeps_its_slot(batches: list[list[int]]) -> None:
     index = KeyIndex([pa.int64()])
     known: dict[int, int] = {}

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.state.key_groups import (
@@ -101,6 +101,7 @@ def test_the_default_max_parallelism_is_flinks(case: dict[str, int]) -> None:
 
 
 @given(st.integers(1, 300), st.data())
+@settings(deadline=None)
 def test_the_owner_of_a_group_has_it_in_its_range(maximum: int, data: st.DataObject) -> None:
     parallelism = data.draw(st.integers(1, maximum))
     group = data.draw(st.integers(0, maximum - 1))
@@ -119,6 +120,7 @@ def test_a_range_is_a_pair() -> None:
 
 
 @given(st.integers(1, 2**15), st.integers(1, 20).flatmap(columns))
+@settings(deadline=None)
 def test_a_column_has_the_groups_of_its_values(maximum: int, column: pa.Array) -> None:
     expected = [key_group(key, maximum) for key in column.to_pylist()]
     assert key_groups_of(column, maximum).tolist() == expected
@@ -126,12 +128,14 @@ def test_a_column_has_the_groups_of_its_values(maximum: int, column: pa.Array) -
 
 
 @given(st.integers(1, 8).flatmap(lambda rows: st.tuples(columns(rows), columns(rows), columns(rows))))
+@settings(deadline=None)
 def test_several_columns_have_the_groups_of_their_tuples(keys: tuple[pa.Array, ...]) -> None:
     rows = zip(*(column.to_pylist() for column in keys), strict=True)
     assert key_groups_of(keys, 128).tolist() == [key_group(row, 128) for row in rows]
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1))
+@settings(deadline=None)
 def test_mixing_words_together_is_mixing_each(codes: list[int]) -> None:
     assert key_groups_of(np.array(codes), 2**15).tolist() == [mix(code) % 2**15 for code in codes]
 
@@ -142,6 +146,7 @@ NUMBERS = st.one_of(
 
 
 @given(NUMBERS)
+@settings(deadline=None)
 def test_equal_numbers_are_one_key(number: Any) -> None:
     for convert in (int, float, Decimal, Fraction, np.int64, np.float64, bool):
         try:
@@ -161,6 +166,7 @@ def test_numbers_of_any_size_and_scale() -> None:
 
 
 @given(st.datetimes(timezones=st.timezones()))
+@settings(deadline=None)
 def test_one_moment_is_one_key_in_every_time_zone(moment: datetime) -> None:
     assert java_hash(moment) == java_hash(moment.astimezone(timezone(timedelta(hours=5))))
 
