@@ -142,15 +142,30 @@ def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int 
     started = time.monotonic()
     report = Report(cluster="local" if local else "spark")
     options = Options(kills, master, seed)
+    interrupted = _notice_interrupt()
     try:
         _demo(options, report)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not (interrupted.is_set() or isinstance(error, KeyboardInterrupt)):
+            raise
         click.echo("interrupted: everything is stopped and removed", err=True)
         raise SystemExit(INTERRUPTED) from None
     report.wall_s = round(time.monotonic() - started, 2)
     if json_path:
         Path(json_path).write_text(json.dumps(asdict(report), indent=2) + "\n")
     raise SystemExit(0 if report.exact else 1)
+
+
+def _notice_interrupt() -> threading.Event:
+    """Ctrl-C raises KeyboardInterrupt as ever, and is remembered: libraries turn the exception into errors of their own."""
+    interrupted = threading.Event()
+
+    def on_interrupt(_signal: int, _frame: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    return interrupted
 
 
 def _demo(options: Options, report: Report) -> None:

@@ -13,6 +13,7 @@ import logging
 import shutil
 import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from ...actors.actor import Actor
 from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.launcher import Launcher
-from ...messages import JobGraph, JobId, ListenToJob, SubmitJob
+from ...messages import CancelJob, JobGraph, JobId, ListenToJob, SubmitJob
 from ...state import CheckpointStorage
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobHandle
@@ -77,6 +78,8 @@ class Cluster(ABC):
         self._curve = CurveKeys.generate()
         self._work_dir = Path()
         self._handles: list[JobHandle] = []
+        self._submitted: list[JobId] = []
+        """Also those whose submission was interrupted before there was a handle."""
 
     # -- life cycle
 
@@ -140,6 +143,7 @@ class Cluster(ABC):
         graph = translation.graph
         CheckpointStorage(graph.checkpoints.directory).check()
         self._prepare(self._launch(graph, translation.program.dumps()), translation)
+        self._submitted.append(graph.job_id)
         submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
         job_manager.ask(submitted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
         handle = JobHandle(_Client(system, job_manager, graph.job_id), translation)
@@ -190,12 +194,16 @@ class Cluster(ABC):
         )
 
     def _cancel_all(self) -> None:
-        running = [handle for handle in self._handles if not handle.status.is_terminal]
-        for handle in running:
-            handle.cancel()
-        for handle in running:
+        """Cancel every job that has not ended, and wait for each a little."""
+        _, job_manager = self._running()
+        answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
+        deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
+        for answer in answers:
+            with contextlib.suppress(Exception):  # a job that never reached the JobManager is none to cancel
+                answer.get(timeout=deadline - time.monotonic())
+        for handle in self._handles:
             with contextlib.suppress(Exception):
-                handle.wait(timeout=CANCEL_TIMEOUT_SECONDS)
+                handle.wait(timeout=max(0.0, deadline - time.monotonic()))
 
 
 class _Client:

@@ -48,6 +48,7 @@ class LocalLauncher:
                 [sys.executable, "-c", _START, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
             )
         self._reader = threading.Thread(target=self._read, name="understudy-launcher", daemon=True)
         self._reader.start()
