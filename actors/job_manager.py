@@ -29,6 +29,7 @@ from ..messages import (
     RegisterTaskManager,
     ReleaseTaskManager,
     RequestJobStatus,
+    StopJob,
     SubmitJob,
     SubtaskIndex,
     TaskManagerExited,
@@ -166,6 +167,10 @@ class JobManager(Actor):
             case CancelJob(job_id):
                 job = self._job(job_id)
                 self._carry_out(job_id, job.master.cancel(self._now(), self._wall()))
+                return self._details(job_id)
+            case StopJob(job_id):
+                job = self._job(job_id)
+                self._carry_out(job_id, job.master.stop(self._now(), self._wall()))
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)

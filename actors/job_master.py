@@ -38,6 +38,7 @@ from ..messages import (
     NotifyCheckpointComplete,
     NotifyEndOfData,
     RegisterTaskManager,
+    StopTask,
     SubmitTask,
     SubtaskIndex,
     SubtaskState,
@@ -130,6 +131,7 @@ class JobMaster:
         self._delayed: set[Region] = set()
         self._data_ended: set[ExecutionAttemptId] = set()
         self._generation = 0
+        self._is_stopping = False
         self._completed = 0
         self._latest: CheckpointCompleted | None = None
         self._final_notify: dict[ExecutionAttemptId, NotifyCheckpointComplete] = {}
@@ -158,6 +160,14 @@ class JobMaster:
         self._begin(now_ms, wall_ms)
         if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
             self._stop_everything(JobStatus.CANCELLING)
+        return self._effects
+
+    def stop(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
+        """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent."""
+        self._begin(now_ms, wall_ms)
+        if not self.status.is_terminal:
+            self._is_stopping = True
+            self._stop_sources()
         return self._effects
 
     def on(self, event: Any, now_ms: float, wall_ms: int) -> list[JobEffect]:
@@ -358,6 +368,8 @@ class JobMaster:
         """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
         if self.graph.all_running():
             self._coordinate(checkpoint.StartScheduler())
+        if self._is_stopping:
+            self._stop_sources()
         final = self._restored_final.get(region)
         if final is not None and self.graph.all_running(region):
             for execution in self.graph.executions(region):
@@ -404,6 +416,12 @@ class JobMaster:
         self._data_ended.add(attempt_id)
         if all(execution.attempt_id in self._data_ended for execution in self.graph.executions()):
             self._coordinate(checkpoint.AllDataEnded())
+
+    def _stop_sources(self) -> None:
+        fed = {edge.target for edge in self._job.edges}
+        for execution in self.graph.executions():
+            if execution.vertex_id not in fed and execution.state is ExecutionState.RUNNING:
+                self._tell(execution, StopTask(self._job.job_id, execution.attempt_id))
 
     # -- failure and the end
 

@@ -24,6 +24,7 @@ from ..messages import (
     NotifyCheckpointComplete,
     NotifyEndOfData,
     OperatorAnswer,
+    StopTask,
     SubtaskState,
     TaskDeployment,
     TaskMetrics,
@@ -214,6 +215,9 @@ class Task(Actor):
                 raise error
             case CancelTask():
                 self._end(ExecutionState.CANCELED)
+            case StopTask():
+                if self.state is ExecutionState.RUNNING and self._source is not None and not self._data_ended:
+                    self._end_of_data()
             case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case NotifyCheckpointComplete():

@@ -34,6 +34,7 @@ from ..messages import (
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
+    StopTask,
     SubmitTask,
     TaskDeployment,
     TaskManagerFailing,
@@ -191,7 +192,9 @@ class TaskManager(Actor):
                 return self._ask(message)
             case CancelTask() if message.attempt_id not in self._tasks:
                 self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
-            case CancelTask() | TriggerCheckpoint() | NotifyCheckpointComplete() | NotifyCheckpointAborted():
+            case (
+                CancelTask() | StopTask() | TriggerCheckpoint() | NotifyCheckpointComplete() | NotifyCheckpointAborted()
+            ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     hosted.ref.tell(message)
             case _:

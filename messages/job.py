@@ -163,7 +163,7 @@ class CancelJob:
 
 @message
 class StopJob:
-    """Client -> JobManager: end the sources, take a final checkpoint, finish."""
+    """Client -> JobManager: end the sources, take a final checkpoint, finish. Answered with JobDetails."""
 
     job_id: JobId
 

@@ -109,6 +109,14 @@ class CancelTask:
 
 
 @message
+class StopTask:
+    """JobManager -> TaskManager, for a source: take no more input, as if the data had ended here. Idempotent."""
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+
+
+@message
 class UpdateTaskExecutionState:
     """TaskManager -> JobManager: this attempt is in this state now. Repeats are harmless."""
 

@@ -1,0 +1,176 @@
+"""Questions to running operators, the job's status as its user sees it, and its figures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import JobCanceled, JobHandle, JobStatus, LocalCluster, fixed_delay, message
+from understudy.actors.ask_errors import AskFailed
+from understudy.messages import CheckpointCompleted
+from understudy.runtime.api import UnknownOperator
+
+from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, counted, counting, counts_of, environment, eventually, kill
+
+COUNT, RATE = 3000, 3000
+StartCluster = Callable[..., LocalCluster]
+
+
+@message
+class Seen:
+    """A question of the user's own."""
+
+    factor: int
+
+
+class Answering(Counting):
+    def on_receive(self, message: Any) -> Any:
+        if isinstance(message, Seen):
+            return self.seen.value() * message.factor
+        return super().on_receive(message)
+
+
+@pytest.fixture
+def job(shared_cluster: LocalCluster) -> Iterator[JobHandle]:
+    """A counting job in the middle of its work, whose result must come out exact whatever it is asked."""
+    env = environment()
+    counting(env, COUNT, RATE, Answering).collect(name="all")
+    job = shared_cluster.submit(env)
+    Witness(job).checkpoints(1)
+    yield job
+    assert job.wait(timeout=60).restarts == 0
+    assert counts_of(job.results("all")) == counted(COUNT)
+
+
+def ask(job: JobHandle, message: Any, **key: Any) -> Any:
+    return job.ask("count", message=message, **key).get(timeout=WAIT_S)
+
+
+def test_each_key_answers_from_the_subtask_that_holds_it(job: JobHandle) -> None:
+    eventually(lambda: all(ask(job, "seen", key=key) > 0 for key in range(KEYS)))
+    assert ask(job, Seen(0), key=3) == 0
+    assert ask(job, "seen", key=KEYS) == 0, "a key that never came has the default"
+
+
+def test_a_question_that_changes_state_is_refused_and_harms_nothing(job: JobHandle) -> None:
+    with pytest.raises(AskFailed, match="ReadOnlyState: state 'seen' is read-only"):
+        ask(job, "change", key=3)
+
+
+def test_a_question_without_a_key_neither_reads_nor_changes_the_state_of_some_key(job: JobHandle) -> None:
+    for question in ("seen", "change"):
+        with pytest.raises(AskFailed, match="key="):
+            ask(job, question)
+
+
+def test_a_handler_that_raises_fails_the_question_and_nothing_else(job: JobHandle) -> None:
+    with pytest.raises(AskFailed, match="ValueError: so there"):
+        ask(job, ["raise", "so there"], key=3)
+    assert ask(job, "seen", key=3) > 0
+
+
+def test_an_unknown_operator_is_refused_at_once_by_name(job: JobHandle) -> None:
+    with pytest.raises(UnknownOperator, match="no operator 'cuont'.*count"):
+        job.ask("cuont", message="seen", key=3)
+
+
+def test_figures_add_up_over_the_tasks(job: JobHandle) -> None:
+    def counted_in() -> int:
+        return sum(task.records_in for task in job.metrics() if "count" in task.vertex_name)
+
+    eventually(counted_in)
+    assert {task.status for task in job.metrics()} == {"running"}
+
+
+def test_the_status_goes_from_created_over_running_to_finished(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    counting(env, 100, None).collect(name="all")
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    job.wait(timeout=60)
+    witness.status(JobStatus.FINISHED)
+    assert witness.statuses() == [JobStatus.RUNNING, JobStatus.FINISHED]
+    assert [event.final for event in witness.of(CheckpointCompleted)][-1:] == [True]
+    assert job.status is JobStatus.FINISHED
+
+
+def test_a_listener_may_ask_its_job_and_wait_for_the_answer(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    counting(env, None, 1000).collect(name="all")
+    job = shared_cluster.submit(env)
+    answers: list[Any] = []
+    answered = threading.Event()
+
+    def on_event(event: Any) -> None:
+        if isinstance(event, CheckpointCompleted) and not answered.is_set():
+            answers.append(job.details(timeout=5).status)
+            answered.set()
+
+    job.on_event(on_event)
+    assert answered.wait(WAIT_S)
+    assert answers == [JobStatus.RUNNING]
+    job.cancel()
+    with pytest.raises(JobCanceled):
+        job.wait(timeout=60)
+
+
+@pytest.mark.chaos
+def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluster: StartCluster) -> None:
+    env = environment(restart_strategy=fixed_delay(attempts=5, delay_ms=1000))
+    counting(env, COUNT, RATE).collect(name="all")
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.checkpoints(1)
+    kill(witness.pids(2)[0])
+    witness.status(JobStatus.RESTARTING)
+    for key in range(KEYS):
+        with pytest.raises(AskFailed, match="operator 'count' is not running.*restarting"):
+            ask(job, "seen", key=key)
+    witness.status(JobStatus.RUNNING, times=2)
+    eventually(lambda: _answers(job))
+    assert job.wait(timeout=60).restarts == 1
+    assert counts_of(job.results("all")) == counted(COUNT)
+
+
+def _answers(job: JobHandle) -> bool:
+    try:
+        return bool(ask(job, "seen", key=3) > 0)
+    except AskFailed:
+        return False
+
+
+@pytest.mark.chaos
+def test_a_question_that_waits_for_a_killed_task_manager_fails(start_cluster: StartCluster, tmp_path: Path) -> None:
+    mark = Mark(tmp_path, "asked")
+
+    class Slow(Counting):
+        def on_receive(self, message: Any) -> Any:
+            mark.take()
+            threading.Event().wait(60)
+
+    env = environment()
+    counting(env, None, 1000, Slow).collect(name="all")
+    cluster = start_cluster()
+    job = cluster.submit(env)
+    witness = Witness(job)
+    witness.checkpoints(1)
+    question = job.ask("count", message="seen", key=3)
+    kill(mark.wait())
+    with pytest.raises(AskFailed):
+        question.get(timeout=WAIT_S)
+    witness.status(JobStatus.RUNNING, times=2)
+    job.cancel()
+
+
+def test_a_job_that_has_ended_says_so_to_whoever_asks(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    counting(env, 100, None).collect(name="all")
+    job = shared_cluster.submit(env)
+    job.wait(timeout=60)
+    with pytest.raises(AskFailed, match="operator 'count' is not running: the job is finished"):
+        ask(job, "seen", key=3)
+    assert job.details().status is JobStatus.FINISHED
