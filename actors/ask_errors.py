@@ -1,11 +1,12 @@
 """How an ask fails.
 
 ActorError
-└── AskFailed             the base of all four; `address` is whom was asked
+└── AskFailed             the base of all five; `address` is whom was asked
     ├── AskTimeout        no answer in time; the actor may still be at it. Also a pykka.Timeout
     ├── ActorDead         the actor stopped, was never there, or its system is shut down. Also a pykka.ActorDeadError
     ├── Unreachable       its process cannot be reached, or the connection broke before the answer came
-    └── RemoteActorError  its handler raised, in another process: what it raised, as text
+    ├── RemoteActorError  its handler raised, in another process: what it raised, as text
+    └── NotRunning        a stream operator that no task runs now: its job restarts, or is over
 
 A handler of this process that raises fails the ask with that very exception.
 """
@@ -46,3 +47,10 @@ class RemoteActorError(AskFailed):
         self.type_name = type_name
         self.message = message
         self.traceback_text = traceback_text
+
+
+class NotRunning(AskFailed):
+    """No task runs this operator now. While its job restarts it is worth asking again."""
+
+    def __init__(self, operator: str, why: str) -> None:
+        super().__init__(f"operator {operator!r}", f"not running: {why}")

@@ -5,6 +5,7 @@ ActorError
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
+├── UnknownJob              no job of this id was submitted here
 └── IllegalTransition       an execution or job was told to go where its table does not lead
 """
 
@@ -35,6 +36,10 @@ class InvalidJobGraph(ActorError, ValueError):
 
 class NoResourceAvailable(ActorError):
     """The cluster has too few slots for the job."""
+
+
+class UnknownJob(ActorError, LookupError):
+    """The JobManager knows no job of this id; the text lists those that it knows."""
 
 
 class IllegalTransition(ActorError):

@@ -42,6 +42,7 @@ from ..state.checkpoint_ids import StandaloneCheckpointIdCounter
 from ..state.checkpoint_metadata import encode_metadata
 from ..state.completed_checkpoints import StandaloneCompletedCheckpointStore
 from .actor import Actor, Terminated
+from .ask_errors import NotRunning
 from .checkpoint_effects import (
     AnswerSavepoint,
     CancelTimer,
@@ -53,6 +54,7 @@ from .checkpoint_effects import (
     TriggerSavepointNow,
 )
 from .context import Ref, Timer
+from .errors import UnknownJob
 from .job_effects import (
     JobEffect,
     JobEnded,
@@ -221,7 +223,7 @@ class JobManager(Actor):
         execution = job.master.holder_of(question.operator, subtask_of)
         worker = job.workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
         if execution is None or worker is None:
-            raise LookupError(f"operator {question.operator!r} is not running: the job is {job.master.status.value}")
+            raise NotRunning(question.operator, f"the job is {job.master.status.value}")
         asked = LeaderSessionMessage(self._session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=self._settings.heartbeat_timeout_ms)
 
@@ -235,7 +237,7 @@ class JobManager(Actor):
     def _job(self, job_id: JobId) -> _Job:
         job = self._jobs.get(job_id)
         if job is None:
-            raise LookupError(f"no job {job_id!r} here; known: {', '.join(self._jobs) or 'none'}")
+            raise UnknownJob(f"no job {job_id!r} here; known: {', '.join(self._jobs) or 'none'}")
         return job
 
     # -- TaskManagers

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pykka
+
 from ..messages import (
     AcknowledgeCheckpoint,
     AskOperator,
@@ -32,6 +34,7 @@ from ..messages import (
     UpdateTaskExecutionState,
 )
 from .actor import Actor, Step
+from .ask_errors import NotRunning
 from .barrier_handler import Aborted, Aligned, GateEvent
 from .channels import DataPlane
 from .context import Ref
@@ -254,15 +257,24 @@ class Task(Actor):
             parts.gate.abort(checkpoint_id)
             parts.chain.checkpoint_aborted(checkpoint_id)
 
-    def _answer(self, question: AskOperator) -> OperatorAnswer:
+    def _answer(self, question: AskOperator) -> pykka.Future[OperatorAnswer]:
+        """A promise, already kept or broken: what user code raises here fails the question, and not the attempt."""
+        answer = self.context.promise()
+        try:
+            answer.set(OperatorAnswer(self._ask_operator(question)))
+        except Exception:  # noqa: BLE001 - supervision boundary: whoever asked is told
+            answer.set_exception()
+        return answer
+
+    def _ask_operator(self, question: AskOperator) -> Any:
         if self.state is not ExecutionState.RUNNING:
-            raise RuntimeError(f"operator {question.operator!r} is {self.state.value}, not running; ask again later")
+            raise NotRunning(question.operator, f"its task is {self.state.value}; ask again")
         parts = self._running_parts()
         operator = parts.chain.find(question.operator)
         assert operator is not None, f"no operator {question.operator!r} in {self.deployment.vertex_name!r}"
         asked = question.plain_question if question.question is None else question.question
         with parts.state.reading(operator, question.has_key, question.key):
-            return OperatorAnswer(operator.on_receive(asked))
+            return operator.on_receive(asked)
 
     # -- checkpoints
 

@@ -43,6 +43,7 @@ from ..messages import (
     UpdateTaskExecutionState,
 )
 from .actor import Actor, Terminated
+from .ask_errors import NotRunning
 from .context import Ref
 from .task import Task, TaskServices
 
@@ -218,7 +219,7 @@ class TaskManager(Actor):
     def _ask(self, message: AskTask) -> pykka.Future[OperatorAnswer]:
         hosted = self._tasks.get(message.attempt_id)
         if hosted is None or hosted.task.state.is_terminal:
-            raise LookupError(f"operator {message.question.operator!r} is not running: it may be restarting; ask again")
+            raise NotRunning(message.question.operator, "its job may be restarting; ask again")
         return hosted.ref.ask(message.question)
 
     def _to_leader(self, message: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..messages import CheckpointId, OperatorId, SubtaskState, TaskDeployment
 from ..state import (
+    NO_KEY,
     CheckpointStorage,
     KeyedStateBackend,
     OperatorListState,
@@ -118,16 +119,13 @@ class TaskState:
 
     @contextmanager
     def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:
-        """While a question is answered: the key is set if there is one, and nothing may change."""
+        """While a question is answered: its key is set, or none if it has none, and nothing may change."""
         state = self._states[operator.context.operator_id]
-        with state.lists.read_only():
-            if state.keyed is None or not has_key:
+        with state.lists.read_only(), _asked_with_key(operator, key if has_key else None):
+            if state.keyed is None:
                 yield
                 return
-            before = state.keyed.current_key
-            state.keyed.current_key = key
-            if isinstance(operator, KeyedOperator):
-                operator.key = key
+            before, state.keyed.current_key = state.keyed.current_key, key if has_key else NO_KEY
             try:
                 with state.keyed.read_only():
                     yield
@@ -155,3 +153,16 @@ class TaskState:
         if self._services.backend == "memory":
             return store_inline(state, target)
         return store_in_file(state, target, self._services.inline_threshold_bytes)
+
+
+@contextmanager
+def _asked_with_key(operator: Operator, key: Any) -> Iterator[None]:
+    """`self.key` is the question's meanwhile, and that of the last record again afterwards."""
+    if not isinstance(operator, KeyedOperator):
+        yield
+        return
+    before, operator.key = operator.key, key
+    try:
+        yield
+    finally:
+        operator.key = before

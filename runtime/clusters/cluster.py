@@ -26,7 +26,7 @@ from ...actors.actor import Actor
 from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.launcher import Launcher
-from ...messages import CancelJob, JobGraph, JobId, ListenToJob, SubmitJob
+from ...messages import CancelJob, JobGraph, JobId, JobStatusChanged, ListenToJob, SubmitJob
 from ...state import CheckpointStorage
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobHandle
@@ -218,15 +218,21 @@ class _Client:
         return self._job_manager.ask(message)
 
     def listen(self, callback: Callable[[Any], None]) -> None:
-        listener = self._system.spawn(_Listener(callback))
-        self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
+        listener = self._system.spawn(_Listener(callback), dispatcher="thread")
+        details = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
+        if details.status.is_terminal:
+            self._system.stop(listener)
 
 
 class _Listener(Actor):
-    """Hears a job's events in the cluster's actor system and hands them to a callback."""
+    """Hears a job's events, until its end, and hands them to a callback.
+
+    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer."""
 
     def __init__(self, callback: Callable[[Any], None]) -> None:
         self._callback = callback
 
     def on_receive(self, message: Any) -> None:
         self._callback(message)
+        if isinstance(message, JobStatusChanged) and message.status.is_terminal:
+            self.context.stop(self.context.self_ref)

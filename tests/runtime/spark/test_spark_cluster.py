@@ -1,0 +1,165 @@
+"""SparkCluster on a real Spark session, `local[2]`: one JVM for the whole file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psutil
+import pyarrow as pa
+import pytest
+
+from understudy import Count, FileSink, JobFailed, KeyedOperator, SparkCluster, StreamEnvironment, Sum, ValueState
+from understudy.messages import CheckpointCompleted, JobStatus, TaskManagerChanged
+from understudy.runtime.api import JobHandle, fixed_delay
+
+pytestmark = pytest.mark.spark
+
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Spark workers cannot import test modules, so what is defined here travels whole; and nothing may stay behind."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    before = set(psutil.Process().children(recursive=True))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    gateway = session.sparkContext._gateway
+    yield session
+    session.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=20)
+    assert not left
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+class CountPerKey(KeyedOperator):
+    """Emits how often each key has come so far: as a multiset, the same whatever the order."""
+
+    seen = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Any) -> None:
+        self.seen.update(self.seen.value() + 1)
+        out.collect((self.key, self.seen.value()))
+
+
+class Killer:
+    """Kills TaskManager `index` with SIGKILL after the n-th completed checkpoint, once."""
+
+    def __init__(self, job: JobHandle, index: int = 0, after: int = 2) -> None:
+        self.killed = threading.Event()
+        self._pids: dict[int, int] = {}
+        self._index, self._left = index, after
+        job.on_event(self._on_event)
+
+    def _on_event(self, event: Any) -> None:
+        if isinstance(event, TaskManagerChanged) and event.registered:
+            self._pids[event.index] = event.pid
+        if isinstance(event, CheckpointCompleted) and not self.killed.is_set():
+            self._left -= 1
+            if self._left == 0:
+                os.kill(self._pids[self._index], signal.SIGKILL)
+                self.killed.set()
+
+
+def numbers(spark: Any, rows: int = ROWS) -> Any:
+    return spark.range(0, rows, 1, 4).selectExpr("id", "id % 7 AS seventh")
+
+
+def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> None:
+    env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
+    source = env.from_dataframe(numbers(spark), records_per_second=ROWS / 4)
+    source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
+    source.key_by("seventh").aggregate(rows=Count(), total=Sum("id")).sink_to(FileSink(str(tmp_path / "sums")), name="s")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env, name="numbers")
+        killer = Killer(job)
+        details = job.wait(timeout=90)
+    assert killer.killed.is_set()
+    assert details.restarts == 1
+    per_key = {key: len(range(key, ROWS, 7)) for key in range(7)}
+    assert sorted(job.results("counts")) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
+    found = {row["seventh"]: (row["rows"], row["total"]) for row in job.to_dataframe("s", spark).collect()}
+    assert found == {key: (rows, sum(range(key, ROWS, 7))) for key, rows in per_key.items()}
+
+
+def test_two_dataframes_divide_the_task_managers(spark: Any) -> None:
+    env = StreamEnvironment()
+    left = env.from_dataframe(spark.range(100), name="left")
+    right = env.from_dataframe(spark.range(100, 200), name="right")
+    left.union(right).map(lambda row: row.id).collect(name="ids")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=60)
+        assert sorted(job.results("ids")) == list(range(200))
+
+
+def test_a_job_without_a_dataframe_runs_on_spark_too_and_the_session_stays_usable(spark: Any) -> None:
+    with SparkCluster(spark, task_managers=1) as cluster:
+        for _ in range(2):
+            env = StreamEnvironment()
+            env.from_collection(range(50)).map(lambda n: n + 1).collect(name="all")
+            job = cluster.submit(env)
+            job.wait(timeout=60)
+            assert sorted(job.results("all")) == list(range(1, 51))
+    assert spark.range(10).count() == 10
+
+
+def test_too_few_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:
+    env = StreamEnvironment()
+    env.from_collection(range(5)).print()
+    with SparkCluster(spark, task_managers=3, slot_timeout_ms=8000) as cluster:
+        job = cluster.submit(env)
+        with pytest.raises(JobFailed, match="needs 3 slots, 2 are offered"):
+            job.wait(timeout=60)
+
+
+def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> None:
+    def shaken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"id": [int.from_bytes(os.urandom(4), "big") for _ in range(len(batch))]})
+
+    env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(1, 0))
+    frame = numbers(spark, 20_000).select("id").mapInArrow(shaken, "id long")
+    env.from_dataframe(frame, name="shaken", records_per_second=5_000).map(lambda row: row.id).collect(name="ids")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env)
+        Killer(job)
+        with pytest.raises(JobFailed, match="NonDeterministicSource"):
+            job.wait(timeout=60)
+
+
+def test_a_failing_function_is_told_with_its_place_and_traceback(spark: Any) -> None:
+    def divide(row: Any) -> float:
+        return 1 / (row.id - 500)
+
+    env = StreamEnvironment()
+    env.from_dataframe(spark.range(0, 1000, 1, 2)).map(divide, name="divide").collect(name="all")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env, name="reciprocals")
+        with pytest.raises(JobFailed) as failed:
+            job.wait(timeout=60)
+    told = str(failed.value)
+    for part in ("reciprocals", "'divide'", "subtask 1", "attempt 0", "record 0", "ZeroDivisionError", "row.id - 500"):
+        assert part in told, told
+    assert job.status is JobStatus.FAILED
