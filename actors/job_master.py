@@ -15,7 +15,7 @@ clock, socket or disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,17 +40,13 @@ from ..messages import (
     RegisterTaskManager,
     StopTask,
     SubmitTask,
-    SubtaskIndex,
-    SubtaskState,
     TaskManagerChanged,
     TaskManagerExited,
     TaskManagerId,
-    TaskMetrics,
     UpdateTaskExecutionState,
 )
-from ..state import assign_state
 from ..state.checkpoint_ids import CheckpointIdCounter
-from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
+from ..state.completed_checkpoints import CompletedCheckpointStore
 from . import checkpoint_effects as checkpoint
 from .checkpoint_coordinator import CheckpointCoordinator
 from .checkpoint_plan import CheckpointPlan
@@ -75,13 +71,12 @@ from .job_effects import (
 )
 from .job_graph import SubtaskKey
 from .restart_strategy import RestartStrategy
+from .restore_points import RestorePoints
 from .slot_pool import SlotId, SlotPool
+from .task_manager_roster import TaskManagerRoster
 
 FINAL_NOTIFY_REPEAT_MS = 2000
 FAILURES_KEPT = 20
-STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
-UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
-"""Failures while a task restores that condemn the checkpoint rather than the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +85,6 @@ class JobMasterSettings:
     slots_per_task_manager: int
     slot_timeout_ms: int
     cancel_timeout_ms: int
-
-
-@dataclass(slots=True)
-class _Worker:
-    """A registered TaskManager, as the job sees it."""
-
-    registration: RegisterTaskManager
-    metrics: tuple[TaskMetrics, ...] = ()
 
 
 class JobMaster:
@@ -119,13 +106,10 @@ class JobMaster:
         self._job = graph
         self._settings = settings
         self._restart = restart
-        self._store = store
         self._new_id = new_id
+        self._restore_points = RestorePoints(graph, store)
         self._slots = SlotPool()
-        self._workers: dict[TaskManagerId, _Worker] = {}
-        self._stillborn = dict.fromkeys(range(settings.task_managers), 0)
-        """TaskManagers that were started and have not registered yet: how often they ended before they did."""
-        self._stillborn_reason = ""
+        self._roster = TaskManagerRoster(settings.task_managers)
         self._waiting: set[Region] = set()
         """Regions whose delay is over and that wait for their old attempts to end and for slots."""
         self._delayed: set[Region] = set()
@@ -135,7 +119,6 @@ class JobMaster:
         self._completed = 0
         self._latest: CheckpointCompleted | None = None
         self._final_notify: dict[ExecutionAttemptId, NotifyCheckpointComplete] = {}
-        self._condemned: set[CheckpointId] = set()
         self._restored_final: dict[Region, CheckpointId] = {}
         self._now_ms = 0.0
         self._wall_ms = 0
@@ -150,8 +133,7 @@ class JobMaster:
     def start(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
         """The job was submitted: ask for its TaskManagers."""
         self._begin(now_ms, wall_ms)
-        for index in range(self._settings.task_managers):
-            self._effects.append(StartTaskManager(index))
+        self._effects.extend(self._roster.start_all())
         self._await_slots(self.graph.regions())
         return self._effects
 
@@ -183,7 +165,7 @@ class JobMaster:
             case TaskManagerLost():
                 self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
-                self._start_again(index, reason)
+                self._effects.append(self._roster.ended(index, reason))
             case StartDue(index):
                 self._effects.append(StartTaskManager(index))
             case Heartbeat():
@@ -219,10 +201,7 @@ class JobMaster:
             latest_checkpoint_id=latest.checkpoint_id if latest else 0,
             latest_checkpoint_path=latest.path if latest else "",
             tasks=tuple(
-                metrics
-                for worker in self._workers.values()
-                for metrics in worker.metrics
-                if self.graph.execution(metrics.attempt_id) is not None
+                metrics for metrics in self._roster.metrics() if self.graph.execution(metrics.attempt_id) is not None
             ),
         )
 
@@ -238,41 +217,27 @@ class JobMaster:
     # -- TaskManagers
 
     def _register(self, message: RegisterTaskManager) -> None:
-        if message.task_manager_id in self._workers:
+        if message.task_manager_id in self._roster:
             return
-        for known in list(self._workers.values()):
-            if known.registration.index == message.index:
-                reason = "another process took its place"
-                self._lose(TaskManagerLost(known.registration.task_manager_id, reason, process_ended=True))
-        self._workers[message.task_manager_id] = _Worker(message)
-        self._stillborn.pop(message.index, None)
+        earlier = self._roster.register(message)
+        if earlier is not None:
+            self._lose(TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True))
         self._slots.add(message.task_manager_id, message.index, message.slots)
         self._tell_worker(message, registered=True, reason="")
         self._deploy_waiting()
 
     def _lose(self, event: TaskManagerLost) -> None:
-        worker = self._workers.pop(event.task_manager_id, None)
-        if worker is None:
+        registration = self._roster.remove(event.task_manager_id)
+        if registration is None:
             return
         self._slots.lose(event.task_manager_id)
-        self._tell_worker(worker.registration, registered=False, reason=event.reason)
+        self._tell_worker(registration, registered=False, reason=event.reason)
         if not event.process_ended:
-            self._effects.append(KillTaskManager(worker.registration.index))
+            self._effects.append(KillTaskManager(registration.index))
         cause = lost_task_manager(event.task_manager_id, event.reason)
         for execution in self.graph.executions():
             if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
                 self._attempt_ended(execution, ExecutionState.FAILED, cause)
-
-    def _start_again(self, index: int, reason: str) -> None:
-        """At once if it had registered; one that ends before is started again more and more slowly."""
-        if index in self._stillborn:
-            self._stillborn[index] += 1
-            self._stillborn_reason = f"; TaskManager {index} ended before it registered: {reason}"
-            delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
-            self._effects.append(Schedule(delay_ms, StartDue(index)))
-        else:
-            self._stillborn[index] = 0
-            self._effects.append(StartTaskManager(index))
 
     def _tell_worker(self, worker: RegisterTaskManager, *, registered: bool, reason: str) -> None:
         self._effects.append(
@@ -291,10 +256,8 @@ class JobMaster:
 
     def _heartbeat(self, message: Heartbeat) -> None:
         """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
-        worker = self._workers.get(TaskManagerId(message.sender))
-        if worker is None:
+        if not self._roster.heard(message):
             return
-        worker.metrics = message.metrics
         for metrics in message.metrics:
             state = ExecutionState(metrics.status)
             if state in (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED):
@@ -319,7 +282,7 @@ class JobMaster:
                 self._deploy(region, placement)
 
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
-        restored = next(self._restorable(), None)
+        restored = self._restore_points.newest()
         self._restored_final.pop(region, None)
         if restored is not None and restored.is_final:
             self._restored_final[region] = restored.checkpoint_id
@@ -327,8 +290,8 @@ class JobMaster:
         deployments = self.graph.deployments(
             region,
             placement,
-            {worker: known.registration.data_endpoint for worker, known in self._workers.items()},
-            self._states_from(restored, region) if restored else None,
+            self._roster.data_endpoints(),
+            self._restore_points.states(restored, region) if restored else None,
             restored.checkpoint_id if restored else None,
         )
         if not self._waiting and not self._delayed:
@@ -336,21 +299,6 @@ class JobMaster:
         for execution, deployment in zip(attempts, deployments, strict=True):
             self._attempt_changed(execution)
             self._tell(execution, SubmitTask(deployment))
-
-    def _states_from(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
-        states: dict[SubtaskKey, tuple[SubtaskState, ...]] = {}
-        for vertex in self._job.vertices:
-            snapshot = restored.vertices.get(vertex.vertex_id)
-            if snapshot is None or vertex.vertex_id not in region:
-                continue
-            shares = assign_state(snapshot.subtasks, snapshot.parallelism, vertex.parallelism, snapshot.max_parallelism)
-            for index, share in enumerate(shares):
-                if share is not None:
-                    states[SubtaskKey(vertex.vertex_id, SubtaskIndex(index))] = (share,)
-        return states
-
-    def _restorable(self) -> Iterator[CompletedCheckpoint]:
-        return (one for one in self._store.restorable() if one.checkpoint_id not in self._condemned)
 
     # -- what attempts say
 
@@ -396,21 +344,11 @@ class JobMaster:
         self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
         if execution.state is ExecutionState.FAILED:
             if failure is not None and not was_running:
-                self._condemn(failure)
+                self._restore_points.failed_to_restore(failure)
             self._fail(
                 execution, failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
             )
         self._settle()
-
-    def _condemn(self, failure: FailureCause) -> None:
-        """State that cannot be read condemns its checkpoint: the next restart takes the next older one."""
-        step: FailureCause | None = failure
-        while step is not None:
-            newest = next(self._restorable(), None)
-            if step.error_type in UNREADABLE_STATE and newest is not None:
-                self._condemned.add(newest.checkpoint_id)
-                return
-            step = step.cause
 
     def _end_of_data(self, attempt_id: ExecutionAttemptId) -> None:
         self._data_ended.add(attempt_id)
@@ -516,16 +454,17 @@ class JobMaster:
         try:
             self._slots.place(self._job, region)
         except NoResourceAvailable as error:
-            waited = f"after {self._settings.slot_timeout_ms} ms: {error}{self._stillborn_reason}"
+            why = f"; {self._roster.last_stillbirth}" if self._roster.last_stillbirth else ""
+            waited = f"after {self._settings.slot_timeout_ms} ms: {error}{why}"
             self._fail_job(FailureCause("NoResourceAvailable", waited))
 
     def _cancel_overdue(self, generation: int) -> None:
         if generation != self._generation:
             return
         for execution in self.graph.executions():
-            worker = self._workers.get(_host(execution))
-            if execution.state is ExecutionState.CANCELING and worker is not None:
-                self._effects.append(KillTaskManager(worker.registration.index))
+            index = self._roster.index_of(_host(execution))
+            if execution.state is ExecutionState.CANCELING and index is not None:
+                self._effects.append(KillTaskManager(index))
 
     def _repeat_final_notify(self) -> None:
         for attempt_id, message in self._final_notify.items():

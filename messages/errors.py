@@ -2,8 +2,9 @@
 
 MessageError
 ├── MalformedMessage      bytes that are no message: unknown tag, wrong type, too large, too deep
+├── MessageTooLarge       a message of more bytes than any peer would take
 ├── UnregisteredMessage   an object that was never declared with @message
-└── UnsupportedValue      plain data of a type that the wire does not carry
+└── UnsupportedValue      a message or plain data that holds what the wire does not carry
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ class MalformedMessage(MessageError):
     """These bytes are not a message of ours; the receiver counts it, logs the peer and goes on."""
 
 
+class MessageTooLarge(MessageError, ValueError):
+    """Bulk data was put into a control message; it goes through channels and storage instead."""
+
+
 class UnregisteredMessage(MessageError, TypeError):
     """A value was sent whose class is not a message; declare the class with `@message`."""
 
 
 class UnsupportedValue(MessageError, TypeError):
-    """A value holds a type that plain data does not know; the text says which and where."""
+    """A value of a type that is not carried, or nested too deep; the text says which and where."""

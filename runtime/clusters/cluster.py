@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SUBMIT_TIMEOUT_MS = 30_000
-CANCEL_TIMEOUT_SECONDS = 4.0
+CANCEL_TIMEOUT_SECONDS = 2.5
+"""How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import cloudpickle
 
 from ...messages import JobId, TaskManagerExited
 from .task_manager_process import TaskManagerLaunch
-from .template import Exited, Fork, Forked, Kill, receive, send
+from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send
 
 log = logging.getLogger(__name__)
 
@@ -24,24 +24,14 @@ _START = "from understudy.runtime.clusters.template import main; main()"
 GRACE_SECONDS = 3.0
 """How long released TaskManagers may take to end by themselves."""
 
-
-@dataclass(slots=True)
-class _Child:
-    job_id: JobId
-    index: int
-    pid: int | None = None
+CLOSE_GRACE_SECONDS = 1.0
+"""The same when the cluster closes, after its jobs were cancelled."""
 
 
-class LocalLauncher:
-    """Drives the template process. `tell` is how it reaches the JobManager; it is called from a thread of its own."""
+class _TemplateProcess:
+    """One template process, and the thread that hears it. It is told things under the launcher's lock only."""
 
-    def __init__(self, tell: Callable[[TaskManagerExited], None]) -> None:
-        self._tell = tell
-        self._launches: dict[JobId, TaskManagerLaunch] = {}
-        self._children: dict[int, _Child] = {}
-        self._next_token = 0
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+    def __init__(self, hear: Callable[[object], None], gone: Callable[[_TemplateProcess, str], None]) -> None:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -50,8 +40,55 @@ class LocalLauncher:
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
             )
+        self.is_gone = False
+        self._hear = hear
+        self._gone = gone
         self._reader = threading.Thread(target=self._read, name="understudy-launcher", daemon=True)
         self._reader.start()
+
+    def send(self, message: object) -> None:
+        with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
+            send(self._control, message)
+
+    def end(self) -> None:
+        """End it, and with it all its children."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+
+    def close(self) -> None:
+        """It is gone, and nothing can be sent to it any more."""
+        self.is_gone = True
+        self._control.close()
+
+    def _read(self) -> None:
+        while (message := receive(self._control)) is not None:
+            self._hear(message)
+        self._gone(self, describe_exit_code(self._process.wait()))
+
+
+@dataclass(slots=True)
+class _Child:
+    job_id: JobId
+    index: int
+    template: _TemplateProcess
+
+
+class LocalLauncher:
+    """Drives the template process, and starts another one when it is lost. `tell` is how it reaches the JobManager; it
+    is called from a thread of its own.
+    """
+
+    def __init__(self, tell: Callable[[TaskManagerExited], None]) -> None:
+        self._tell = tell
+        self._launches: dict[JobId, TaskManagerLaunch] = {}
+        self._children: dict[int, _Child] = {}
+        self._grace_timers: dict[JobId, threading.Timer] = {}
+        self._next_token = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._is_closed = False
+        self._template = self._new_template()
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
         """Keep what TaskManagers of this job are born with; before the job is submitted."""
@@ -60,56 +97,78 @@ class LocalLauncher:
     def start(self, job_id: JobId, index: int) -> None:
         launch = cloudpickle.dumps(replace(self._launches[job_id], index=index))
         with self._lock:
+            if self._is_closed:
+                return
+            if self._template.is_gone:
+                self._template = self._new_template()
             token, self._next_token = self._next_token, self._next_token + 1
-            self._children[token] = _Child(job_id, index)
-            self._send(Fork(token, launch))
+            self._children[token] = _Child(job_id, index, self._template)
+            self._template.send(Fork(token, launch))
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:
             for token, child in self._children.items():
                 if (child.job_id, child.index) == (job_id, index):
-                    self._send(Kill(token))
+                    child.template.send(Kill(token))
 
     def forget(self, job_id: JobId) -> None:
         self._launches.pop(job_id, None)
-        timer = threading.Timer(GRACE_SECONDS, self._kill_job, [job_id])
-        timer.daemon = True
-        timer.start()
+        with self._lock:
+            if self._is_closed or not self._has_children(job_id):
+                return
+            timer = self._grace_timers[job_id] = threading.Timer(GRACE_SECONDS, self._kill_job, [job_id])
+            timer.daemon = True
+            timer.start()
 
     def close(self) -> None:
         """Wait for released TaskManagers, then end the template, which takes everything else with it."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._children, timeout=GRACE_SECONDS)
-        with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_RDWR)
-        self._process.wait()
-        self._reader.join()
-        self._control.close()
+            self._changed.wait_for(lambda: not self._children, timeout=CLOSE_GRACE_SECONDS)
+            self._is_closed = True
+            timers = list(self._grace_timers.values())
+        for timer in timers:
+            timer.cancel()
+        self._template.end()
+        for timer in timers:
+            timer.join()
+
+    def _new_template(self) -> _TemplateProcess:
+        return _TemplateProcess(self._hear, self._template_gone)
+
+    def _has_children(self, job_id: JobId) -> bool:
+        return any(child.job_id == job_id for child in self._children.values())
 
     def _kill_job(self, job_id: JobId) -> None:
         with self._lock:
             for token, child in self._children.items():
                 if child.job_id == job_id:
                     log.warning("TaskManager %d of %s did not end when released: killing it", child.index, job_id)
-                    self._send(Kill(token))
+                    child.template.send(Kill(token))
 
-    def _send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # the template is gone: its children are too, and the reader tells so
-            send(self._control, message)
+    # -- on the template's reader thread
 
-    def _read(self) -> None:
-        while (message := receive(self._control)) is not None:
-            match message:
-                case Forked(token, pid):
-                    with self._lock:
-                        self._children[token].pid = pid
-                case Exited(token, reason):
-                    self._child_exited(token, reason)
-        for token in list(self._children):
-            self._child_exited(token, "its template process is gone")
+    def _hear(self, message: object) -> None:
+        match message:
+            case Forked(token, pid):
+                log.info("TaskManager process %d is process %d", token, pid)
+            case Exited(token, reason):
+                self._child_exited(token, reason)
+
+    def _template_gone(self, template: _TemplateProcess, how: str) -> None:
+        """It takes its children with it, so they are gone too by now; `start` makes the next one."""
+        with self._lock:
+            template.close()
+            orphans = [token for token, child in self._children.items() if child.template is template]
+            if not self._is_closed:
+                log.warning("the template process ended (%s), and %d TaskManagers with it", how, len(orphans))
+        for token in orphans:
+            self._child_exited(token, f"its template process ended: {how}")
 
     def _child_exited(self, token: int, reason: str) -> None:
         with self._changed:
             child = self._children.pop(token)
+            timer = None if self._has_children(child.job_id) else self._grace_timers.pop(child.job_id, None)
             self._changed.notify_all()
+        if timer is not None:
+            timer.cancel()
         self._tell(TaskManagerExited(child.job_id, child.index, reason))

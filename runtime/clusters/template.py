@@ -85,10 +85,14 @@ def _read_exactly(peer: socket.socket, size: int) -> bytes | None:
     return bytes(chunks)
 
 
-def describe_exit(status: int) -> str:
-    """A wait status as people say it."""
-    code = os.waitstatus_to_exitcode(status)
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+def describe_exit_code(code: int) -> str:
+    """How a process ended, as people say it; a negative code is a signal's."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal, which has no name
+        return f"killed by signal {-code}"
 
 
 class Template:
@@ -126,15 +130,23 @@ class Template:
     def _on(self, message: object) -> None:
         match message:
             case Fork(token, launch):
-                pid = os.fork()
-                if pid == 0:
-                    self._become_task_manager(launch)
-                self._children[pid] = token
-                send(self._control, Forked(token, pid))
+                self._fork(token, launch)
             case Kill(token):
                 for pid, known in self._children.items():
                     if known == token:
                         os.kill(pid, signal.SIGKILL)
+
+    def _fork(self, token: int, launch: bytes) -> None:
+        template = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:  # too many processes, or too little memory: the others live on
+            send(self._control, Exited(token, f"could not be forked: {error}"))
+            return
+        if pid == 0:
+            self._become_task_manager(launch, template)
+        self._children[pid] = token
+        send(self._control, Forked(token, pid))
 
     def _reap(self, options: int) -> None:
         while self._children:
@@ -147,15 +159,15 @@ class Template:
             token = self._children.pop(pid, None)
             if token is not None:
                 with contextlib.suppress(OSError):
-                    send(self._control, Exited(token, describe_exit(status)))
+                    send(self._control, Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status))))
 
-    def _become_task_manager(self, launch: bytes) -> NoReturn:
+    def _become_task_manager(self, launch: bytes, template: int) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._control.close()
-            _die_with_parent()
+            _die_with_parent(template)
             from .task_manager_process import main_of_fork
 
             main_of_fork(launch)
@@ -168,10 +180,12 @@ class Template:
             os._exit(code)
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """On Linux the kernel kills this process when the template dies, even by SIGKILL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we had asked for that
+        os._exit(1)
 
 
 def main() -> None:

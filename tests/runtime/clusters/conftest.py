@@ -35,9 +35,13 @@ def _ship_by_value(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """After every test: no process, no thread and no temporary file that was not there before."""
-    with _nothing_left(tmp_path_factory.mktemp("temporary")) as folder:
+def nothing_is_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """After every test: no process, no thread and no temporary file that was not there before.
+
+    A cluster that lives on keeps its pool of threads, which grows when it is used.
+    """
+    pool = "-blocking_" if "shared_cluster" in request.fixturenames else None
+    with _nothing_left(tmp_path_factory.mktemp("temporary"), pool) as folder:
         yield folder
 
 
@@ -60,7 +64,7 @@ def start_cluster() -> Iterator[Callable[..., LocalCluster]]:
 
 
 @contextlib.contextmanager
-def _nothing_left(temporary: Path) -> Iterator[Path]:
+def _nothing_left(temporary: Path, but_threads: str | None = None) -> Iterator[Path]:
     mark = uuid.uuid4().hex
     before = (os.environ.get(MARK), os.environ.get("TMPDIR"), tempfile.tempdir)
     threads, processes = set(threading.enumerate()), set(psutil.Process().children(recursive=True))
@@ -77,8 +81,12 @@ def _nothing_left(temporary: Path) -> Iterator[Path]:
             process.kill()
     assert not left, f"left running: {left}"
     eventually(lambda: not set(psutil.Process().children(recursive=True)) - processes, "the end of child processes")
-    eventually(lambda: not set(threading.enumerate()) - threads, f"the end of {set(threading.enumerate()) - threads}")
+    eventually(lambda: not _new_threads(threads, but_threads), f"the end of {_new_threads(threads, but_threads)}")
     assert os.listdir(temporary) == []
+
+
+def _new_threads(before: set[threading.Thread], but: str | None) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each not in before and not (but and but in each.name)]
 
 
 def _restore(name: str, value: str | None) -> None:

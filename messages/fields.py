@@ -1,0 +1,251 @@
+"""How the fields of messages are carried: the cattrs converter, strict in what it takes.
+
+Towards the wire a message becomes a map of its fields, and a field that may hold one of several messages becomes
+`[tag, {field: value}]`. From the wire, every value must be of the very type that the field declares (an int will do for
+a float). Extra fields are ignored, and defaults fill what is missing, so two versions can talk.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from typing import Any, NewType, TypeVar
+
+from cattrs import Converter
+from cattrs.errors import BaseValidationError, IterableValidationError, IterableValidationNote
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+
+from .errors import MalformedMessage, UnsupportedValue
+from .registry import Message, Plain, class_of, is_message, tag_of
+
+T = TypeVar("T")
+Read = Callable[[Any, Any], Any]
+"""From the wire: the raw value and the declared type to the value, as cattrs calls it."""
+
+_PRIMITIVES = (bool, int, float, str, bytes)
+
+converter = Converter()
+
+
+def to_wire(value: object) -> list[Any]:
+    """`[tag, {field: value}]`, of what msgpack carries. Raises UnregisteredMessage, or whatever a wrong value raises."""
+    return [tag_of(value), converter.unstructure(value)]
+
+
+def from_wire(raw: Any) -> Any:
+    """The message of `[tag, {field: value}]`. Raises MalformedMessage, saying which field; UnsupportedValue."""
+    cls = _class_said(raw)
+    try:
+        return converter.get_structure_hook(cls)(raw[1], cls)
+    except BaseValidationError as error:
+        path, cause = _first_cause(error)
+        raise MalformedMessage(f"{raw[0]}{path}: {_text_of(cause)}") from error
+
+
+def found(value: Any) -> str:
+    """A value as error texts show it: its type and its beginning."""
+    return f"{type(value).__name__} {reprlib.repr(value)[:60]}"
+
+
+def _class_said(raw: Any) -> type:
+    if not (type(raw) is list and len(raw) == 2 and type(raw[0]) is str):
+        raise MalformedMessage(f"wanted [tag, fields], found {found(raw)}")
+    cls = class_of(raw[0])
+    if cls is None:
+        raise MalformedMessage(f"unknown message {reprlib.repr(raw[0])}")
+    return cls
+
+
+def _first_cause(error: BaseException) -> tuple[str, BaseException]:
+    """The first thing wrong and the path to it, as in `.deployment.inputs[0].edge`."""
+    path = ""
+    while True:
+        for note in getattr(error, "__notes__", ()):
+            if isinstance(note, IterableValidationNote):
+                path += f"[{reprlib.repr(note.index)}]"
+            elif (name := getattr(note, "name", None)) is not None:
+                path += f".{name}"
+        if not isinstance(error, BaseValidationError):
+            return path, error
+        error = error.exceptions[0]
+
+
+def _text_of(cause: BaseException) -> str:
+    return "is missing" if isinstance(cause, KeyError) else str(cause) or type(cause).__name__
+
+
+# -- what may be declared
+
+
+def _check_declaration(cls: type) -> None:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError as error:
+        raise UnsupportedValue(f"the annotations of message {cls.__qualname__} cannot be resolved: {error}") from error
+    for name, hint in hints.items():
+        if not _is_carried(hint):
+            raise UnsupportedValue(f"{cls.__qualname__}.{name}: messages have no fields of type {hint}; see @message")
+
+
+def _is_carried(hint: Any) -> bool:
+    if isinstance(hint, NewType):
+        return _is_carried(hint.__supertype__)
+    arguments = typing.get_args(hint)
+    if _is_union(hint):
+        arms = _arms(hint)
+        return _is_carried(arms[0]) if len(arms) == 1 else all(map(is_message, arms))
+    if _is_tuple(hint):
+        return len(arguments) == 2 and arguments[1] is Ellipsis and _is_carried(arguments[0])
+    if _is_dict(hint):
+        return len(arguments) == 2 and all(map(_is_carried, arguments))
+    return hint in (*_PRIMITIVES, Message, Plain) or (isinstance(hint, type) and (_is_enum(hint) or is_message(hint)))
+
+
+def _is_union(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+
+
+def _arms(hint: Any) -> tuple[Any, ...]:
+    return tuple(arm for arm in typing.get_args(hint) if arm is not type(None))
+
+
+def _is_union_of_messages(hint: Any) -> bool:
+    return _is_union(hint) and len(_arms(hint)) > 1
+
+
+def _is_tuple(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple
+
+
+def _is_dict(hint: Any) -> bool:
+    return typing.get_origin(hint) is dict
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
+
+
+# -- how each kind is read and written
+
+
+def _expect(wanted: type, value: Any) -> None:
+    if type(value) is not wanted:
+        raise TypeError(f"wanted {wanted.__name__}, found {found(value)}")
+
+
+def _read_primitive(wanted: type[T]) -> Callable[[Any, Any], T]:
+    def read(value: Any, _: Any) -> T:
+        if type(value) is not wanted:
+            _expect(wanted, value)
+        return value  # type: ignore[no-any-return]
+
+    return read
+
+
+def _read_float(value: Any, _: Any) -> float:
+    if type(value) is not int:
+        _expect(float, value)
+    return float(value)
+
+
+def _read_enum(value: Any, wanted: type[Enum]) -> Enum:
+    try:
+        return wanted(value)
+    except (ValueError, TypeError):
+        raise TypeError(f"wanted a {wanted.__name__}, found {found(value)}") from None
+
+
+def _tuple_reader(hint: Any) -> Read:
+    inner = typing.get_args(hint)[0]
+    read = converter.get_structure_hook(inner)
+
+    def read_tuple(raw: Any, _: Any) -> tuple[Any, ...]:
+        _expect(list, raw)
+        index = -1
+        try:
+            return tuple([read(item, inner) for index, item in enumerate(raw)])
+        except Exception as error:
+            raise _at(index, error, hint) from error
+
+    return read_tuple
+
+
+def _dict_reader(hint: Any) -> Read:
+    key_type, value_type = typing.get_args(hint)
+    read_key, read_value = converter.get_structure_hook(key_type), converter.get_structure_hook(value_type)
+
+    def read_dict(raw: Any, _: Any) -> dict[Any, Any]:
+        _expect(dict, raw)
+        key: Any = None
+        try:
+            return {read_key(key, key_type): read_value(item, value_type) for key, item in raw.items()}
+        except Exception as error:
+            raise _at(key, error, hint) from error
+
+    return read_dict
+
+
+def _at(index: Any, error: Exception, hint: Any) -> IterableValidationError:
+    error.add_note(IterableValidationNote("", index, hint))
+    return IterableValidationError("in a collection", [error], hint)
+
+
+def _message_reader(cls: type) -> Read:
+    _check_declaration(cls)
+    inner: Read = make_dict_structure_fn(cls, converter)
+
+    def read_message(raw: Any, hint: Any) -> Any:
+        _expect(dict, raw)
+        return inner(raw, hint)
+
+    return read_message
+
+
+def _message_writer(cls: type) -> Callable[[Any], Mapping[str, Any]]:
+    _check_declaration(cls)
+    return make_dict_unstructure_fn(cls, converter)
+
+
+def _read_any_message(raw: Any, _: Any) -> Any:
+    cls = _class_said(raw)
+    return converter.get_structure_hook(cls)(raw[1], cls)
+
+
+def _union_reader(hint: Any) -> Read:
+    arms = typing.get_args(hint)
+
+    def read_one_of(raw: Any, _: Any) -> Any:
+        if raw is None and type(None) in arms:
+            return None
+        if (cls := _class_said(raw)) not in arms:
+            raise TypeError(f"wanted one of {', '.join(arm.__name__ for arm in _arms(hint))}, found {raw[0]}")
+        return converter.get_structure_hook(cls)(raw[1], cls)
+
+    return read_one_of
+
+
+def _write_any_message(value: Any) -> Any:
+    return None if value is None else to_wire(value)
+
+
+def _set_up() -> None:
+    """Of several hooks that fit a type, cattrs takes the one registered last."""
+    for primitive in (bool, int, str, bytes):
+        converter.register_structure_hook(primitive, _read_primitive(primitive))
+    converter.register_structure_hook(float, _read_float)
+    converter.register_structure_hook_func(_is_enum, _read_enum)
+    converter.register_structure_hook_factory(_is_tuple, _tuple_reader)
+    converter.register_structure_hook_factory(_is_dict, _dict_reader)
+    converter.register_structure_hook_factory(is_dataclass, _message_reader)
+    converter.register_unstructure_hook_factory(is_dataclass, _message_writer)
+    converter.register_structure_hook_factory(_is_union_of_messages, _union_reader)
+    converter.register_structure_hook_func(lambda hint: hint is Message, _read_any_message)
+    for is_tagged in (_is_union_of_messages, lambda hint: hint is Message):
+        converter.register_unstructure_hook_func(is_tagged, _write_any_message)
+
+
+_set_up()
