@@ -18,6 +18,7 @@ from ..messages import (
     AskOperator,
     AskTask,
     CancelJob,
+    ExecutionState,
     Heartbeat,
     JobDetails,
     JobId,
@@ -222,8 +223,9 @@ class JobManager(Actor):
 
         execution = job.master.holder_of(question.operator, subtask_of)
         worker = job.workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
-        if execution is None or worker is None:
-            raise NotRunning(question.operator, f"the job is {job.master.status.value}")
+        if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
+            task = "it has no task" if execution is None else f"its task is {execution.state.value}"
+            raise NotRunning(question.operator, f"{task}, the job is {job.master.status.value}")
         asked = LeaderSessionMessage(self._session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=self._settings.heartbeat_timeout_ms)
 

@@ -16,8 +16,8 @@ from .checkpointing import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, Message, decode, encode, message, register, registered_messages, tag_of
-from .errors import MalformedMessage, MessageError, UnregisteredMessage, UnsupportedValue
+from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, decode, encode
+from .errors import MalformedMessage, MessageError, MessageTooLarge, UnregisteredMessage, UnsupportedValue
 from .ids import (
     ChannelId,
     CheckpointId,
@@ -58,7 +58,8 @@ from .job import (
     TaskManagerChanged,
     TaskMetrics,
 )
-from .plain import Plain, pack_plain, register_record_type, unpack_plain
+from .plain import MAX_NESTED, pack_plain, unpack_plain
+from .record_types import register_record_type
 from .registration import (
     AcknowledgeRegistration,
     Heartbeat,
@@ -69,6 +70,7 @@ from .registration import (
     TaskManagerExited,
     TaskManagerFailing,
 )
+from .registry import Message, Plain, message, register, registered_messages, tag_of
 from .row import Row, row_type
 from .state_handles import KeyedStateHandle, OperatorListHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from .tasks import (
@@ -90,6 +92,7 @@ from .tasks import (
 __all__ = [
     "MAX_DEPTH",
     "MAX_MESSAGE_BYTES",
+    "MAX_NESTED",
     "AcknowledgeCheckpoint",
     "AcknowledgeRegistration",
     "AskOperator",
@@ -127,6 +130,7 @@ __all__ = [
     "MalformedMessage",
     "Message",
     "MessageError",
+    "MessageTooLarge",
     "NotifyCheckpointAborted",
     "NotifyCheckpointComplete",
     "NotifyEndOfData",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .codec import message
 from .ids import CheckpointId, ExecutionAttemptId, JobId
+from .registry import message
 from .state_handles import SubtaskState
 
 

@@ -32,7 +32,7 @@ converter = Converter()
 
 
 def to_wire(value: object) -> list[Any]:
-    """`[tag, {field: value}]`, of what msgpack carries. Raises UnregisteredMessage, or whatever a wrong value raises."""
+    """`[tag, {field: value}]`, of what msgpack carries. Raises a MessageError, or whatever a wrong value raises."""
     return [tag_of(value), converter.unstructure(value)]
 
 
@@ -162,16 +162,27 @@ def _read_enum(value: Any, wanted: type[Enum]) -> Enum:
 def _tuple_reader(hint: Any) -> Read:
     inner = typing.get_args(hint)[0]
     read = converter.get_structure_hook(inner)
+    fast = {_plainly(inner)}
 
     def read_tuple(raw: Any, _: Any) -> tuple[Any, ...]:
         _expect(list, raw)
-        index = -1
+        if set(map(type, raw)) == fast:
+            return tuple(raw)
+        items: list[Any] = []
         try:
-            return tuple([read(item, inner) for index, item in enumerate(raw)])
+            items.extend(read(item, inner) for item in raw)
         except Exception as error:
-            raise _at(index, error, hint) from error
+            raise _at(len(items), error, hint) from error
+        return tuple(items)
 
     return read_tuple
+
+
+def _plainly(hint: Any) -> Any:
+    """The primitive that a type is by another name; values of this very type need no reading."""
+    while isinstance(hint, NewType):
+        hint = hint.__supertype__
+    return hint if hint in _PRIMITIVES else None
 
 
 def _dict_reader(hint: Any) -> Read:
@@ -180,11 +191,13 @@ def _dict_reader(hint: Any) -> Read:
 
     def read_dict(raw: Any, _: Any) -> dict[Any, Any]:
         _expect(dict, raw)
-        key: Any = None
-        try:
-            return {read_key(key, key_type): read_value(item, value_type) for key, item in raw.items()}
-        except Exception as error:
-            raise _at(key, error, hint) from error
+        items: dict[Any, Any] = {}
+        for key, item in raw.items():
+            try:
+                items[read_key(key, key_type)] = read_value(item, value_type)
+            except Exception as error:
+                raise _at(key, error, hint) from error
+        return items
 
     return read_dict
 
@@ -199,7 +212,8 @@ def _message_reader(cls: type) -> Read:
     inner: Read = make_dict_structure_fn(cls, converter)
 
     def read_message(raw: Any, hint: Any) -> Any:
-        _expect(dict, raw)
+        if type(raw) is not dict:
+            raise TypeError(f"wanted the fields of {cls.__name__}, found {found(raw)}")
         return inner(raw, hint)
 
     return read_message
@@ -228,7 +242,7 @@ def _union_reader(hint: Any) -> Read:
     return read_one_of
 
 
-def _write_any_message(value: Any) -> Any:
+def _write_any_message(value: Any) -> list[Any] | None:
     return None if value is None else to_wire(value)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .codec import Message, message
 from .ids import (
     CheckpointId,
     ExecutionAttemptId,
@@ -18,7 +17,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .plain import Plain
+from .registry import Message, Plain, message
 
 
 class JobStatus(Enum):

@@ -1,93 +1,118 @@
 """Plain data: the values that keys, questions, answers and Python records may hold, as msgpack without pickle.
 
 What is carried: None, bool, int (of any size), float, str, bytes, list, tuple, dict, set, frozenset, datetime, date,
-time, timedelta, Decimal, UUID, Row, NumPy scalars (as the Python value they hold), messages, and dataclasses that
-live in an importable module. A tuple comes back as a tuple and a list as a list, so a key keeps its hash."""
+time, timedelta, Decimal, UUID, Row, NumPy scalars (as the Python value they hold), messages, and dataclasses, named
+tuples and enums that the other side finds by name (see record_types.py). A tuple comes back as a tuple and a list as a
+list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it derives from.
+
+What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
+one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.
+"""
 
 from __future__ import annotations
 
-import sys
+import reprlib
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import msgpack
+import numpy as np
 
-from .errors import MalformedMessage, UnsupportedValue
+from .codec import decode, encode
+from .errors import MalformedMessage, MessageError, UnsupportedValue
+from .fields import converter, found
+from .record_types import is_record, make_record, record_parts
+from .registry import Plain, is_message
 from .row import Row, row_type
 
-if TYPE_CHECKING:
-    Plain: TypeAlias = Any
-else:
+MAX_NESTED = 32
+"""Tuples, sets and records inside one another; each level takes 40 kB of the reader's C stack."""
 
-    class Plain:
-        """Annotation for a field of a message that holds plain data."""
-
-
-_TUPLE, _BIG_INT, _SET, _FROZENSET, _ROW, _DATACLASS = 1, 2, 3, 4, 5, 6
+_TUPLE, _BIG_INT, _SET, _FROZENSET, _ROW, _RECORD, _MESSAGE = 1, 2, 3, 4, 5, 6, 13
 _DATETIME, _DATE, _TIME, _TIMEDELTA, _DECIMAL, _UUID = 7, 8, 9, 10, 11, 12
 
-_record_types: dict[str, type] = {}
-_record_names: dict[type, str] = {}
-
-
-def register_record_type(cls: type, name: str) -> None:
-    """Let dataclass `cls` travel as `name` even where its module cannot be imported (`@message` does this)."""
-    _record_types[name] = cls
-    _record_names[cls] = name
+_depth: ContextVar[int] = ContextVar("depth of plain data", default=0)
+"""How many extensions stand around a message that is being packed or unpacked inside plain data."""
 
 
 def pack_plain(value: Any) -> bytes:
     """Plain data to bytes. Raises UnsupportedValue, naming the type that cannot travel."""
-    try:
-        return msgpack.packb(value, default=_to_ext, strict_types=True)  # type: ignore[no-any-return]
-    except OverflowError:  # an integer of more than 64 bits: found by the packer before `default` sees it
-        return msgpack.packb(_wrap_big_ints(value), default=_to_ext, strict_types=True)  # type: ignore[no-any-return]
-    except (TypeError, ValueError) as error:
-        if isinstance(error, UnsupportedValue):
-            raise
-        raise UnsupportedValue(f"this value cannot be sent or stored: {error}") from error
+    return _pack(value, _depth.get())
 
 
 def unpack_plain(data: bytes) -> Any:
     """Bytes to plain data. Raises MalformedMessage; never imports and never unpickles."""
+    return _unpack(data, _depth.get())
+
+
+def _pack(value: Any, depth: int) -> bytes:
+    if depth > MAX_NESTED:
+        raise UnsupportedValue(f"tuples, sets or records are nested deeper than {MAX_NESTED}")
+    to_ext = _TO_EXT[depth]
     try:
-        return msgpack.unpackb(data, ext_hook=_from_ext, strict_map_key=False, use_list=True)
+        return msgpack.packb(value, default=to_ext, strict_types=True)  # type: ignore[no-any-return]
+    except UnicodeEncodeError:  # half a surrogate pair, as Python makes of a file name that is no text
+        return msgpack.packb(value, default=to_ext, strict_types=True, unicode_errors="surrogatepass")  # type: ignore[no-any-return]
+    except MessageError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UnsupportedValue(f"this value cannot be sent or stored: {error}") from error
+
+
+def _unpack(data: Any, depth: int) -> Any:
+    if depth > MAX_NESTED:
+        raise MalformedMessage(f"plain data nested deeper than {MAX_NESTED}")
+    try:
+        return msgpack.unpackb(
+            data, ext_hook=_FROM_EXT[depth], strict_map_key=False, timestamp=3, unicode_errors="surrogatepass"
+        )
     except MalformedMessage:
         raise
-    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError, msgpack.UnpackException) as error:
+    except (ValueError, TypeError, ArithmeticError, MemoryError, msgpack.UnpackException) as error:
         raise MalformedMessage(f"not plain data: {error or type(error).__name__}") from error
 
 
-def _ext(code: int, content: Any) -> msgpack.ExtType:
-    return msgpack.ExtType(code, pack_plain(content))
+# -- to extensions
 
 
-def _to_ext(value: Any) -> Any:
+def _to_ext(depth: int, value: Any) -> Any:
     """What msgpack does not know by itself; it calls this for every such object, however deep."""
     kind = type(value)
-    if isinstance(value, tuple):
-        columns = value._columns if isinstance(value, Row) else None
-        return _ext(_TUPLE, list(value)) if columns is None else _ext(_ROW, [list(columns), list(value)])
-    encode = _SIMPLE.get(kind)
-    if encode is not None:
-        return _ext(encode[0], encode[1](value))
-    if is_dataclass(value):
-        return _ext(_DATACLASS, [_record_name(kind), {f.name: getattr(value, f.name) for f in fields(value)}])
-    if hasattr(value, "item") and type(value).__module__ == "numpy":
-        return value.item()
+    known = _ENCODE.get(kind)
+    if known is not None:
+        return msgpack.ExtType(known[0], _pack(known[1](value), depth + 1))
+    if isinstance(value, Row):
+        return msgpack.ExtType(_ROW, _pack([list(value._columns), list(value)], depth + 1))  # type: ignore[call-overload]
+    if is_message(kind):
+        return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode, value))
+    if is_record(value):
+        return msgpack.ExtType(_RECORD, _pack(list(record_parts(value)), depth + 1))
+    return _simpler(value)
+
+
+def _simpler(value: Any) -> Any:
+    """The plain value that a NumPy scalar or an instance of a plain type's subclass stands for."""
+    if isinstance(value, np.generic):
+        item = value.item()
+        if not (isinstance(value, (np.datetime64, np.timedelta64)) and type(item) is int):  # nanoseconds
+            return item
     for base in _BASES:
-        if isinstance(value, base):  # a subclass: an enum of strings, a defaultdict
+        if isinstance(value, base):
             return base(value)
-    raise UnsupportedValue(f"a {kind.__module__}.{kind.__qualname__} cannot be sent or stored: {value!r:.60}")
+    kind = type(value)
+    raise UnsupportedValue(f"a {kind.__module__}.{kind.__qualname__} cannot be sent or stored: {reprlib.repr(value)}")
 
 
-_BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, set, frozenset)
+_BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, tuple, set, frozenset)
 
-_SIMPLE: dict[type, tuple[int, Callable[[Any], Any]]] = {
+_ENCODE: dict[type, tuple[int, Callable[[Any], Any]]] = {
+    tuple: (_TUPLE, list),
+    int: (_BIG_INT, lambda value: value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)),
     set: (_SET, list),
     frozenset: (_FROZENSET, list),
     datetime: (_DATETIME, datetime.isoformat),
@@ -95,64 +120,69 @@ _SIMPLE: dict[type, tuple[int, Callable[[Any], Any]]] = {
     time: (_TIME, time.isoformat),
     timedelta: (_TIMEDELTA, lambda value: [value.days, value.seconds, value.microseconds]),
     Decimal: (_DECIMAL, str),
-    UUID: (_UUID, str),
-}
-
-_DECODE: dict[int, Callable[[Any], Any]] = {
-    _TUPLE: tuple,
-    _SET: set,
-    _FROZENSET: frozenset,
-    _BIG_INT: int,
-    _ROW: lambda content: row_type(tuple(content[0]))(*content[1]),
-    _DATETIME: datetime.fromisoformat,
-    _DATE: date.fromisoformat,
-    _TIME: time.fromisoformat,
-    _TIMEDELTA: lambda content: timedelta(*content),
-    _DECIMAL: Decimal,
-    _UUID: UUID,
-    _DATACLASS: lambda content: _make_record(content[0], content[1]),
+    UUID: (_UUID, lambda value: value.bytes),
 }
 
 
-def _from_ext(code: int, data: bytes) -> Any:
-    decode = _DECODE.get(code)
-    if decode is None:
+# -- from extensions
+
+
+def _from_ext(depth: int, code: int, data: bytes) -> Any:
+    if code == _MESSAGE:
+        return _inside(depth + 1, decode, data)
+    known = _DECODE.get(code)
+    if known is None:
         raise MalformedMessage(f"unknown extension {code} in plain data")
-    return decode(unpack_plain(data))
+    wanted, make = known
+    content = _unpack(data, depth + 1)
+    if type(content) is not wanted:
+        raise MalformedMessage(f"extension {code} in plain data: wanted {wanted.__name__}, found {found(content)}")
+    return make(content)
 
 
-def _record_name(cls: type) -> str:
-    known = _record_names.get(cls)
-    if known is not None:
-        return known
-    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
-        raise UnsupportedValue(
-            f"dataclass {cls.__qualname__} of {cls.__module__} cannot be found by name elsewhere: "
-            "move it to the top level of a module, or declare it with @understudy.message"
-        )
-    return f"{cls.__module__}:{cls.__qualname__}"
+def _make_row(content: list[Any]) -> Any:
+    names, values = content
+    if not (type(names) is list and all(type(name) is str for name in names)):
+        raise MalformedMessage(f"wanted the names of a row's columns, found {found(names)}")
+    return row_type(tuple(names))(*values)
 
 
-def _make_record(name: str, values: dict[str, Any]) -> Any:
-    cls = _record_types.get(name)
-    if cls is None:
-        module, _, path = name.partition(":")
-        found: Any = sys.modules.get(module)
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        if not (isinstance(found, type) and is_dataclass(found)):
-            raise MalformedMessage(f"no dataclass {name!r:.80} is loaded here")
-        cls = found
-    return cls(**values)
+_DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
+    _TUPLE: (list, tuple),
+    _SET: (list, set),
+    _FROZENSET: (list, frozenset),
+    _BIG_INT: (bytes, lambda content: int.from_bytes(content, "big", signed=True)),
+    _ROW: (list, _make_row),
+    _DATETIME: (str, datetime.fromisoformat),
+    _DATE: (str, date.fromisoformat),
+    _TIME: (str, time.fromisoformat),
+    _TIMEDELTA: (list, lambda content: timedelta(*content)),
+    _DECIMAL: (str, Decimal),
+    _UUID: (bytes, lambda content: UUID(bytes=content)),
+    _RECORD: (list, lambda content: make_record(*content)),
+}
 
 
-def _wrap_big_ints(value: Any) -> Any:
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return _ext(_BIG_INT, str(value))
-    if isinstance(value, list):
-        return [_wrap_big_ints(item) for item in value]
-    if isinstance(value, dict):
-        return {_wrap_big_ints(key): _wrap_big_ints(item) for key, item in value.items()}
-    if type(value) is tuple:
-        return _ext(_TUPLE, [_wrap_big_ints(item) for item in value])
-    return value
+def _inside(depth: int, function: Callable[[Any], Any], argument: Any) -> Any:
+    """Pack or unpack a message that stands this deep in plain data, and whose fields may hold plain data again."""
+    if depth > MAX_NESTED:
+        raise (UnsupportedValue if function is encode else MalformedMessage)(f"nested deeper than {MAX_NESTED}")
+    outside = _depth.set(depth)
+    try:
+        return function(argument)
+    finally:
+        _depth.reset(outside)
+
+
+_TO_EXT = [partial(_to_ext, depth) for depth in range(MAX_NESTED + 1)]
+_FROM_EXT = [partial(_from_ext, depth) for depth in range(MAX_NESTED + 1)]
+
+
+def _read_plain(raw: Any, _: Any) -> Any:
+    if type(raw) is not bytes:
+        raise TypeError(f"wanted plain data, found {found(raw)}")
+    return unpack_plain(raw)
+
+
+converter.register_structure_hook_func(lambda hint: hint is Plain, _read_plain)
+converter.register_unstructure_hook_func(lambda hint: hint is Plain, pack_plain)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .codec import Message, message
 from .ids import JobId, LeaderSessionId, TaskManagerId
 from .job import TaskMetrics
+from .registry import Message, message
 
 
 @message

@@ -6,8 +6,8 @@ reads, writes and deletes the bytes is `state/`.
 
 from __future__ import annotations
 
-from .codec import message
 from .ids import OperatorId
+from .registry import message
 
 
 @message

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .codec import message
 from .ids import (
     ChannelId,
     CheckpointId,
@@ -16,6 +15,7 @@ from .ids import (
     VertexId,
 )
 from .job import FailureCause, OperatorDescription, Partitioning
+from .registry import message
 from .state_handles import SubtaskState
 
 

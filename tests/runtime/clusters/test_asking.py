@@ -172,6 +172,6 @@ def test_a_job_that_has_ended_says_so_to_whoever_asks(shared_cluster: LocalClust
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
     job.wait(timeout=60)
-    with pytest.raises(AskFailed, match="operator .count.: not running: the job is finished"):
+    with pytest.raises(AskFailed, match="operator .count.: not running: .*the job is finished"):
         ask(job, "seen", key=3)
     assert job.details().status is JobStatus.FINISHED

@@ -1,0 +1,87 @@
+"""`understudy demo --local`, as a person runs it: a process of its own, its report, its exit code, and what it
+leaves behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+COMMAND = [sys.executable, "-m", "understudy", "demo", "--local"]
+INTERRUPT_LIMIT_S = 5
+"""What the issue promises between Ctrl-C and the end."""
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Start the demo in a session and a temporary folder of its own."""
+
+    def run(*arguments: str) -> subprocess.Popen[str]:
+        (tmp_path / "temporary").mkdir()
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    return run
+
+
+def left_behind(demo: subprocess.Popen[str], folder: Path) -> list[str]:
+    running = [
+        str(process)
+        for process in psutil.process_iter(["status", "environ"])
+        if process.pid != demo.pid
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+        and (process.info["environ"] or {}).get("TMPDIR") == str(folder / "temporary")
+    ]
+    return running + [str(path) for path in (folder / "temporary").iterdir()]
+
+
+@pytest.mark.chaos
+def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path) -> None:
+    demo = start("--kills", "2", "--json", "report.json")
+    output, _ = demo.communicate(timeout=90)
+    assert demo.returncode == 0, output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["rows"] == 336_776
+    assert report["kills"] == 2
+    assert len(report["recovery_ms"]) == 2
+    assert report["checkpoints_completed"] > 0
+    assert report["exact"] is True
+    assert report["cluster"] == "local"
+    assert report["wall_s"] > 0
+    assert left_behind(demo, tmp_path) == []
+
+
+def test_ctrl_c_ends_everything_with_exit_code_130(start: Start, tmp_path: Path) -> None:
+    demo = start("--kills", "0")
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if "checkpoint" in line:
+            break
+    os.killpg(demo.pid, signal.SIGINT)
+    output, _ = demo.communicate(timeout=INTERRUPT_LIMIT_S)
+    assert demo.returncode == 130, output
+    assert left_behind(demo, tmp_path) == []
+
+
+def test_a_negative_number_of_kills_is_refused(start: Start, tmp_path: Path) -> None:
+    demo = start("--kills", "-1")
+    output, _ = demo.communicate(timeout=30)
+    assert demo.returncode == 2
+    assert "--kills" in output
