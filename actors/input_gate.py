@@ -2,7 +2,8 @@
 
 Channels are polled in turn, so that no busy channel starves another. A channel that an alignment has set aside is not
 polled: its data waits where it is, under its own credit, instead of in memory here. Flink: InputGate,
-CheckpointedInputGate."""
+CheckpointedInputGate.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a JobMaster is told besides messages, and what it wants done. The JobManager carries the effects out.
 
 The effects of the CheckpointCoordinator pass through as they are, except its sends, which are addressed to
-TaskManagers here."""
+TaskManagers here.
+"""
 
 from __future__ import annotations
 

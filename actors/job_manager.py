@@ -2,7 +2,8 @@
 
 One per cluster. It routes messages to the JobMaster they are about, keeps timers, lets storage be written off its
 thread, tells listeners, and beats its heart to the TaskManagers. A message that directs state must carry the current
-leader session; another one is dropped and counted."""
+leader session; another one is dropped and counted.
+"""
 
 from __future__ import annotations
 

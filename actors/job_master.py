@@ -198,7 +198,7 @@ class JobMaster:
             restarts=self.restarts,
             failures=tuple(self.failures),
             completed_checkpoints=self._completed,
-            latest_checkpoint_id=latest.checkpoint_id if latest else 0,
+            latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
             latest_checkpoint_path=latest.path if latest else "",
             tasks=tuple(
                 metrics for metrics in self._roster.metrics() if self.graph.execution(metrics.attempt_id) is not None

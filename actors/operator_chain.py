@@ -1,7 +1,8 @@
 """OperatorChain: the operators of one vertex, run one after the other in the task's step.
 
 A chained hand-over is a function call on a whole batch. Between operators a batch is turned into what the next one
-takes: rows for a per-record operator, an Arrow batch for a columnar one."""
+takes: rows for a per-record operator, an Arrow batch for a columnar one.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """TaskOutputs: everything a task emits, dealt out to its channels.
 
 One OutputEdge per out-edge of the vertex; batches go through the edge's partitioner, control elements to every
-channel. Nothing blocks: the task asks `is_available` before it takes input."""
+channel. Nothing blocks: the task asks `is_available` before it takes input.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Its step takes the next batch from the source or the input gate, runs the operator chain and hands the results to its
 outputs; control messages come between steps. States: INITIALIZING (state is being read) -> RUNNING -> FINISHED,
 CANCELED or FAILED, each told to the TaskManager once. The task owns its operators, channels and state, and closes
-them however it ends. It decides nothing about other tasks."""
+them however it ends. It decides nothing about other tasks.
+"""
 
 from __future__ import annotations
 

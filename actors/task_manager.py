@@ -3,7 +3,8 @@
 It belongs to one job and lives in one process. States: registering (repeats itself until answered) -> registered ->
 ended. It ends, with all its tasks, when it is released or refused, when it hears nothing from the JobManager for the
 heartbeat timeout, or when the JobManager's process is gone: a TaskManager without a JobManager must not go on. It
-never decides about a job."""
+never decides about a job.
+"""
 
 from __future__ import annotations
 

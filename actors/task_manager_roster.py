@@ -2,7 +2,8 @@
 
 A value machine of the JobMaster. TaskManager `index` may live many times; each life registers under a new id. One
 that ends before it has registered is started again more and more slowly, so that a process that cannot even start
-does not keep the machine busy."""
+does not keep the machine busy.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 closed.
 
 Each operator has a list backend, and a keyed one if it is keyed; an operator that brings keyed state of its own shape
-(`keyed_state`) is snapshotted through that. A source's offset is a list state of its own."""
+(`keyed_state`) is snapshotted through that. A source's offset is a list state of its own.
+"""
 
 from __future__ import annotations
 

@@ -71,8 +71,9 @@ def _map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _is_too_deep(raw: Any) -> bool:
-    level, depth = [raw], 1
-    while level and depth <= MAX_DEPTH:
+    level = [raw] if type(raw) in _CONTAINERS else []
+    depth = 0
+    while level and depth < MAX_DEPTH:
         depth += 1
         level = [
             child

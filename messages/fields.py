@@ -170,7 +170,8 @@ def _tuple_reader(hint: Any) -> Read:
             return tuple(raw)
         items: list[Any] = []
         try:
-            items.extend(read(item, inner) for item in raw)
+            for item in raw:
+                items.append(read(item, inner))  # noqa: PERF401 - how many were read tells which one was wrong
         except Exception as error:
             raise _at(len(items), error, hint) from error
         return tuple(items)

@@ -184,7 +184,7 @@ class FailureCause:
     job_name: str = ""
     vertex_name: str = ""
     operator_name: str = ""
-    subtask_index: int = -1
+    subtask_index: SubtaskIndex = SubtaskIndex(-1)
     attempt_number: int = -1
     record_position: int = -1
     """For user code: how many records this subtask's operator had taken in this attempt before the one that raised."""
@@ -217,7 +217,8 @@ class JobDetails:
     failures: tuple[FailureCause, ...]
     """Oldest first; the last one is why the job failed, when it did."""
     completed_checkpoints: int
-    latest_checkpoint_id: int
+    latest_checkpoint_id: CheckpointId
+    """0 as long as there is none."""
     latest_checkpoint_path: str
     tasks: tuple[TaskMetrics, ...]
 

@@ -10,6 +10,7 @@ from .ids import (
     ExecutionAttemptId,
     JobId,
     SlotIndex,
+    StackTraceSampleId,
     SubtaskIndex,
     TaskManagerId,
     VertexId,
@@ -95,7 +96,9 @@ class TaskDeployment:
 
 @message
 class SubmitTask:
-    """JobManager -> TaskManager. Refused by the answer TaskRefused."""
+    """JobManager -> TaskManager: run this attempt. What becomes of it comes as UpdateTaskExecutionState; repeats are
+    harmless.
+    """
 
     deployment: TaskDeployment
 
@@ -143,7 +146,7 @@ class TriggerStackTraceSample:
 
     job_id: JobId
     attempt_id: ExecutionAttemptId
-    sample_id: int
+    sample_id: StackTraceSampleId
     samples: int
     delay_ms: int
     max_depth: int
@@ -154,12 +157,12 @@ class StackTraceSampleResponse:
     """TaskManager -> JobManager: the samples, each a tuple of frames as text, innermost first."""
 
     attempt_id: ExecutionAttemptId
-    sample_id: int
+    sample_id: StackTraceSampleId
     samples: tuple[tuple[str, ...], ...]
 
 
 @message
 class StackTraceSampleFailed:
     attempt_id: ExecutionAttemptId
-    sample_id: int
+    sample_id: StackTraceSampleId
     cause: str

@@ -5,6 +5,7 @@ Run by `make wheel`. The dependencies come from this environment's site-packages
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +25,7 @@ assert "wheel-check" in understudy.__file__, understudy.__file__
 
 if __name__ == "__main__":
     env = StreamEnvironment()
-    env.from_collection(range(100)).map(lambda n: n * 2).collect("doubled")
+    env.from_collection(range(100)).map(lambda n: n * 2).collect(name="doubled")
     with LocalCluster(task_managers=1) as cluster:
         job = cluster.submit(env)
         job.wait(timeout=60)
@@ -36,11 +37,13 @@ if __name__ == "__main__":
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="wheel-check-") as name:
         folder = Path(name)
+        shutil.rmtree(ROOT / "build", ignore_errors=True)  # what an older build left there would go into this wheel
         subprocess.run(
             [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(ROOT)],
             check=True,
             stdout=subprocess.DEVNULL,
         )
+        shutil.rmtree(ROOT / "build")
         (wheel,) = (folder / "dist").glob("*.whl")
         missing = _unpackaged(wheel)
         if missing:

@@ -120,6 +120,10 @@ class Operator(Actor):
     def close(self) -> None:
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
+    def on_receive(self, message: Any) -> Any:
+        """A question put with `job.ask`; what is returned is the answer. State may be read and not changed."""
+        raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
+
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.
 

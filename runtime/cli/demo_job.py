@@ -2,7 +2,8 @@
 same.
 
 Two outputs, both exact whatever the interleaving: `routes` (columnar keyed aggregate) and `matches` (per-record, two
-inputs, keyed state)."""
+inputs, keyed state).
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ TaskManagers run.
 
 A cluster is a context manager, plain or async. Leaving it cancels what still runs and ends every process it started.
 Each submitted job gets TaskManagers of its own (`task_managers` of them), so jobs run one after another or side by
-side."""
+side.
+"""
 
 from __future__ import annotations
 
@@ -228,7 +229,8 @@ class _Client:
 class _Listener(Actor):
     """Hears a job's events, until its end, and hands them to a callback.
 
-    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer."""
+    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer.
+    """
 
     def __init__(self, callback: Callable[[Any], None]) -> None:
         self._callback = callback

@@ -27,7 +27,8 @@ class SparkCluster(Cluster):
 
     Each TaskManager takes one Spark task slot for as long as its job runs. The package itself is shipped to the
     executors; what it depends on (see setup.cfg) must be installed there. On executors of other machines set `host`
-    to an address of the driver that they reach."""
+    to an address of the driver that they reach.
+    """
 
     def __init__(
         self, spark: SparkSession, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any

@@ -4,7 +4,8 @@ TaskManager i is the Python side of one `mapInArrow` over partition i: it drives
 as the streaming job runs. Each runs in a Spark job of its own, submitted from a thread of its own, so when one Python
 worker dies only its Spark job fails, and only that one is submitted again; the others run on. (A barrier stage would
 be aborted whole.) On a cluster with more than one allowed task failure Spark itself retries first: the next attempt
-is a new TaskManager too."""
+is a new TaskManager too.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class SparkLauncher:
         """Plan the job's Spark side. `dataframes`: first TaskManager -> (DataFrame, how many TaskManagers read it).
 
         A TaskManager without a DataFrame gets a partition that it does not read. Runs the shuffles that the
-        DataFrames need, so it may take a while."""
+        DataFrames need, so it may take a while.
+        """
         plans: list[tuple[Any, int] | None] = [None] * task_managers
         for first, (dataframe, count) in dataframes.items():
             rdd = self._plan(_with_partitions(dataframe, count), replace(launch, index=first))

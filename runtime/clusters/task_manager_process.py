@@ -1,7 +1,8 @@
 """One TaskManager as a process: its actor system, its data plane, its TaskManager actor, and the wait for its end.
 
 The same function runs in a process that a LocalCluster's template forked and inside a Spark task. Whatever it starts,
-it stops: the process may be a Spark worker that is used again."""
+it stops: the process may be a Spark worker that is used again.
+"""
 
 from __future__ import annotations
 

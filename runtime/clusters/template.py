@@ -6,7 +6,8 @@ interpreter takes most of a second; and it tells how each child ended. When the 
 for whatever reason, it kills its children and ends.
 
 What crosses the socket is pickled, from a parent to the child that it has spawned and back; it is not reachable from
-outside."""
+outside.
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ class NamedRef(_ByAddress):
 
 class RemoteRef(_ByAddress):
     """An actor in another process. Messages are encoded by the caller: one that cannot be sent raises a MessageError
-    here."""
+    here.
+    """
 
     def __init__(self, remoting: Remoting, address: str) -> None:
         self._remoting = remoting

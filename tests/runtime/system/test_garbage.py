@@ -52,6 +52,12 @@ def serves(system):
         return friend.actor_of(f"{system.address}/echo").ask("still there?").get(timeout=WAIT_S) == "still there?"
 
 
+def forged(cls, **values):
+    """A payload that claims to hold a dataclass of ours which is no message."""
+    record = msgpack.packb([f"{cls.__module__}:{cls.__qualname__}", values])
+    return msgpack.packb(["PlainValue", {"value": msgpack.packb(msgpack.ExtType(6, record))}])
+
+
 def garbage():
     good = encode(Envelope("echo", "", pack_payload("hello")))
     chance = random.Random(7)
@@ -65,7 +71,7 @@ def garbage():
         msgpack.packb(["Envelope", {"target": "echo", "sender": "", "payload": b"\x93"}]),
         msgpack.packb(["Heartbeat", {"sender": "x", "sequence": 1}]),
         encode(Envelope("echo", "ipc:///tmp/somewhere", pack_payload("?"), "1")),
-        encode(Envelope("echo", "", pack_payload(ChildStopped("echo")))),
+        encode(Envelope("echo", "", forged(ChildStopped, name="echo"))),
         encode(WatchActor("echo", "nowhere", 1)),
         b"\x91" * 5000,
     ]
