@@ -1,23 +1,57 @@
-"""Failures told to people: an exception becomes a FailureCause that says what, where, and with which traceback."""
+"""Failures told to people: an exception becomes a FailureCause that says what, where, and with which traceback.
+
+User code may raise anything: an exception that cannot be shown, that is its own cause, or whose text is a data set.
+Telling of it must not fail, and must fit into a message.
+"""
 
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..messages import FailureCause, TaskDeployment
 from .errors import UserCodeError
 
+LOST_TASK_MANAGER = "TaskManagerLost"
+
+MAX_CAUSES = 10
+MAX_TEXT = 20_000
+
 
 def describe(error: BaseException) -> FailureCause:
     """The exception and all that caused it, outermost first, each with its own traceback text."""
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return FailureCause(
-        error_type=type(error).__name__,
-        error_message=str(error),
-        traceback="".join(traceback.format_exception(error, chain=False)),
-        cause=describe(cause) if cause is not None else None,
-    )
+    told: FailureCause | None = None
+    for step in reversed(_chain(error)):
+        told = FailureCause(
+            error_type=type(step).__name__,
+            error_message=_text(lambda step=step: str(step)),  # type: ignore[misc]
+            traceback=_text(lambda step=step: "".join(traceback.format_exception(step, chain=False))),  # type: ignore[misc]
+            cause=told,
+        )
+    assert told is not None
+    return told
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and its causes, each once; of a long chain the first ones and the root."""
+    chain: list[BaseException] = []
+    step: BaseException | None = error
+    while step is not None and all(step is not known for known in chain):
+        chain.append(step)
+        step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+    return chain if len(chain) <= MAX_CAUSES else [*chain[: MAX_CAUSES - 1], chain[-1]]
+
+
+def _text(make: Callable[[], str]) -> str:
+    """Text that can be sent: not too long, of valid characters, and not missing because user code fails to make it."""
+    try:
+        text = make()
+    except Exception as error:  # noqa: BLE001 - the user's own __str__
+        return f"<cannot be shown: {type(error).__name__}>"
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT // 2]}\n... {len(text) - MAX_TEXT} characters ...\n{text[-MAX_TEXT // 2 :]}"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def describe_in_task(error: BaseException, deployment: TaskDeployment, task_manager: str) -> FailureCause:
@@ -38,9 +72,21 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
     )
 
 
+def died_in_silence(deployment: TaskDeployment, task_manager: str, reason: str) -> FailureCause:
+    """A task that ended without a word."""
+    return FailureCause(
+        "TaskDied",
+        f"the task ended without telling why: {reason}",
+        vertex_name=deployment.vertex_name,
+        subtask_index=deployment.subtask_index,
+        attempt_number=deployment.attempt_number,
+        task_manager=task_manager,
+    )
+
+
 def lost_task_manager(task_manager: str, reason: str) -> FailureCause:
     """Why the attempts of a lost TaskManager failed."""
-    return FailureCause("TaskManagerLost", f"TaskManager {task_manager} was lost: {reason}", task_manager=task_manager)
+    return FailureCause(LOST_TASK_MANAGER, f"TaskManager {task_manager} was lost: {reason}", task_manager=task_manager)
 
 
 def tell_story(failure: FailureCause) -> str:

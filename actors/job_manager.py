@@ -8,6 +8,7 @@ leader session; another one is dropped and counted.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,6 +75,9 @@ from .restart_strategy import make_restart_strategy
 
 log = logging.getLogger(__name__)
 
+ENDED_JOBS_KEPT = 100
+"""So many jobs can still be asked about after their end."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobManagerSettings:
@@ -133,6 +137,7 @@ class JobManager(Actor):
         self._open_storage = open_storage
         self._jobs: dict[JobId, _Job] = {}
         self._owner: dict[TaskManagerId, JobId] = {}
+        self._ended_jobs: deque[JobId] = deque()
         self._beats = 0
         self.stale_messages = 0
         """How many messages of another leader session were dropped."""
@@ -384,6 +389,9 @@ class JobManager(Actor):
         for timer in job.timers.values():
             timer.cancel()
         self._launcher.forget(job_id)
+        self._ended_jobs.append(job_id)
+        if len(self._ended_jobs) > ENDED_JOBS_KEPT:
+            del self._jobs[self._ended_jobs.popleft()]
 
     def _now(self) -> float:
         return self.context.clock.now_ms()

@@ -16,7 +16,7 @@ clock, socket or disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..messages import (
@@ -54,6 +54,7 @@ from .errors import NoResourceAvailable
 from .execution import Execution, UpdateResult
 from .execution_graph import ExecutionGraph, Region
 from .failure import lost_task_manager
+from .failure_history import FailureHistory
 from .job_effects import (
     CancelOverdue,
     JobEffect,
@@ -76,7 +77,7 @@ from .slot_pool import SlotId, SlotPool
 from .task_manager_roster import TaskManagerRoster
 
 FINAL_NOTIFY_REPEAT_MS = 2000
-FAILURES_KEPT = 20
+NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; to begin anew would repeat what was committed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,13 @@ class JobMaster:
     ) -> None:
         self.graph = ExecutionGraph(graph)
         self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, CheckpointPlan.of(graph), ids, store)
-        self.failures: list[FailureCause] = []
         self.restarts = 0
         self._job = graph
         self._settings = settings
         self._restart = restart
+        self._history = FailureHistory(graph.name)
+        self._lost: dict[int, TaskManagerId] = {}
+        """TaskManager index -> its last life, which was lost while its process may have been there."""
         self._new_id = new_id
         self._restore_points = RestorePoints(graph, store)
         self._slots = SlotPool()
@@ -127,6 +130,10 @@ class JobMaster:
     @property
     def status(self) -> JobStatus:
         return self.graph.status
+
+    @property
+    def failures(self) -> tuple[FailureCause, ...]:
+        return self._history.all
 
     # -- events
 
@@ -165,7 +172,7 @@ class JobMaster:
             case TaskManagerLost():
                 self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
-                self._effects.append(self._roster.ended(index, reason))
+                self._process_ended(index, reason)
             case StartDue(index):
                 self._effects.append(StartTaskManager(index))
             case Heartbeat():
@@ -196,7 +203,7 @@ class JobMaster:
             name=self._job.name,
             status=self.status,
             restarts=self.restarts,
-            failures=tuple(self.failures),
+            failures=self.failures,
             completed_checkpoints=self._completed,
             latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
             latest_checkpoint_path=latest.path if latest else "",
@@ -233,11 +240,18 @@ class JobMaster:
         self._slots.lose(event.task_manager_id)
         self._tell_worker(registration, registered=False, reason=event.reason)
         if not event.process_ended:
+            self._lost[registration.index] = event.task_manager_id
             self._effects.append(KillTaskManager(registration.index))
         cause = lost_task_manager(event.task_manager_id, event.reason)
         for execution in self.graph.executions():
             if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
                 self._attempt_ended(execution, ExecutionState.FAILED, cause)
+
+    def _process_ended(self, index: int, reason: str) -> None:
+        lost = self._lost.pop(index, None)
+        if lost is not None:
+            self._history.process_ended(lost, reason)
+        self._effects.append(self._roster.ended(index, reason))
 
     def _tell_worker(self, worker: RegisterTaskManager, *, registered: bool, reason: str) -> None:
         self._effects.append(
@@ -273,7 +287,8 @@ class JobMaster:
     def _deploy_waiting(self) -> None:
         """Deploy each waiting region whose old attempts have ended and for which there are slots."""
         for region in sorted(self._waiting, key=sorted):
-            if all(execution.state.is_terminal for execution in self.graph.executions(region)):
+            is_over = all(execution.state.is_terminal for execution in self.graph.executions(region))
+            if is_over and region in self._waiting:  # the one before may have failed the job
                 try:
                     placement = self._slots.place(self._job, region)
                 except NoResourceAvailable:
@@ -282,7 +297,11 @@ class JobMaster:
                 self._deploy(region, placement)
 
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
-        restored = self._restore_points.newest()
+        restored = self._restore_points.choose(region)
+        if restored is None and self._restore_points.are_used_up:
+            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self._history.latest))
+            return
+        self._history.settled(region)
         self._restored_final.pop(region, None)
         if restored is not None and restored.is_final:
             self._restored_final[region] = restored.checkpoint_id
@@ -344,10 +363,12 @@ class JobMaster:
         self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
         if execution.state is ExecutionState.FAILED:
             if failure is not None and not was_running:
-                self._restore_points.failed_to_restore(failure)
+                self._restore_points.failed_to_restore(self.graph.region_of(execution.vertex_id), failure)
             self._fail(
                 execution, failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
             )
+        elif failure is not None:
+            self._history.explain(self.graph.region_of(execution.vertex_id), failure)
         self._settle()
 
     def _end_of_data(self, attempt_id: ExecutionAttemptId) -> None:
@@ -370,8 +391,7 @@ class JobMaster:
         region = self.graph.region_of(execution.subtask.vertex_id)
         if region in self._waiting or region in self._delayed:
             return
-        cause = replace(cause, job_name=self._job.name)
-        self.failures = [*self.failures, cause][-FAILURES_KEPT:]
+        cause = self._history.add(cause, region)
         delay_ms = self._restart.on_failure(self._now_ms)
         if delay_ms is None:
             self._stop_everything(JobStatus.FAILING, cause)
@@ -392,8 +412,7 @@ class JobMaster:
                 self._fail(executions[0], cause)
 
     def _fail_job(self, cause: FailureCause) -> None:
-        self.failures = [*self.failures, replace(cause, job_name=self._job.name)][-FAILURES_KEPT:]
-        self._stop_everything(JobStatus.FAILING, self.failures[-1])
+        self._stop_everything(JobStatus.FAILING, self._history.add(cause))
 
     def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> None:
         self._waiting.clear()
@@ -428,7 +447,7 @@ class JobMaster:
                 self._deploy_waiting()
 
     def _conclude(self, status: JobStatus) -> None:
-        cause = self.failures[-1] if status is JobStatus.FAILED and self.failures else None
+        cause = self._history.latest if status is JobStatus.FAILED else None
         self._coordinate(checkpoint.Shutdown(status))
         self._move(status, cause)
         self._effects.append(JobEnded(status, cause))

@@ -31,7 +31,7 @@ class OperatorChain:
         OperatorChain.
         """
         for operator in reversed(self.operators):
-            with _blame(operator):
+            with blame(operator):
                 operator.open()
 
     def process(self, batch: Batch, input_index: int = 0, start: int = 0) -> None:
@@ -40,7 +40,7 @@ class OperatorChain:
             self._emit(batch)
             return
         operator, out = self.operators[start], self._collectors[start]
-        with _blame(operator):
+        with blame(operator):
             taken = _as_taken(operator, batch)
             if input_index:
                 operator.process_batch_2(taken, out)
@@ -51,33 +51,34 @@ class OperatorChain:
     def end(self) -> None:
         """All input has ended: each operator in turn emits what is left."""
         for index, operator in enumerate(self.operators):
-            with _blame(operator):
+            with blame(operator):
                 operator.on_end(self._collectors[index])
             self._pass_on(index)
 
     def checkpoint(self, checkpoint_id: CheckpointId) -> None:
         """Let each operator put what must survive into its state."""
         for operator in self.operators:
-            with _blame(operator):
+            with blame(operator):
                 operator.on_checkpoint(checkpoint_id)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with _blame(operator):
+            with blame(operator):
                 operator.on_checkpoint_complete(checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with _blame(operator):
+            with blame(operator):
                 operator.on_checkpoint_aborted(checkpoint_id)
 
-    def close(self) -> list[Exception]:
+    def close(self) -> list[UserCodeError]:
         """Close every operator, the first one first; returns what they raised instead of stopping at it."""
-        errors: list[Exception] = []
+        errors: list[UserCodeError] = []
         for operator in self.operators:
             try:
-                operator.close()
-            except Exception as error:  # noqa: BLE001 - supervision boundary: the others must be closed too
+                with blame(operator):
+                    operator.close()
+            except UserCodeError as error:  # the others must be closed too
                 errors.append(error)
         return errors
 
@@ -93,19 +94,20 @@ class OperatorChain:
             self.process(batch, 0, index + 1)
 
 
-class _blame:
-    """Names the operator in whatever it raises."""
+class blame:
+    """Names the operator in whatever it raises, be it SystemExit, and the position of its record if that is known."""
 
-    __slots__ = ("_operator",)
+    __slots__ = ("_operator", "_position")
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, position: int | None = None) -> None:
         self._operator = operator
+        self._position = position
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, UserCodeError):
-            raise UserCodeError(self._operator.context.name, None) from error
+        if error is not None and not isinstance(error, UserCodeError):
+            raise UserCodeError(self._operator.context.name, self._position) from error
 
 
 def _as_taken(operator: Operator, batch: Batch) -> Batch:

@@ -19,20 +19,34 @@ class RestorePoints:
         self._graph = graph
         self._store = store
         self._condemned: set[CheckpointId] = set()
+        self._chosen: dict[Region, CheckpointId] = {}
 
-    def newest(self) -> CompletedCheckpoint | None:
-        """What to restore from; None for a fresh start."""
-        usable = (one for one in self._store.restorable() if one.checkpoint_id not in self._condemned)
-        return next(usable, None)
+    @property
+    def are_used_up(self) -> bool:
+        """Whether there were checkpoints, and all of them are unreadable."""
+        return bool(self._condemned) and self._newest() is None
 
-    def failed_to_restore(self, failure: FailureCause) -> None:
+    def choose(self, region: Region) -> CompletedCheckpoint | None:
+        """What this region restores from: the newest that can be read; None for a fresh start, if none are used up."""
+        newest = self._newest()
+        if newest is None:
+            self._chosen.pop(region, None)
+        else:
+            self._chosen[region] = newest.checkpoint_id
+        return newest
+
+    def failed_to_restore(self, region: Region, failure: FailureCause) -> None:
         """A task failed while it restored. If its state was unreadable the next restart takes the next older one."""
         step: FailureCause | None = failure
         while step is not None and step.error_type not in UNREADABLE_STATE:
             step = step.cause
-        newest = self.newest()
-        if step is not None and newest is not None:
-            self._condemned.add(newest.checkpoint_id)
+        chosen = self._chosen.get(region)
+        if step is not None and chosen is not None:
+            self._condemned.add(chosen)
+
+    def _newest(self) -> CompletedCheckpoint | None:
+        usable = (one for one in self._store.restorable() if one.checkpoint_id not in self._condemned)
+        return next(usable, None)
 
     def states(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
         """The region's subtasks' shares of a checkpoint; one without state has no entry."""

@@ -47,8 +47,10 @@ from .elements import (
     EndOfPartition,
     Watermark,
 )
+from .errors import UserCodeError
 from .failure import describe_in_task
 from .job_program import JobProgram
+from .operator_chain import blame
 from .operators.source import END, Source
 from .task_setup import TaskParts, build_task
 from .task_state import StateServices
@@ -162,7 +164,7 @@ class Task(Actor):
             return None
         try:
             return function(*args)
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001 - user code may call sys.exit, or let a CancelledError through
             self._end(ExecutionState.FAILED, describe_in_task(error, self.deployment, self._services.task_manager_name))
             return None
 
@@ -178,7 +180,8 @@ class Task(Actor):
         parts = self._running_parts()
         parts.chain.open()
         if self._source is not None and (offset := parts.state.restored_offset()) is not None:
-            self._source.seek(offset[0])
+            with blame(self._source):
+                self._source.seek(offset[0])
         self._report(ExecutionState.RUNNING)
         if self._source is not None and parts.state.data_ended:
             self._end_of_data()
@@ -191,7 +194,7 @@ class Task(Actor):
         self._report(state, failure)
         self.context.wake()
 
-    def _release(self, state: ExecutionState) -> list[Exception]:
+    def _release(self, state: ExecutionState) -> list[UserCodeError]:
         self.state = state
         if self._parts is None:
             return []
@@ -285,7 +288,7 @@ class Task(Actor):
         self._last_checkpoint = barrier.checkpoint_id
         parts = self._running_parts()
         parts.chain.checkpoint(barrier.checkpoint_id)
-        offset = None if self._source is None else (self._source.offset(),)
+        offset = None if self._source is None else (self._offset_of(self._source),)
         data_ended = self._data_ended or parts.state.data_ended
         write = parts.state.snapshot(barrier.checkpoint_id, offset, data_ended=data_ended)
         parts.outputs.broadcast(barrier)
@@ -294,6 +297,10 @@ class Task(Actor):
             lambda written: _SnapshotWritten(barrier.checkpoint_id, *written),
             lambda error: _SnapshotFailed(barrier.checkpoint_id, error),
         )
+
+    def _offset_of(self, source: Source) -> Any:
+        with blame(source, self._records_in):
+            return source.offset()
 
     def _acknowledge(self, written: _SnapshotWritten) -> None:
         self._owner.tell(
@@ -330,10 +337,11 @@ class Task(Actor):
         if self._data_ended:
             self.idle_ms = None
             return False
-        batch = source.poll()
-        if batch is None:
-            self.idle_ms = source.poll_delay_ms()
-            return False
+        with blame(source, self._records_in):
+            batch = source.poll()
+            if batch is None:
+                self.idle_ms = source.poll_delay_ms()
+                return False
         if batch is END:
             self._end_of_data()
         else:

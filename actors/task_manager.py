@@ -46,6 +46,7 @@ from ..messages import (
 from .actor import Actor, Terminated
 from .ask_errors import NotRunning
 from .context import Ref
+from .failure import died_in_silence
 from .task import Task, TaskServices
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class _Beat:
 class _Hosted:
     task: Task
     ref: Ref
+    is_over: bool = False
+    """It has reported its end."""
 
 
 class TaskManager(Actor):
@@ -121,13 +124,11 @@ class TaskManager(Actor):
                 self._register()
             case _Beat():
                 self._beat()
-            case (
-                UpdateTaskExecutionState()
-                | AcknowledgeCheckpoint()
-                | DeclineCheckpoint()
-                | NotifyEndOfData()
-                | FirstBatchProcessed()
-            ):
+            case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
+                if state.is_terminal and attempt_id in self._tasks:
+                    self._tasks[attempt_id].is_over = True
+                self._to_leader(message)
+            case AcknowledgeCheckpoint() | DeclineCheckpoint() | NotifyEndOfData() | FirstBatchProcessed():
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)
@@ -232,8 +233,21 @@ class TaskManager(Actor):
     def _terminated(self, address: str, reason: str) -> None:
         if address == self._job_manager.address:
             self._end(f"the JobManager is gone: {reason}")
-        elif self._ending is not None and self._all_stopped(address):
+            return
+        self._report_if_it_died(address, reason)
+        if self._ending is not None and self._all_stopped(address):
             self._on_ended(self._ending)
+
+    def _report_if_it_died(self, address: str, reason: str) -> None:
+        """A task tells its end itself; one that could not, because its thread ended under it, has failed."""
+        for hosted in self._tasks.values():
+            if hosted.ref.address == address and not hosted.is_over:
+                hosted.is_over, hosted.task.state = True, ExecutionState.FAILED
+                deployment = hosted.task.deployment
+                failure = died_in_silence(deployment, self._spec.task_manager_id, reason)
+                self._to_leader(
+                    UpdateTaskExecutionState(deployment.job_id, deployment.attempt_id, ExecutionState.FAILED, failure)
+                )
 
     def _end(self, reason: str) -> None:
         if self._ending is not None:

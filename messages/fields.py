@@ -52,7 +52,7 @@ def found(value: Any) -> str:
 
 
 def _class_said(raw: Any) -> type:
-    if not (type(raw) is list and len(raw) == 2 and type(raw[0]) is str):
+    if not (type(raw) is list and len(raw) == 2 and type(raw[0]) is str and type(raw[1]) is dict):
         raise MalformedMessage(f"wanted [tag, fields], found {found(raw)}")
     cls = class_of(raw[0])
     if cls is None:

@@ -92,7 +92,9 @@ def _to_ext(depth: int, value: Any) -> Any:
         return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode, value))
     if is_record(value):
         return msgpack.ExtType(_RECORD, _pack(list(record_parts(value)), depth + 1))
-    return _simpler(value)
+    simpler = _simpler(value)
+    is_known = type(simpler) not in _ENCODE or (type(simpler) is int and -(2**63) <= simpler < 2**64)
+    return simpler if is_known else _to_ext(depth, simpler)
 
 
 def _simpler(value: Any) -> Any:

@@ -33,8 +33,10 @@ def register_record_type(cls: type) -> None:
 
 
 def is_record(value: object) -> bool:
-    """Whether the value is of a kind that travels by name."""
-    return is_dataclass(value) or isinstance(value, Enum) or (isinstance(value, tuple) and hasattr(value, "_fields"))
+    """Whether the value is of a kind that travels by name: a dataclass, a named tuple, a member of an enum."""
+    if isinstance(value, Enum):
+        return value.name in type(value).__members__  # flags put together are members by courtesy only
+    return is_dataclass(value) or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
 def record_parts(value: Any) -> tuple[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pykka
 
+from ...actors.ask_errors import ActorDead
 from ...actors.operators.operator import Operator
 from ...messages import (
     AskOperator,
@@ -72,6 +73,9 @@ class JobHandle:
         self._status = JobStatus.CREATED
         self._collected: dict[str, list[Any]] = {}
         self._ended: ActorFuture[None] = ActorFuture()
+        self._last_details: JobDetails | None = None
+        """After the job's end."""
+        self._lost: JobLost | None = None
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
         client.listen(self._on_event)
@@ -98,19 +102,25 @@ class JobHandle:
         """Block until it has finished. Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            details = self.request_details().get(timeout=timeout)
+            details = self._last_details or self.request_details().get(timeout=timeout)
             if not details.status.is_terminal:
                 self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+                details = self.details()
         except pykka.Timeout as error:
             raise TimeoutError(f"job {self.name!r} is {self._status.value} after {timeout} seconds") from error
-        return self._outcome(details if details.status.is_terminal else self.details())
+        except ActorDead as error:
+            details = self._details_without_job_manager(error)
+        return self._outcome(details)
 
     async def wait_async(self) -> JobDetails:
         """The same without blocking; `await job` is short for it."""
-        details = await self.request_details()
-        if not details.status.is_terminal:
-            await self._ended
-            details = await self.request_details()
+        try:
+            details = self._last_details or await self.request_details()
+            if not details.status.is_terminal:
+                await self._ended
+                details = await self.request_details()
+        except ActorDead as error:
+            details = self._details_without_job_manager(error)
         return self._outcome(details)
 
     def __await__(self) -> Generator[Any, None, JobDetails]:
@@ -118,9 +128,8 @@ class JobHandle:
 
     def lost(self, reason: str) -> None:
         """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""
-        self._ended.try_fail(
-            JobLost(f"job {self.name!r} was {self._status.value} when its cluster went away: {reason}")
-        )
+        self._lost = JobLost(f"job {self.name!r} was {self._status.value} when its cluster went away: {reason}")
+        self._ended.try_fail(self._lost)
 
     # -- questions and orders
 
@@ -166,7 +175,8 @@ class JobHandle:
         return self._client.ask(TriggerSavepoint(self.job_id)).map(_savepoint_path)
 
     def on_event(self, callback: EventCallback) -> None:
-        """Call back, on a thread of the job's own, with every event from now on: JobStatusChanged, CheckpointCompleted…"""
+        """Call back, on a thread of the job's own, with every event from now on: CheckpointCompleted, JobStatusChanged…
+        """
         with self._lock:
             self._listeners.append(callback)
 
@@ -195,6 +205,7 @@ class JobHandle:
 
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
+        self._last_details = details
         match details.status:
             case JobStatus.FAILED:
                 raise JobFailed(details)
@@ -203,6 +214,12 @@ class JobHandle:
             case _:
                 self._keep_collected()
                 return details
+
+    def _details_without_job_manager(self, error: ActorDead) -> JobDetails:
+        """How it ended, if that was known before its cluster went away."""
+        if self._last_details is None:
+            raise self._lost or error
+        return self._last_details
 
     def _keep_collected(self) -> None:
         """Take the results home: the cluster may remove its files when it closes."""

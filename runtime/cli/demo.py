@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import random
 import signal
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ import pyarrow.parquet as pq
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
-    FirstBatchProcessed,
     JobStatusChanged,
     TaskManagerChanged,
 )
@@ -33,12 +30,14 @@ from ..api import JobHandle, StreamEnvironment, fixed_delay
 from ..clusters import Cluster, LocalCluster
 from .demo_display import Display
 from .demo_job import build, compare, write_flights
+from .saboteur import Saboteur
+from .spark_session import spark_session
 
 TASK_MANAGERS = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
-BASE_SECONDS, SECONDS_PER_KILL = 5.0, 5.0
+BASE_SECONDS, SECONDS_PER_KILL = 5.0, 4.0
 """How long the paced source is made to take, so that there is something to see and to kill."""
 
 
@@ -62,71 +61,20 @@ class Report:
     cluster: str = "spark"
 
 
-class Saboteur:
-    """Kills TaskManagers at random moments and measures how long until the job processes again. Fed with the job's
-    events.
-    """
-
-    def __init__(self, kills: int, display: Display, seed: int | None) -> None:
-        self.wanted = kills
-        self.killed = 0
-        self.recovery_ms: list[int] = []
-        self.checkpoints = 0
-        self._display = display
-        self._random = random.Random(seed)
-        self._alive: dict[str, TaskManagerChanged] = {}
-        self._killed_at_ms: int | None = None
-        self._timer: threading.Timer | None = None
-
-    def on_event(self, event: Any) -> None:
-        """One event of the job; comes on the cluster's thread, one at a time."""
-        match event:
-            case TaskManagerChanged(registered=True):
-                self._alive[event.task_manager_id] = event
-                self._display.say(f"TaskManager {event.index} is here (process {event.pid})", "green")
-            case TaskManagerChanged():
-                self._alive.pop(event.task_manager_id, None)
-                self._display.say(f"TaskManager {event.index} is lost: {event.reason}", "bold red")
-            case CheckpointCompleted():
-                self.checkpoints += 1
-                what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
-                self._display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
-                self._plan_next()
-            case CheckpointAborted():
-                self._display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
-            case JobStatusChanged():
-                self._display.say(f"job is {event.status.value}", "bold")
-            case FirstBatchProcessed() if event.attempt_number > 0:
-                self._recovered(event)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _plan_next(self) -> None:
-        idle = self._killed_at_ms is None and (self._timer is None or not self._timer.is_alive())
-        if idle and self.killed < self.wanted:
-            self._timer = threading.Timer(self._random.uniform(0.1, 1.5), self._kill)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _kill(self) -> None:
-        if not self._alive:
-            return
-        victim = self._random.choice(sorted(self._alive.values(), key=lambda one: one.index))
-        self._killed_at_ms = int(time.time() * 1000)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim.pid, signal.SIGKILL)
-            self.killed += 1
-            self._display.say(f"kill -9 {victim.pid} (TaskManager {victim.index})", "bold red")
-
-    def _recovered(self, event: FirstBatchProcessed) -> None:
-        if self._killed_at_ms is None or event.timestamp_ms < self._killed_at_ms:
-            return
-        took = event.timestamp_ms - self._killed_at_ms
-        self._killed_at_ms = None
-        self.recovery_ms.append(took)
-        self._display.say(f"recovered: first batch {took} ms after the kill", "bold green")
+def _narrate(event: Any, display: Display) -> None:
+    """Tell what happens to the job; comes on the cluster's thread."""
+    match event:
+        case TaskManagerChanged(registered=True):
+            display.say(f"TaskManager {event.index} is here (process {event.pid})", "green")
+        case TaskManagerChanged():
+            display.say(f"TaskManager {event.index} is lost: {event.reason}", "bold red")
+        case CheckpointCompleted():
+            what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
+            display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
+        case CheckpointAborted():
+            display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
+        case JobStatusChanged():
+            display.say(f"job is {event.status.value}", "bold")
 
 
 @click.command()
@@ -157,7 +105,9 @@ def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int 
 
 
 def _notice_interrupt() -> threading.Event:
-    """Ctrl-C raises KeyboardInterrupt as ever, and is remembered: libraries turn the exception into errors of their own."""
+    """Ctrl-C raises KeyboardInterrupt as ever, and is remembered: libraries turn the exception into errors of their
+    own.
+    """
     interrupted = threading.Event()
 
     def on_interrupt(_signal: int, _frame: object) -> None:
@@ -187,7 +137,7 @@ def _run_on_spark(
     from ..clusters import SparkCluster
 
     display.say("starting Spark")
-    with _spark_session(options.master, folder) as spark:
+    with spark_session(options.master, folder) as spark:
         flights = spark.read.parquet(str(flights_path))
         with SparkCluster(spark, task_managers=TASK_MANAGERS) as cluster:
 
@@ -238,15 +188,16 @@ def _run_job(
         restart_strategy=fixed_delay(attempts=options.kills + 10, delay_ms=0),
     )
     build_job(env, report.rows / (BASE_SECONDS + SECONDS_PER_KILL * options.kills))
-    saboteur = Saboteur(options.kills, display, options.seed)
+    saboteur = Saboteur(options.kills, seed=options.seed, say=display.say)
     job = cluster.submit(env, name="flights")
+    job.on_event(lambda event: _narrate(event, display))
     job.on_event(saboteur.on_event)
     try:
         _watch(job, display)
     finally:
         saboteur.stop()
     report.kills, report.recovery_ms = saboteur.killed, saboteur.recovery_ms
-    report.checkpoints_completed = saboteur.checkpoints
+    report.checkpoints_completed = job.details().completed_checkpoints
 
 
 def _watch(job: JobHandle, display: Display) -> None:
@@ -266,45 +217,3 @@ def _tell_result(display: Display, differences: dict[str, str], report: Report, 
     if report.exact:
         median = f", median recovery {statistics.median(report.recovery_ms):.0f} ms" if report.recovery_ms else ""
         display.say(f"exact: {report.kills} kills, {report.checkpoints_completed} checkpoints{median}", "bold green")
-
-
-@contextlib.contextmanager
-def _spark_session(master: str, folder: Path) -> Iterator[Any]:
-    """A Spark session of this process only. What the JVM logs goes to a file, whose end is shown when Spark does not start."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    log = folder / "spark.log"
-    builder = (
-        SparkSession.builder.master(master)
-        .appName("understudy-demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.local.dir", str(folder / "spark"))
-    )
-    try:
-        with _stderr_into(log):
-            spark = builder.getOrCreate()
-    except Exception as error:
-        tail = log.read_text(errors="replace").splitlines()[-10:]
-        raise click.ClickException("\n".join([f"Spark did not start on {master!r}: {error}", *tail])) from error
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-@contextlib.contextmanager
-def _stderr_into(path: Path) -> Iterator[None]:
-    """Processes started meanwhile write their standard error to the file, for as long as they live."""
-    kept = os.dup(2)
-    with path.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

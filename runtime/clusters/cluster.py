@@ -17,13 +17,14 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pykka
 
-from ...actors.actor import Actor
+from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.launcher import Launcher
@@ -90,31 +91,44 @@ class Cluster(ABC):
         if self._system is not None:
             raise RuntimeError("this cluster has been started already")
         self._work_dir = Path(tempfile.mkdtemp(prefix="understudy-"))
-        self._system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
-        self._system.start()
-        launcher = self._start_launcher()
+        self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
+        try:
+            system.start()
+            self._start_job_manager(system)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
+        system, self._system = self._system, None
+        if system is None:
+            return
+        with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
+            last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
+            last_first.callback(self._lose_jobs, "the cluster was closed")
+            last_first.callback(system.shutdown)
+            last_first.callback(self._stop_launcher)
+            if self._job_manager is not None:
+                self._cancel_all(self._job_manager)
+            self._job_manager = None
+
+    def _start_job_manager(self, system: ActorSystem) -> None:
         settings = JobManagerSettings(
             self.settings.heartbeat_interval_ms,
             self.settings.heartbeat_timeout_ms,
             self.settings.slot_timeout_ms,
             self.settings.cancel_timeout_ms,
         )
-        self._job_manager = self._system.spawn(JobManager(settings, launcher, CheckpointStorage), name="job-manager")
-        return self
+        job_manager = JobManager(settings, self._start_launcher(), CheckpointStorage)
+        self._job_manager = system.spawn(job_manager, name="job-manager")
+        system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
-    def close(self) -> None:
-        """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
-        if self._system is None:
-            return
-        try:
-            self._cancel_all()
-            self._stop_launcher()
-        finally:
-            self._system.shutdown()
-            self._system = self._job_manager = None
-            for handle in self._handles:
-                handle.lost("the cluster was closed")
-            shutil.rmtree(self._work_dir, ignore_errors=True)
+    def _lose_jobs(self, reason: str) -> None:
+        """There is no JobManager any more: nobody shall wait for it."""
+        for handle in self._handles:
+            handle.lost(reason)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -141,6 +155,7 @@ class Cluster(ABC):
             default_parallelism=self.settings.task_managers * self.settings.slots_per_task_manager,
             task_managers=self.settings.task_managers,
             work_dir=str(self._work_dir),
+            slots=self.settings.slots_per_task_manager,
         )
         graph = translation.graph
         CheckpointStorage(graph.checkpoints.directory).check()
@@ -195,9 +210,8 @@ class Cluster(ABC):
             sys_path=tuple(sys.path),
         )
 
-    def _cancel_all(self) -> None:
+    def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
-        _, job_manager = self._running()
         answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:
@@ -226,6 +240,21 @@ class _Client:
             self._system.stop(listener)
 
 
+class _Watch(Actor):
+    """Tells when the JobManager is gone, which it is not supposed to be before the whole system is."""
+
+    def __init__(self, job_manager: Ref, lost: Callable[[str], None]) -> None:
+        self._job_manager = job_manager
+        self._lost = lost
+
+    def on_start(self) -> None:
+        self.context.watch(self._job_manager)
+
+    def on_receive(self, message: Any) -> None:
+        if isinstance(message, Terminated):
+            self._lost(f"its JobManager {message.reason}")
+
+
 class _Listener(Actor):
     """Hears a job's events, until its end, and hands them to a callback.
 
@@ -237,5 +266,7 @@ class _Listener(Actor):
 
     def on_receive(self, message: Any) -> None:
         self._callback(message)
+        if isinstance(message, JobStatusChanged) and message.status.is_terminal:
+            self.context.stop(self.context.self_ref)
         if isinstance(message, JobStatusChanged) and message.status.is_terminal:
             self.context.stop(self.context.self_ref)

@@ -31,11 +31,13 @@ CLOSE_GRACE_SECONDS = 1.0
 class _TemplateProcess:
     """One template process, and the thread that hears it. It is told things under the launcher's lock only."""
 
-    def __init__(self, hear: Callable[[object], None], gone: Callable[[_TemplateProcess, str], None]) -> None:
+    def __init__(
+        self, work_dir: str, hear: Callable[[object], None], gone: Callable[[_TemplateProcess, str], None]
+    ) -> None:
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno())],
+                [sys.executable, "-c", _START, str(theirs.fileno()), work_dir],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
@@ -79,8 +81,9 @@ class LocalLauncher:
     is called from a thread of its own.
     """
 
-    def __init__(self, tell: Callable[[TaskManagerExited], None]) -> None:
+    def __init__(self, tell: Callable[[TaskManagerExited], None], work_dir: str) -> None:
         self._tell = tell
+        self._work_dir = work_dir
         self._launches: dict[JobId, TaskManagerLaunch] = {}
         self._children: dict[int, _Child] = {}
         self._grace_timers: dict[JobId, threading.Timer] = {}
@@ -133,7 +136,7 @@ class LocalLauncher:
             timer.join()
 
     def _new_template(self) -> _TemplateProcess:
-        return _TemplateProcess(self._hear, self._template_gone)
+        return _TemplateProcess(self._work_dir, self._hear, self._template_gone)
 
     def _has_children(self, job_id: JobId) -> bool:
         return any(child.job_id == job_id for child in self._children.values())

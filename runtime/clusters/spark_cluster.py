@@ -59,7 +59,8 @@ class SparkCluster(Cluster):
 def use_this_python(spark: SparkSession) -> None:
     """On a local master, let workers run the interpreter that runs here, unless the user has chosen another.
 
-    PySpark takes `python3` from the path, which has none of our dependencies when a virtual environment is not activated.
+    PySpark takes `python3` from the path, which has none of our dependencies when a virtual environment is not
+    activated.
     """
     context: Any = spark.sparkContext
     chosen = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
@@ -70,7 +71,8 @@ def use_this_python(spark: SparkSession) -> None:
 def ship_package(spark: SparkSession) -> None:
     """Send this package's source to the executors (`addPyFile`), once per Spark context.
 
-    The archive lies in PySpark's own temporary folder: executors that come later fetch it too, and it goes when Spark stops.
+    The archive lies in PySpark's own temporary folder: executors that come later fetch it too, and it goes when Spark
+    stops.
     """
     context: Any = spark.sparkContext
     if any(Path(name).name == ARCHIVE for name in context._python_includes or ()):

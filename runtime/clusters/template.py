@@ -16,6 +16,7 @@ import ctypes
 import os
 import pickle
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -190,8 +191,12 @@ def _die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Entry point: take over the socket whose descriptor is the first argument, import everything, serve."""
+    """Entry point: take over the socket whose descriptor is the first argument, import everything, serve.
+
+    The second argument is the cluster's work folder. The cluster removes it when it closes; one that was killed cannot.
+    """
     from . import task_manager_process  # noqa: F401
 
     with socket.socket(fileno=int(sys.argv[1])) as control:
         Template(control).run()
+    shutil.rmtree(sys.argv[2], ignore_errors=True)

@@ -399,3 +399,73 @@ def test_reports_of_replaced_attempts_change_nothing(state: ExecutionState) -> N
         stage.report(each, ExecutionState.FAILED, FAILURE)
     stage.tell(RestartDue(stage.master.graph.regions()[0]))
     assert stage.report(deployments[0], state) == []
+
+
+UNREADABLE = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
+
+
+def test_when_no_retained_checkpoint_can_be_read_the_job_fails_instead_of_beginning_anew() -> None:
+    stage = Stage(graph(attempts=5))
+    deployments = stage.running()
+    for _ in range(2):
+        stage.checkpoint(deployments)
+    for failure in (FAILURE, UNREADABLE, UNREADABLE):
+        for each in deployments:
+            stage.report(each, ExecutionState.FAILED, failure)
+        stage.tell(RestartDue(stage.master.graph.regions()[0]))
+        deployments = [m.deployment for m in stage.said(SubmitTask)]
+    assert deployments == []
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert (ended.status, ended.failure.error_type) == (JobStatus.FAILED, "NoRestorableCheckpoint")
+    assert ended.failure.cause is not None
+    assert ended.failure.cause.error_type == "RestoreFailed"
+
+
+def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None:
+    stage = Stage(graph(attempts=9, pipelines=2))
+    deployments = stage.running()
+    older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
+    wanted = {"restored": newer, "again": older}
+    for failure, name in ((FAILURE, "restored"), (UNREADABLE, "again")):
+        for each in deployments:
+            stage.report(each, ExecutionState.FAILED, failure)
+        deployments = []
+        for region in stage.master.graph.regions():
+            stage.tell(RestartDue(region))
+            deployments += [m.deployment for m in stage.said(SubmitTask)]
+        assert len(deployments) == 8
+        assert {d.restored_checkpoint_id for d in deployments} == {wanted[name]}
+
+
+BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it")
+
+
+def test_the_cause_that_comes_after_a_broken_channel_takes_its_place() -> None:
+    stage = Stage(graph(attempts=0))
+    first, second, *others = stage.running()
+    stage.report(first, ExecutionState.FAILED, BROKEN_CHANNEL)
+    stage.report(second, ExecutionState.FAILED, FAILURE)
+    for each in others:
+        stage.report(each, ExecutionState.CANCELED)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure == replace(FAILURE, job_name="flights")
+    assert stage.master.failures == (ended.failure,)
+
+
+def test_a_broken_channel_does_not_take_the_place_of_its_cause() -> None:
+    stage = Stage(graph())
+    first, second, *_ = stage.running()
+    stage.report(first, ExecutionState.FAILED, FAILURE)
+    stage.report(second, ExecutionState.FAILED, BROKEN_CHANNEL)
+    assert stage.master.failures == (replace(FAILURE, job_name="flights"),)
+
+
+def test_how_a_lost_process_ended_is_added_when_it_is_known() -> None:
+    stage = Stage(graph())
+    stage.running()
+    stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
+    stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL"))
+    (failure,) = stage.master.failures
+    assert failure.error_type == "TaskManagerLost"
+    assert failure.error_message.endswith("the connection broke; its process: killed by SIGKILL")

@@ -25,7 +25,9 @@ from understudy.actors.operators.operator import Collector
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api import DataStream
 
-KEYS = 8
+KEYS = 24
+"""A multiple of every parallelism used here: each key comes from one source subtask, in order."""
+
 WAIT_S = 30
 """How long a test waits for what must come; nothing here asserts that something is fast."""
 
@@ -175,7 +177,8 @@ class Witness:
 
     def pids(self, at_least: int) -> dict[int, int]:
         """TaskManager index -> process id, of those that are registered, once there are so many."""
-        return self.wait(lambda: len(self._pids()) >= at_least and self._pids(), f"{at_least} TaskManagers")  # type: ignore[no-any-return]
+        self.wait(lambda: len(self._pids()) >= at_least, f"{at_least} TaskManagers")
+        return self._pids()
 
     def _pids(self) -> dict[int, int]:
         found: dict[int, int] = {}

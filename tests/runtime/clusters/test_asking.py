@@ -62,7 +62,7 @@ def test_a_question_that_changes_state_is_refused_and_harms_nothing(job: JobHand
 
 
 def test_a_question_without_a_key_neither_reads_nor_changes_the_state_of_some_key(job: JobHandle) -> None:
-    with pytest.raises(AskFailed, match="NoCurrentKey: .*key="):
+    with pytest.raises(AskFailed, match=r"NoCurrentKey: .*key="):
         ask(job, "seen")
     with pytest.raises(AskFailed, match="ReadOnlyState"):
         ask(job, "change")
@@ -75,7 +75,7 @@ def test_a_handler_that_raises_fails_the_question_and_nothing_else(job: JobHandl
 
 
 def test_an_unknown_operator_is_refused_at_once_by_name(job: JobHandle) -> None:
-    with pytest.raises(UnknownOperator, match="no operator 'cuont'.*count"):
+    with pytest.raises(UnknownOperator, match=r"no operator 'cuont'.*count"):
         job.ask("cuont", message="seen", key=3)
 
 
@@ -129,7 +129,7 @@ def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluste
     kill(witness.pids(2)[0])
     witness.status(JobStatus.RESTARTING)
     for key in range(KEYS):
-        with pytest.raises(AskFailed, match="operator .count.: not running: .*restarting"):
+        with pytest.raises(AskFailed, match=r"operator .count.: not running: .*restarting"):
             ask(job, "seen", key=key)
     witness.status(JobStatus.RUNNING, times=2)
     eventually(lambda: _answers(job))
@@ -172,6 +172,6 @@ def test_a_job_that_has_ended_says_so_to_whoever_asks(shared_cluster: LocalClust
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
     job.wait(timeout=60)
-    with pytest.raises(AskFailed, match="operator .count.: not running: .*the job is finished"):
+    with pytest.raises(AskFailed, match=r"operator .count.: not running: .*the job is finished"):
         ask(job, "seen", key=3)
     assert job.details().status is JobStatus.FINISHED

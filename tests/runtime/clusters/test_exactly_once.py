@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from understudy import FileSink, JobStatus, LocalCluster
-from understudy.actors.operators.operator import Collector
-from understudy.messages import CheckpointCompleted
+from understudy.messages import CheckpointCompleted, FirstBatchProcessed
 
 from .jobs import (
     Counting,
@@ -24,6 +24,7 @@ from .jobs import (
     counting,
     counts_of,
     environment,
+    eventually,
     kill,
     read_output,
     template_of,
@@ -38,9 +39,7 @@ StartCluster = Callable[..., LocalCluster]
 def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed(
     start_cluster: StartCluster, tmp_path: Path, format: str
 ) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = _chance()
     env, out = environment(), tmp_path / "out"
     counting(env, COUNT, RATE).sink_to(FileSink(str(out), format))
     with Reader(out, format, counted(COUNT)) as reader:
@@ -67,3 +66,182 @@ def test_collected_records_are_exact_when_a_task_manager_is_killed(start_cluster
     kill(witness.pids(2)[1])
     assert job.wait(timeout=60).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
+def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_path: Path, format: str) -> None:
+    chance = _chance()
+    env, out = environment(), tmp_path / "out"
+    counting(env, 12_000, 3000).sink_to(FileSink(str(out), format))
+    with Reader(out, format, counted(12_000)) as reader:
+        job = start_cluster(3).submit(env)
+        witness = Witness(job)
+        for _ in range(5):
+            witness.checkpoints(chance.randint(0, 4))
+            time.sleep(chance.uniform(0, 0.1))
+            kill(chance.choice(list(witness.pids(1).values())))
+        details = job.wait(timeout=100)
+    assert details.restarts >= 1
+    assert read_output(out, format) == counted(12_000)
+    assert reader.problems == []
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_all_task_managers_are_killed_at_once(start_cluster: StartCluster, tmp_path: Path) -> None:
+    env, out = environment(), tmp_path / "out"
+    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.checkpoints(3)
+    for pid in witness.pids(2).values():
+        kill(pid)
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "jsonl") == counted(COUNT)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    env, out = environment(checkpoint_interval_ms=500), tmp_path / "out"
+    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "parquet"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
+    kill(witness.pids(2)[0])
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "parquet") == counted(COUNT)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_a_task_manager_dies_in_the_middle_of_a_checkpoint(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """One task has taken its snapshot and is killed before another one has."""
+    mark = Mark(tmp_path, "in-checkpoint")
+
+    class Halting(Counting):
+        def on_checkpoint(self, checkpoint_id: int) -> None:
+            if checkpoint_id >= 3 and mark.take():
+                time.sleep(60)
+
+    env, out = environment(), tmp_path / "out"
+    counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
+    kill(mark.wait())
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "jsonl") == counted(COUNT)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_the_recovery_is_killed_too(start_cluster: StartCluster, tmp_path: Path) -> None:
+    mark = Mark(tmp_path, "in-recovery")
+
+    class Halting(Counting):
+        def open(self) -> None:
+            if self.context.restored and mark.take():
+                time.sleep(60)
+
+    env, out = environment(), tmp_path / "out"
+    counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.checkpoints(2)
+    kill(witness.pids(2)[0])
+    kill(mark.wait())
+    assert job.wait(timeout=60).restarts == 2
+    assert read_output(out, "jsonl") == counted(COUNT)
+    assert all_names(out) == set()
+
+
+class HaltingCommit(FileSink):
+    """Halts before (or after) it commits what the final checkpoint covers, once."""
+
+    def __init__(self, path: str, mark: Mark, after: bool) -> None:
+        super().__init__(path, "jsonl")
+        self.mark, self.after, self.ended = mark, after, False
+
+    def on_end(self, out: Any) -> None:
+        super().on_end(out)
+        self.ended = True
+
+    def on_checkpoint_complete(self, checkpoint_id: Any) -> None:
+        if not self.after:
+            self._halt()
+        super().on_checkpoint_complete(checkpoint_id)
+        if self.after:
+            self._halt()
+
+    def _halt(self) -> None:
+        if self.ended and self.context.attempt_number == 0 and self.mark.take():
+            time.sleep(60)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("after", [False, True], ids=["before-its-commit", "after-its-commit"])
+def test_output_is_exact_when_a_sink_dies_after_the_final_checkpoint(
+    start_cluster: StartCluster, tmp_path: Path, after: bool
+) -> None:
+    """The rest of the job may have finished by then."""
+    mark, out = Mark(tmp_path, "final"), tmp_path / "out"
+    env = environment()
+    counting(env, 500, None).sink_to(HaltingCommit(str(out), mark, after))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    pid = mark.wait()
+    witness.wait(lambda: [event for event in witness.of(CheckpointCompleted) if event.final], "the final checkpoint")
+    kill(pid)
+    details = job.wait(timeout=60)
+    assert details.status is JobStatus.FINISHED
+    assert read_output(out, "jsonl") == counted(500)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_kills_come_at_the_news_of_the_final_checkpoint(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    env, out = environment(), tmp_path / "out"
+    counting(env, 500, None).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+
+    def on_event(event: Any) -> None:
+        if isinstance(event, CheckpointCompleted) and event.final:
+            kill(witness.pids(1)[0])
+
+    job.on_event(on_event)
+    assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert read_output(out, "jsonl") == counted(500)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_output_is_exact_when_the_template_process_is_killed(start_cluster: StartCluster, tmp_path: Path) -> None:
+    """All TaskManagers die with it; the cluster starts another template and goes on, again and again."""
+    env, out = environment(), tmp_path / "out"
+    counting(env, COUNT, 2000).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster(slot_timeout_ms=20_000).submit(env)
+    witness = Witness(job)
+    for _ in range(2):
+        pids = witness.pids(2)
+        witness.checkpoints(2)
+        template_of(pids[0]).kill()
+        for pid in pids.values():
+            eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
+        witness.wait(lambda pids=pids: not set(witness.pids(0).values()) & set(pids.values()), "the news of it")
+    assert job.wait(timeout=60).restarts >= 2
+    assert read_output(out, "jsonl") == counted(COUNT)
+    assert all_names(out) == set()
+
+
+def _chance() -> random.Random:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    return random.Random(seed)

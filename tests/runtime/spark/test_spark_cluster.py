@@ -90,7 +90,8 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
     source = env.from_dataframe(numbers(spark), records_per_second=ROWS / 4)
     source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
-    source.key_by("seventh").aggregate(rows=Count(), total=Sum("id")).sink_to(FileSink(str(tmp_path / "sums")), name="s")
+    sums = source.key_by("seventh").aggregate(rows=Count(), total=Sum("id"))
+    sums.sink_to(FileSink(str(tmp_path / "sums")), name="s")
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env, name="numbers")
         killer = Killer(job)

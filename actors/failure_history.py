@@ -1,0 +1,69 @@
+"""FailureHistory: what has failed in a job's life, oldest first, each told by its root.
+
+When one task fails its neighbours see a broken channel, and when a process dies its connections break before anybody
+can say how it ended. So the first word of a failure may be secondhand; the cause that comes after it takes its place.
+A value machine of the JobMaster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..messages import FailureCause, TaskManagerId
+from .execution_graph import Region
+from .failure import LOST_TASK_MANAGER
+
+FAILURES_KEPT = 20
+
+_SECONDHAND = frozenset({"ChannelBroken"})
+
+
+class FailureHistory:
+    """The last failures of one job."""
+
+    def __init__(self, job_name: str) -> None:
+        self._job_name = job_name
+        self._failures: list[FailureCause] = []
+        self._open: dict[Region, FailureCause] = {}
+        """What each region that is being cancelled has failed of, so far as is known."""
+
+    @property
+    def all(self) -> tuple[FailureCause, ...]:
+        return tuple(self._failures)
+
+    @property
+    def latest(self) -> FailureCause | None:
+        return self._failures[-1] if self._failures else None
+
+    def add(self, cause: FailureCause, region: Region | None = None) -> FailureCause:
+        """A failure: of this region, or of the job as a whole. Returns it with the job's name."""
+        cause = replace(cause, job_name=self._job_name)
+        self._failures = [*self._failures, cause][-FAILURES_KEPT:]
+        if region is not None:
+            self._open[region] = cause
+        return cause
+
+    def explain(self, region: Region, cause: FailureCause) -> None:
+        """One more task of a region that is being cancelled has failed: perhaps it was the first to."""
+        told = self._open.get(region)
+        if told is not None and told.error_type in _SECONDHAND and cause.error_type not in _SECONDHAND:
+            self._open[region] = cause = replace(cause, job_name=self._job_name)
+            self._failures = [cause if each is told else each for each in self._failures]
+
+    def settled(self, region: Region) -> None:
+        """The region runs again; what fails from now on is another failure."""
+        self._open.pop(region, None)
+
+    def process_ended(self, task_manager_id: TaskManagerId, how: str) -> None:
+        """The process of a TaskManager that was lost before is gone now: add how it ended."""
+
+        def lost_it(cause: FailureCause) -> bool:
+            return cause.error_type == LOST_TASK_MANAGER and cause.task_manager == task_manager_id
+
+        self._failures = [_with_end(each, how) if lost_it(each) else each for each in self._failures]
+
+
+def _with_end(cause: FailureCause, how: str) -> FailureCause:
+    if how in cause.error_message:
+        return cause
+    return replace(cause, error_message=f"{cause.error_message}; its process: {how}")

@@ -1,0 +1,80 @@
+"""What is said: the vocabulary of DESIGN section 3, and what holds for every word of it."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import FrozenInstanceError, fields
+from typing import Any, NewType
+
+import pytest
+
+from understudy.messages import SubtaskIndex
+
+from .strategies import vocabulary
+
+DESIGN = {
+    "TriggerCheckpoint": ("job_id", "attempt_id", "checkpoint_id"),
+    "AcknowledgeCheckpoint": ("job_id", "attempt_id", "checkpoint_id", "state", "state_size_bytes"),
+    "DeclineCheckpoint": ("job_id", "attempt_id", "checkpoint_id", "reason"),
+    "NotifyCheckpointComplete": ("job_id", "attempt_id", "checkpoint_id"),
+    "NotifyCheckpointAborted": ("job_id", "attempt_id", "checkpoint_id"),
+    "TriggerSavepoint": ("job_id",),
+    "TriggerSavepointSuccess": ("job_id", "savepoint_path"),
+    "TriggerSavepointFailure": ("job_id", "cause"),
+    "DisposeSavepoint": ("savepoint_path",),
+    "DisposeSavepointSuccess": (),
+    "DisposeSavepointFailure": ("cause",),
+    "SubmitJob": ("graph",),
+    "CancelJob": ("job_id",),
+    "StopJob": ("job_id",),
+    "RequestJobStatus": ("job_id",),
+    "JobStatusChanged": ("job_id", "status"),
+    "RegisterTaskManager": ("task_manager_id", "slots"),
+    "AcknowledgeRegistration": ("leader_session_id", "task_manager_id"),
+    "RefuseRegistration": ("task_manager_id", "reason"),
+    "Heartbeat": ("sender",),
+    "SubmitTask": ("deployment",),
+    "CancelTask": ("attempt_id",),
+    "UpdateTaskExecutionState": ("attempt_id", "state", "failure"),
+    "TriggerStackTraceSample": ("attempt_id", "sample_id"),
+    "StackTraceSampleResponse": ("attempt_id", "sample_id"),
+    "StackTraceSampleFailed": ("attempt_id", "sample_id"),
+    "LeaderSessionMessage": ("leader_session_id", "message"),
+}
+
+WORDS = pytest.mark.parametrize("cls", vocabulary().values(), ids=lambda cls: cls.__name__)
+
+NOT_IDS = {"correlation_id": "one ask of one actor system; it means nothing to anybody else"}
+
+
+@pytest.mark.parametrize("tag", DESIGN)
+def test_the_vocabulary_of_the_design_is_complete(tag: str) -> None:
+    assert set(DESIGN[tag]) <= {field.name for field in fields(vocabulary()[tag])}
+
+
+@WORDS
+def test_a_message_is_frozen_slotted_and_known_by_its_bare_name(cls: Any) -> None:
+    assert vocabulary()[cls.__name__] is cls
+    assert "__slots__" in vars(cls)
+    assert "__dict__" not in dir(cls)
+    assert cls.__dataclass_params__.frozen
+    blank = object.__new__(cls)
+    for field in fields(cls):
+        with pytest.raises(FrozenInstanceError):
+            setattr(blank, field.name, None)
+
+
+@WORDS
+def test_ids_and_subtask_indices_are_new_types(cls: type) -> None:
+    for name, hint in typing.get_type_hints(cls).items():
+        if name.endswith("_id") and name not in NOT_IDS:
+            arms = [arm for arm in typing.get_args(hint) if arm is not type(None)] or [hint]
+            assert all(isinstance(arm, NewType) for arm in arms), f"{cls.__name__}.{name} is a bare {hint}"
+        if name.endswith(("subtask", "subtask_index")):
+            assert hint is SubtaskIndex
+
+
+@WORDS
+def test_units_come_last_in_names(cls: type) -> None:
+    for field in fields(cls):
+        assert not any(unit in field.name.split("_")[:-1] for unit in ("ms", "bytes", "seconds"))

@@ -1,0 +1,87 @@
+"""A TaskManager that freezes (SIGSTOP, a long pause, a cut cable) is taken for dead, and stays so if it wakes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from understudy import FileSink, JobStatus, LocalCluster
+from understudy.runtime.clusters.local_launcher import LocalLauncher
+
+from .jobs import Mark, Witness, all_names, counted, counting, environment, eventually, read_output
+
+HEARTBEATS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 1000}
+StartCluster = Callable[..., LocalCluster]
+
+
+@pytest.mark.chaos
+def test_a_frozen_task_manager_is_killed_and_replaced_and_the_result_is_exact(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    env, out = environment(), tmp_path / "out"
+    counting(env, 4000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster(**HEARTBEATS).submit(env)
+    witness = Witness(job)
+    witness.checkpoints(2)
+    pid = witness.pids(2)[1]
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: not psutil.pid_exists(pid), "the end of the frozen process")
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "jsonl") == counted(4000)
+    assert all_names(out) == set()
+
+
+class Freezing(FileSink):
+    """Stops its own process at one point of its work, once, and goes on there when it is woken."""
+
+    def __init__(self, path: str, point: str, mark: Mark) -> None:
+        super().__init__(path, "jsonl")
+        self.point, self.mark = point, mark
+
+    def _reached(self, point: str, after: int) -> None:
+        if point == self.point and after >= 3 and self.context.attempt_number == 0 and self.mark.take():
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        self._reached("with-an-open-transaction", self._begun)
+        super().process_batch(batch, out)
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        self._reached("before-it-pre-commits", checkpoint_id)
+        super().on_checkpoint(checkpoint_id)
+        self._reached("after-it-has-pre-committed", checkpoint_id)
+
+    def on_checkpoint_complete(self, checkpoint_id: Any) -> None:
+        self._reached("before-it-commits", checkpoint_id)
+        super().on_checkpoint_complete(checkpoint_id)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    "point",
+    ["with-an-open-transaction", "before-it-pre-commits", "after-it-has-pre-committed", "before-it-commits"],
+)
+def test_a_zombie_that_wakes_commits_nothing_and_leaves_nothing(
+    start_cluster: StartCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Nobody can kill it, as if its machine were cut off; the job goes on without it, then it wakes and goes on too."""
+    monkeypatch.setattr(LocalLauncher, "kill", lambda *_: None)
+    mark, out = Mark(tmp_path, "frozen"), tmp_path / "out"
+    env = environment(parallelism=2)
+    counting(env, 6000, 1500).sink_to(Freezing(str(out), point, mark))
+    job = start_cluster(3, **HEARTBEATS).submit(env)
+    witness = Witness(job)
+    zombie = mark.wait()
+    witness.status(JobStatus.RUNNING, times=2)
+    witness.checkpoints(2)
+    os.kill(zombie, signal.SIGCONT)
+    eventually(lambda: not psutil.pid_exists(zombie), "the zombie to find out and end")
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "jsonl") == counted(6000)
+    assert all_names(out) == set()
