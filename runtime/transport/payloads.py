@@ -7,7 +7,7 @@ which is ten times faster than record by record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import pyarrow as pa
@@ -117,11 +117,21 @@ def _decode_arrow(_: Header, payload: Any) -> pa.RecordBatch:
         with pa.ipc.open_stream(_aligned(payload)) as reader:
             batch = reader.read_next_batch()
         batch.validate(full=True)
+        _read_names(batch.schema)
     except (pa.ArrowException, OSError, ValueError, KeyError, StopIteration, MemoryError) as error:
         raise MalformedMessage(f"not an Arrow record batch: {error or type(error).__name__}") from error
     if batch.num_rows == 0:
         raise MalformedMessage("an empty batch")
     return batch
+
+
+def _read_names(fields: Iterable[pa.Field]) -> None:
+    """Arrow validates values and not names: a name that is no text raises UnicodeDecodeError here, not in the
+    operator.
+    """
+    for field in fields:
+        field.name  # noqa: B018
+        _read_names(field.type.field(index) for index in range(field.type.num_fields))
 
 
 def _aligned(payload: Payload) -> pa.Buffer:

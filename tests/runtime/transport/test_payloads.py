@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.actors.elements import CheckpointBarrier, EndOfData, Watermark
@@ -132,7 +132,17 @@ def arrow_payload() -> bytes:
 ARROW_PAYLOAD = arrow_payload()
 
 
-@given(st.lists(st.tuples(st.integers(0, len(ARROW_PAYLOAD) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+@pytest.mark.parametrize("name", [b"dep_delay", b"minutes"])
+def test_a_column_name_that_is_no_text_is_malformed(name: bytes) -> None:
+    nested = pa.array([{"minutes": 1}], pa.struct([("minutes", pa.int64())]))
+    (content,) = encode_element(pa.record_batch({"dep_delay": nested}))
+    payload = bytes(memoryview(content.payload)).replace(name, b"\x80" * len(name))  # type: ignore[arg-type]
+    with pytest.raises(MalformedMessage):
+        decode_element(header_of(FrameKind.ARROW), payload)
+
+
+@example(damage=[(240, 128)])
+@given(damage=st.lists(st.tuples(st.integers(0, len(ARROW_PAYLOAD) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_arrow_payload_is_a_batch_or_malformed_but_never_a_crash(damage: list[tuple[int, int]]) -> None:
     payload = bytearray(ARROW_PAYLOAD)
     for position, value in damage:
