@@ -16,11 +16,14 @@ from typing import Any
 import pykka
 
 from ..messages import (
+    AcknowledgeCheckpoint,
     AcknowledgeRegistration,
     AskOperator,
     AskTask,
     CancelJob,
+    DeclineCheckpoint,
     ExecutionState,
+    FirstBatchProcessed,
     Heartbeat,
     JobDetails,
     JobId,
@@ -28,6 +31,7 @@ from ..messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     ListenToJob,
+    NotifyEndOfData,
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
@@ -39,6 +43,7 @@ from ..messages import (
     TaskManagerFailing,
     TaskManagerId,
     TriggerSavepoint,
+    UpdateTaskExecutionState,
 )
 from ..state import CheckpointStorage, key_group, operator_index_of
 from ..state.checkpoint_ids import StandaloneCheckpointIdCounter
@@ -57,7 +62,7 @@ from .checkpoint_effects import (
     TriggerSavepointNow,
 )
 from .context import Ref, Timer
-from .errors import UnknownJob
+from .errors import ActorError, UnknownJob
 from .job_effects import (
     JobEffect,
     JobEnded,
@@ -164,10 +169,20 @@ class JobManager(Actor):
                 if error is not None:
                     log.warning("job %s: cannot delete its state: %s", job_id, error)
             case _:
-                return self._from_client(message)
+                return self._answer(message)
         return None
 
     # -- clients
+
+    def _answer(self, message: Any) -> Any:
+        """What is wrong with a client's wish is told to the client, if it waits for an answer, and harms nobody else."""
+        try:
+            return self._from_client(message)
+        except (ActorError, ValueError) as error:
+            log.info("refused %s: %s", type(message).__name__, error)
+            refusal = self.context.promise()
+            refusal.set_exception()
+            return refusal
 
     def _from_client(self, message: Any) -> Any:
         match message:
@@ -251,7 +266,11 @@ class JobManager(Actor):
     # -- TaskManagers
 
     def _register(self, message: RegisterTaskManager) -> None:
-        ref = self.context.actor_of(message.control_address)
+        try:
+            ref = self.context.actor_of(message.control_address)
+        except ValueError as error:
+            log.warning("%s cannot be registered: %s", message.task_manager_id, error)
+            return
         job = self._jobs.get(message.job_id)
         if job is None or job.master.status.is_terminal or message.task_manager_id in job.released:
             why = "unknown job" if job is None else f"the job is {job.master.status.value} or released it"
@@ -284,8 +303,16 @@ class JobManager(Actor):
                     self._on_job(job_id, message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
-            case _:
+            case (
+                UpdateTaskExecutionState()
+                | AcknowledgeCheckpoint()
+                | DeclineCheckpoint()
+                | NotifyEndOfData()
+                | FirstBatchProcessed()
+            ):
                 self._on_job(message.job_id, message)
+            case _:
+                log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
 
     def _exited(self, job_id: JobId, index: int, reason: str) -> None:
         job = self._jobs.get(job_id)

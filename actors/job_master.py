@@ -70,6 +70,7 @@ from .job_effects import (
     Tell,
     Tidings,
 )
+from .job_ending import JobEnding
 from .job_graph import SubtaskKey
 from .restart_strategy import RestartStrategy
 from .restore_points import RestorePoints
@@ -116,13 +117,11 @@ class JobMaster:
         self._waiting: set[Region] = set()
         """Regions whose delay is over and that wait for their old attempts to end and for slots."""
         self._delayed: set[Region] = set()
-        self._data_ended: set[ExecutionAttemptId] = set()
+        self._ending = JobEnding(graph.job_id)
         self._generation = 0
         self._is_stopping = False
         self._completed = 0
         self._latest: CheckpointCompleted | None = None
-        self._final_notify: dict[ExecutionAttemptId, NotifyCheckpointComplete] = {}
-        self._restored_final: dict[Region, CheckpointId] = {}
         self._now_ms = 0.0
         self._wall_ms = 0
         self._effects: list[JobEffect] = []
@@ -302,9 +301,7 @@ class JobMaster:
             self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self._history.latest))
             return
         self._history.settled(region)
-        self._restored_final.pop(region, None)
-        if restored is not None and restored.is_final:
-            self._restored_final[region] = restored.checkpoint_id
+        self._ending.region_restored(region, restored.checkpoint_id if restored and restored.is_final else None)
         attempts = self.graph.new_attempts(region, self._new_id)
         deployments = self.graph.deployments(
             region,
@@ -337,13 +334,10 @@ class JobMaster:
             self._coordinate(checkpoint.StartScheduler())
         if self._is_stopping:
             self._stop_sources()
-        final = self._restored_final.get(region)
-        if final is not None and self.graph.all_running(region):
-            for execution in self.graph.executions(region):
-                attempt_id = execution.attempt_id
-                message = NotifyCheckpointComplete(self._job.job_id, attempt_id, final, self._wall_ms, final=True)
-                self._tell(execution, message)
-                self._expect_finish(attempt_id, message)
+        if self.graph.all_running(region):
+            attempts = [execution.attempt_id for execution in self.graph.executions(region)]
+            for notice in self._ending.notices_for(region, attempts, self._wall_ms):
+                self._send(notice.attempt_id, notice)
 
     def _attempt_changed(self, execution: Execution) -> None:
         self._coordinate(
@@ -357,8 +351,7 @@ class JobMaster:
     def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> None:
         was_running = execution.state is ExecutionState.RUNNING
         self.graph.update(execution.attempt_id, state, failure)
-        self._data_ended.discard(execution.attempt_id)
-        self._final_notify.pop(execution.attempt_id, None)
+        self._ending.attempt_over(execution.attempt_id)
         self._slots.release(execution.subtask)
         self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
         if execution.state is ExecutionState.FAILED:
@@ -372,8 +365,7 @@ class JobMaster:
         self._settle()
 
     def _end_of_data(self, attempt_id: ExecutionAttemptId) -> None:
-        self._data_ended.add(attempt_id)
-        if all(execution.attempt_id in self._data_ended for execution in self.graph.executions()):
+        if self._ending.data_ended(attempt_id, [execution.attempt_id for execution in self.graph.executions()]):
             self._coordinate(checkpoint.AllDataEnded())
 
     def _stop_sources(self) -> None:
@@ -469,13 +461,14 @@ class JobMaster:
     def _slots_overdue(self, generation: int) -> None:
         if generation != self._generation or not self._waiting:
             return
-        region = sorted(self._waiting, key=sorted)[0]
-        try:
-            self._slots.place(self._job, region)
-        except NoResourceAvailable as error:
-            why = f"; {self._roster.last_stillbirth}" if self._roster.last_stillbirth else ""
-            waited = f"after {self._settings.slot_timeout_ms} ms: {error}{why}"
-            self._fail_job(FailureCause("NoResourceAvailable", waited))
+        for region in sorted(self._waiting, key=sorted):
+            try:
+                self._slots.place(self._job, region)
+            except NoResourceAvailable as error:
+                why = f"; {self._roster.last_stillbirth}" if self._roster.last_stillbirth else ""
+                waited = f"after {self._settings.slot_timeout_ms} ms: {error}{why}"
+                self._fail_job(FailureCause("NoResourceAvailable", waited))
+                return
 
     def _cancel_overdue(self, generation: int) -> None:
         if generation != self._generation:
@@ -486,9 +479,10 @@ class JobMaster:
                 self._effects.append(KillTaskManager(index))
 
     def _repeat_final_notify(self) -> None:
-        for attempt_id, message in self._final_notify.items():
-            self._send(attempt_id, message)
-        if self._final_notify:
+        unheard = self._ending.unheard()
+        for notice in unheard:
+            self._send(notice.attempt_id, notice)
+        if unheard:
             self._effects.append(Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify()))
 
     # -- the coordinator
@@ -498,8 +492,6 @@ class JobMaster:
             match effect:
                 case checkpoint.Send(attempt_id, message):
                     self._send(attempt_id, message)
-                    if isinstance(message, NotifyCheckpointComplete) and message.final:
-                        self._expect_finish(attempt_id, message)
                 case checkpoint.Publish(message):
                     self._published(message)
                 case checkpoint.FailJob(cause):
@@ -517,17 +509,15 @@ class JobMaster:
 
     def _send(self, attempt_id: ExecutionAttemptId, message: Any) -> None:
         execution = self.graph.execution(attempt_id)
-        if execution is not None:
-            self._tell(execution, message)
+        if execution is None:
+            return
+        self._tell(execution, message)
+        if isinstance(message, NotifyCheckpointComplete) and message.final and self._ending.told(message):
+            self._effects.append(Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify()))
 
     def _tell(self, execution: Execution, message: Any) -> None:
         assert execution.slot is not None, f"{execution!r} was never deployed"
         self._effects.append(Tell(execution.slot.task_manager_id, message))
-
-    def _expect_finish(self, attempt_id: ExecutionAttemptId, message: NotifyCheckpointComplete) -> None:
-        if not self._final_notify:
-            self._effects.append(Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify()))
-        self._final_notify[attempt_id] = message
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
         self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []

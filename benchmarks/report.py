@@ -36,7 +36,7 @@ def provenance() -> dict[str, Any]:
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, float | None]:
-    """Median, least and greatest, as `median_NAME`, `min_NAME` and `max_NAME`; None of each when there are no values."""
+    """`median_NAME`, `min_NAME` and `max_NAME`; each None when there are no values."""
     if not values:
         return {f"{what}_{name}": None for what in ("median", "min", "max")}
     return {

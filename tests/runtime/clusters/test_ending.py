@@ -305,7 +305,9 @@ def test_when_the_driver_is_killed_everything_else_ends_by_itself(
 
 
 @pytest.mark.chaos
-def test_a_failed_job_leaves_no_process_and_no_hidden_file(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_a_job_that_fails_for_lost_processes_says_how_they_ended_and_leaves_none(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
     env, out = environment(restart_strategy=fixed_delay(attempts=1, delay_ms=0)), tmp_path / "out"
     counting(env, None, 2000).sink_to(FileSink(str(out), "jsonl"))
     job = start_cluster().submit(env)

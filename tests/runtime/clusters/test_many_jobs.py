@@ -1,0 +1,131 @@
+"""Several jobs on one cluster, and jobs that are too large for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import FileSink, JobFailed, LocalCluster
+from understudy.messages import JobId
+from understudy.runtime.api import ClusterTooSmall
+from understudy.runtime.clusters.local_launcher import LocalLauncher
+
+from .jobs import (
+    Witness,
+    all_names,
+    counted,
+    counting,
+    counts_of,
+    environment,
+    kill,
+    read_output,
+)
+
+StartCluster = Callable[..., LocalCluster]
+
+
+def test_jobs_run_one_after_another(shared_cluster: LocalCluster) -> None:
+    for count in (100, 0, 300):
+        env = environment()
+        counting(env, count, None).collect(name="all")
+        job = shared_cluster.submit(env)
+        job.wait(timeout=60)
+        assert counts_of(job.results("all")) == counted(count)
+
+
+def test_jobs_run_side_by_side(shared_cluster: LocalCluster) -> None:
+    jobs = []
+    for count in (1000, 1500, 2000):
+        env = environment()
+        counting(env, count, 2000).collect(name="all")
+        jobs.append((count, shared_cluster.submit(env, name=f"job-{count}")))
+    for count, job in jobs:
+        job.wait(timeout=60)
+        assert counts_of(job.results("all")) == counted(count)
+
+
+@pytest.mark.chaos
+def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    jobs = []
+    for _ in range(2):
+        env = environment()
+        counting(env, 3000, 2000).collect(name="all")
+        job = cluster.submit(env)
+        jobs.append((job, Witness(job)))
+    (hurt, witness), (other, _) = jobs
+    witness.checkpoints(2)
+    kill(witness.pids(2)[0])
+    assert hurt.wait(timeout=60).restarts == 1
+    assert other.wait(timeout=60).restarts == 0
+    for job, _ in jobs:
+        assert counts_of(job.results("all")) == counted(3000)
+
+
+@pytest.mark.chaos
+def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    env, out = environment(), tmp_path / "out"
+    counting(env, 3000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    cluster = start_cluster()
+    first, second = cluster.submit(env, name="first"), cluster.submit(env, name="second")
+    assert first.job_id != second.job_id
+    witness = Witness(first)
+    witness.checkpoints(2)
+    kill(witness.pids(2)[0])
+    assert first.wait(timeout=60).restarts == 1
+    assert second.wait(timeout=60).restarts == 0
+    assert read_output(out, "jsonl") == counted(3000) + counted(3000)
+    assert all_names(out) == set()
+
+
+def test_more_parallelism_than_slots_is_refused_at_submit_with_the_numbers(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    counting(env, 100, None, parallelism=5).collect(name="all", parallelism=1)
+    with pytest.raises(ClusterTooSmall, match=r"needs 5 slots.*'count' with parallelism 5.*has 2: 2 TaskManagers of 1"):
+        shared_cluster.submit(env)
+
+
+def test_operators_of_two_slot_sharing_groups_need_slots_of_both(shared_cluster: LocalCluster) -> None:
+    env = environment()
+    counting(env, 100, None, slot_sharing_group="heavy").collect(name="all")
+    with pytest.raises(ClusterTooSmall, match="needs 4 slots"):
+        shared_cluster.submit(env)
+
+
+def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = LocalLauncher.start
+
+    def only_the_first(self: LocalLauncher, job_id: JobId, index: int) -> None:
+        if index == 0:
+            begin(self, job_id, index)
+
+    monkeypatch.setattr(LocalLauncher, "start", only_the_first)
+    env = environment()
+    counting(env, 100, None).collect(name="all")
+    job = start_cluster(slot_timeout_ms=1500).submit(env)
+    with pytest.raises(JobFailed, match=r"NoResourceAvailable: after 1500 ms: .* needs 2 slots, 1 are offered"):
+        job.wait(timeout=60)
+
+
+def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = LocalLauncher.prepare
+
+    def broken(self: LocalLauncher, launch: Any) -> None:
+        prepare(self, replace(launch, program=b"no program"))
+
+    monkeypatch.setattr(LocalLauncher, "prepare", broken)
+    env = environment()
+    counting(env, 100, None).collect(name="all")
+    job = start_cluster(slot_timeout_ms=1500).submit(env)
+    with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
+        job.wait(timeout=60)
