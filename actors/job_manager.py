@@ -43,6 +43,7 @@ from ..messages import (
     TaskManagerFailing,
     TaskManagerId,
     TriggerSavepoint,
+    TriggerSavepointSuccess,
     UpdateTaskExecutionState,
 )
 from ..state import CheckpointStorage, key_group, operator_index_of
@@ -129,6 +130,8 @@ class _Job:
     timers: dict[Any, Timer] = field(default_factory=dict)
     savepoints: dict[str, pykka.Future[Any]] = field(default_factory=dict)
     released: set[TaskManagerId] = field(default_factory=set)
+    has_savepoints: bool = False
+    """Its files may be needed after its end."""
 
 
 class JobManager(Actor):
@@ -175,7 +178,7 @@ class JobManager(Actor):
     # -- clients
 
     def _answer(self, message: Any) -> Any:
-        """What is wrong with a client's wish is told to the client, if it waits for an answer, and harms nobody else."""
+        """What is wrong with a client's wish is told to it, if it waits for an answer, and harms nobody else."""
         try:
             return self._from_client(message)
         except (ActorError, ValueError) as error:
@@ -322,9 +325,10 @@ class JobManager(Actor):
         for task_manager_id in lost:
             self._lose(task_manager_id, reason, process_ended=True)
         self._on_job(job_id, TaskManagerExited(job_id, index, reason))
+        self._tidy_up_after(job_id, job)
 
     def _terminated(self, address: str, reason: str) -> None:
-        for job in self._jobs.values():
+        for job in list(self._jobs.values()):
             for task_manager_id, worker in list(job.workers.items()):
                 if worker.ref.address == address:
                     self._lose(task_manager_id, reason)
@@ -338,7 +342,7 @@ class JobManager(Actor):
     def _beat(self) -> None:
         self._beats += 1
         now_ms, beat = self._now(), Heartbeat("job-manager", self._beats)
-        for job in self._jobs.values():
+        for job in list(self._jobs.values()):
             for task_manager_id, worker in list(job.workers.items()):
                 silent_ms = now_ms - worker.heard_ms
                 if silent_ms > self._settings.heartbeat_timeout_ms:
@@ -378,6 +382,7 @@ class JobManager(Actor):
                 case Discard():
                     self._discard(job_id, job, effect)
                 case AnswerSavepoint(token, answer):
+                    job.has_savepoints |= isinstance(answer, TriggerSavepointSuccess)
                     job.savepoints.pop(token).set(answer)
                 case JobEnded():
                     self._ended(job_id, job)
@@ -406,6 +411,12 @@ class JobManager(Actor):
             lambda error: _Tidied(job_id, error),
         )
 
+    def _tidy_up_after(self, job_id: JobId, job: _Job) -> None:
+        """Nobody restores from a job that has ended, unless from a savepoint: what tasks that were killed, or are
+        slow to end, have written for checkpoints that never were goes too."""
+        if job.master.status.is_terminal and not job.has_savepoints:
+            self._tidy(job_id, lambda: job.storage.delete_job(job_id))
+
     def _ended(self, job_id: JobId, job: _Job) -> None:
         for task_manager_id, worker in job.workers.items():
             reason = f"the job is {job.master.status.value}"
@@ -416,6 +427,7 @@ class JobManager(Actor):
         for timer in job.timers.values():
             timer.cancel()
         self._launcher.forget(job_id)
+        self._tidy_up_after(job_id, job)
         self._ended_jobs.append(job_id)
         if len(self._ended_jobs) > ENDED_JOBS_KEPT:
             del self._jobs[self._ended_jobs.popleft()]

@@ -31,6 +31,7 @@ _TEMPORARY = ".writing-"
 _CHECKPOINT = "chk-"
 _SEAL = Struct(">4sIQ")
 _MAGIC = b"USS1"
+_TRIES = 5
 
 
 def job_directory(job_id: JobId) -> str:
@@ -112,13 +113,20 @@ class CheckpointStorage:
         return bool(self._fs.isfile(self._absolute(self.resolve(path))))
 
     def delete(self, what: StateHandle | str) -> None:
-        """Delete a file; one that is gone already is fine, and so is an inline handle."""
+        """Delete a file, and its folders if it was the last in them, as a job makes a folder for each checkpoint.
+
+        One that is gone already is fine, and so is an inline handle.
+        """
         path = what.path if isinstance(what, StateHandle) else what
         if path is None:
             return
-        absolute = self._absolute(self.resolve(path))
+        relative = self.resolve(path)
         with suppress(FileNotFoundError):
-            self._fs.rm_file(absolute)
+            self._fs.rm_file(self._absolute(relative))
+        if self._is_local:
+            with suppress(OSError):  # it is not empty, or gone
+                while relative := posixpath.dirname(relative):
+                    os.rmdir(self._absolute(relative))
 
     def list_files(self, directory: str = "") -> list[str]:
         """All files below a directory, relative to the root, in order; none for a missing one."""
@@ -180,9 +188,8 @@ class CheckpointStorage:
         """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
         temporary = self._temporary(path)
         directory = posixpath.dirname(path)
-        self._fs.makedirs(directory, exist_ok=True)
         try:
-            self._put(temporary, parts)
+            self._put_in_folder(directory, temporary, parts)
             if self._is_local:
                 os.replace(temporary, path)
                 _sync_directory(directory)
@@ -191,6 +198,16 @@ class CheckpointStorage:
         except BaseException:
             self._discard(temporary)
             raise
+
+    def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:
+        """Whoever deletes the last file of a folder removes the folder, perhaps just after it was made here."""
+        for _ in range(_TRIES - 1):
+            self._fs.makedirs(directory, exist_ok=True)
+            with suppress(FileNotFoundError):
+                self._put(path, parts)
+                return
+        self._fs.makedirs(directory, exist_ok=True)
+        self._put(path, parts)
 
     def _put(self, path: str, parts: Iterable[bytes]) -> None:
         with self._fs.open(path, "wb") as file:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+SPARK_DAEMON = "understudy.runtime.clusters.spark_daemon"
+
+
 @contextlib.contextmanager
 def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
     """A session of this process only, with its files in `folder`. What the JVM logs goes to a file there, whose end is
@@ -33,6 +36,8 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.local.dir", str(folder / "spark"))
     )
+    if master.startswith("local["):  # the workers are this machine's, and have this package
+        builder = builder.config("spark.python.daemon.module", SPARK_DAEMON)
     try:
         with _stderr_into(log):
             spark = builder.getOrCreate()

@@ -5,10 +5,14 @@ started and all jobs restored from its checkpoints. File names say the subtask, 
 lineage came before) and the attempt, so an attempt never writes to another's file, and a restored one removes what
 earlier attempts left behind, except for what some subtask has recorded. Two jobs restored from one savepoint must
 not write to one directory.
+
+A job that cannot read its newest checkpoint goes back to an older one, and repeats what came after that. The files of
+those later checkpoints, visible by then, are taken back: their names say the job, the attempt and the checkpoint.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from contextlib import ExitStack
@@ -29,6 +33,10 @@ _IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
 """Subtask, generation and attempt number at the head of a hidden file's name."""
 
 
+_COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
+"""Checkpoint, job and attempt number in a visible file's name, after its operator and subtask."""
+
+
 class FileTransaction(TypedDict):
     """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written."""
 
@@ -37,7 +45,7 @@ class FileTransaction(TypedDict):
 
 
 class FileSink(TwoPhaseCommitSink[FileTransaction]):
-    """Writes files `part-<operator>-<subtask>-<checkpoint>-<attempt>` of `format` "parquet", "csv" or "jsonl".
+    """Writes files `part-<operator>-<subtask>-<checkpoint>-<job>-<attempt>` of `format` "parquet", "csv" or "jsonl".
 
     Takes records or columns. Without a `schema` the first batch of an attempt decides the columns and their types (of a
     "jsonl" file nothing does); with one, each batch must fit it. `path` is a local path or an fsspec URL.
@@ -46,7 +54,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     takes: ClassVar[Takes] = "any"
 
     _recorded = OperatorListState(dict, mode="union", name="files-in-progress")
-    """Per subtask: its lineage, and the hidden files that its transactions need."""
+    """Per subtask: its lineage, the checkpoint, and the hidden files that its transactions need."""
 
     def __init__(self, path: str, format: str = "parquet", schema: pa.Schema | None = None) -> None:
         if format not in WRITE_FORMATS:
@@ -88,6 +96,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         recorded = self._recorded.get()
         self._lineage, self._generation = self._place_in_lineage(recorded)
         self._directory = OutputDirectory(self.path, f".understudy-{self._lineage}")
+        self._take_back_what_came_after(recorded)
         super().open()
         self._remove_leftovers({name for each in recorded for name in each["names"]})
 
@@ -100,6 +109,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
                     "lineage": self._lineage,
                     "job_id": self.context.job_id,
                     "generation": self._generation,
+                    "checkpoint_id": checkpoint_id,
                     "names": [transaction["in_progress"] for transaction in self.transactions()],
                 }
             ]
@@ -134,8 +144,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._opened_directory().seal(self._file)
         self._file = None
         context = self.context
-        place = f"{_slug(context.operator_id)}-{context.subtask_index:05d}-{self._checkpoint_id:010d}"
-        return {**transaction, "final": f"part-{place}-{_slug(context.attempt_id)}{self._extension}"}
+        attempt = f"{_fingerprint(context.job_id)}-{context.attempt_number}-{_slug(context.attempt_id)}"
+        return {**transaction, "final": f"{self._place}{self._checkpoint_id:010d}-{attempt}{self._extension}"}
 
     def commit(self, transaction: FileTransaction) -> None:
         if transaction["final"]:
@@ -156,6 +166,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     @property
     def _extension(self) -> str:
         return WRITE_FORMATS[self.format].extension
+
+    @property
+    def _place(self) -> str:
+        """How the names of this subtask's visible files begin."""
+        return f"part-{_slug(self.context.operator_id)}-{self.context.subtask_index:05d}-"
 
     def _opened_directory(self) -> OutputDirectory:
         assert self._directory is not None, "the sink is not open"
@@ -178,6 +193,22 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         last = recorded[0]
         return last["lineage"], last["generation"] + (last["job_id"] != context.job_id)
 
+    def _take_back_what_came_after(self, recorded: list[dict[str, Any]]) -> None:
+        """Remove what earlier attempts committed for checkpoints later than the one that is restored.
+
+        There is none, unless the job had to go back. A later attempt's files are its own affair: this one may be a
+        zombie that was slow to start.
+        """
+        context = self.context
+        if not recorded or recorded[0]["job_id"] != context.job_id:
+            return
+        restored = max(each["checkpoint_id"] for each in recorded)
+        for name in self._opened_directory().committed(self._place):
+            if (parts := _COMMITTED.match(name, len(self._place))) is None or parts[2] != _fingerprint(context.job_id):
+                continue
+            if int(parts[1]) > restored and int(parts[3]) < context.attempt_number:
+                self._opened_directory().take_back(name)
+
     def _remove_leftovers(self, needed: set[str]) -> None:
         """Remove what earlier attempts of this subtask left, and subtask 0 also what subtasks left that are no more."""
         directory, context = self._opened_directory(), self.context
@@ -188,6 +219,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
             if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
                 directory.remove(name)
+
+
+def _fingerprint(text: str) -> str:
+    """Sixteen characters that stand for an id of any length."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _slug(text: str) -> str:

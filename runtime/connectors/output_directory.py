@@ -71,9 +71,22 @@ class OutputDirectory:
 
     def in_progress(self) -> list[str]:
         """The names of all files in progress, of whichever subtask and attempt."""
+        return self._names(self.hidden)
+
+    def committed(self, beginning: str) -> list[str]:
+        """The names of all visible files that begin so."""
+        return [name for name in self._names(self.root) if name.startswith(beginning)]
+
+    def take_back(self, final: str) -> None:
+        """Remove a visible file; an absent one is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.rm_file(f"{self.root}/{final}")
+        self._sync(self.root)
+
+    def _names(self, folder: str) -> list[str]:
         self._fs.invalidate_cache()
         try:
-            paths = self._fs.ls(self.hidden, detail=False)
+            paths = self._fs.ls(folder, detail=False)
         except FileNotFoundError:
             return []
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)

@@ -122,6 +122,19 @@ def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
     storage.delete_checkpoint(JOB, CheckpointId(7))
 
 
+def test_a_folder_goes_with_its_last_file(local: CheckpointStorage) -> None:
+    for path in ["job-1/chk-1/a", "job-1/chk-1/b", "job-1/chk-2/a"]:
+        local.write(path, b"x")
+    local.delete("job-1/chk-1/a")
+    assert on_disk(local, "job-1/chk-1").is_dir()
+    local.delete("job-1/chk-1/b")
+    assert not on_disk(local, "job-1/chk-1").exists()
+    local.delete("job-1/chk-2/a")
+    assert list(Path(local.root).iterdir()) == []
+    local.write("job-1/chk-3/a", b"x")
+    assert local.list_files() == ["job-1/chk-3/a"]
+
+
 def test_files_and_checkpoints_are_listed_in_order(storage: CheckpointStorage) -> None:
     assert storage.list_files() == []
     assert storage.checkpoints(JOB) == []

@@ -1,4 +1,4 @@
-"""`understudy demo --local`, as a person runs it: a process of its own, its report, its exit code, and what it
+"""`understudy demo`, as a person runs it: a process of its own, its report, its exit code, and what it
 leaves behind.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-COMMAND = [sys.executable, "-m", "understudy", "demo", "--local"]
+COMMAND = [sys.executable, "-m", "understudy", "demo"]
+SPARK = pytest.mark.spark
 INTERRUPT_LIMIT_S = 5
 """What the issue promises between Ctrl-C and the end."""
 
@@ -53,9 +54,10 @@ def left_behind(demo: subprocess.Popen[str], folder: Path) -> list[str]:
 
 
 @pytest.mark.chaos
-def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path) -> None:
-    demo = start("--kills", "2", "--json", "report.json")
-    output, _ = demo.communicate(timeout=90)
+@pytest.mark.parametrize("where", [pytest.param(["--local"], id="local"), pytest.param([], id="spark", marks=SPARK)])
+def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path, where: list[str]) -> None:
+    demo = start(*where, "--kills", "2", "--json", "report.json")
+    output, _ = demo.communicate(timeout=110)
     assert demo.returncode == 0, output
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["rows"] == 336_776
@@ -63,13 +65,13 @@ def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path) -> None
     assert len(report["recovery_ms"]) == 2
     assert report["checkpoints_completed"] > 0
     assert report["exact"] is True
-    assert report["cluster"] == "local"
+    assert report["cluster"] == ("local" if where else "spark")
     assert report["wall_s"] > 0
     assert left_behind(demo, tmp_path) == []
 
 
 def test_ctrl_c_ends_everything_with_exit_code_130(start: Start, tmp_path: Path) -> None:
-    demo = start("--kills", "0")
+    demo = start("--local", "--kills", "0")
     assert demo.stdout is not None
     for line in demo.stdout:
         if "checkpoint" in line:
@@ -81,7 +83,7 @@ def test_ctrl_c_ends_everything_with_exit_code_130(start: Start, tmp_path: Path)
 
 
 def test_a_negative_number_of_kills_is_refused(start: Start, tmp_path: Path) -> None:
-    demo = start("--kills", "-1")
+    demo = start("--local", "--kills", "-1")
     output, _ = demo.communicate(timeout=30)
     assert demo.returncode == 2
     assert "--kills" in output

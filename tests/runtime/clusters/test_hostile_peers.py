@@ -11,7 +11,7 @@ import random
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import msgpack
@@ -47,18 +47,17 @@ GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 
 
 @pytest.fixture
-def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
+def stage(shared_cluster: LocalCluster) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
     env = environment()
-    counting(env, 5000, 2000).collect(name="all")
-    cluster = start_cluster()
-    job = cluster.submit(env)
+    counting(env, 3500, 2000).collect(name="all")
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
     pids = witness.pids(2)
-    yield Stage(cluster, job, [_ports(os.getpid()), *map(_ports, pids.values())])
+    yield Stage(shared_cluster, job, [_ports(os.getpid()), *map(_ports, pids.values())])
     assert job.wait(timeout=60).restarts == 0
-    assert counts_of(job.results("all")) == counted(5000)
+    assert counts_of(job.results("all")) == counted(3500)
     assert witness.pids(0) in ({}, pids), "nobody was replaced"
 
 

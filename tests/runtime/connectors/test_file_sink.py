@@ -113,6 +113,49 @@ def test_a_zombie_neither_removes_nor_repeats_what_its_successor_writes(tmp_path
     assert read_collected(str(tmp_path)) == ["a", "b"]
 
 
+def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(tmp_path: Path) -> None:
+    """The job could not read its newest checkpoint, and repeats what came after the older one."""
+    start(tmp_path, subtask=1, parallelism=2).take("never")
+    other = start(tmp_path, job="job-b")
+    first = start(tmp_path, parallelism=2)
+    snapshots = []
+    for checkpoint_id, record in enumerate("abc", 1):
+        for running in (other, first):
+            running.take(record)
+            snapshots.append(running.checkpoint(checkpoint_id))
+            running.complete(checkpoint_id)
+    start(tmp_path, snapshots[3], attempt=1, parallelism=2)
+    assert sorted(read_collected(str(tmp_path))) == ["a", "a", "b", "b", "c"], "the other job's are its own affair"
+
+
+def test_a_zombie_that_is_slow_to_start_takes_nothing_back_of_its_successor(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.take("a")
+    snapshot = first.checkpoint(1)
+    successor = start(tmp_path, snapshot, attempt=2)
+    successor.take("b")
+    successor.checkpoint(2)
+    successor.complete(2)
+    start(tmp_path, snapshot, attempt=1)
+    assert read_collected(str(tmp_path)) == ["a", "b"]
+
+
+def test_a_job_restored_under_another_id_takes_nothing_back_of_the_first(tmp_path: Path) -> None:
+    first = start(tmp_path, job="job-a", attempt=5)
+    first.take("a")
+    first.checkpoint(7)
+    first.complete(7)
+    first.take("b")
+    savepoint = first.checkpoint(8)
+    first.complete(8)
+    second = start(tmp_path, savepoint, job="job-b")
+    second.take("c")
+    snapshot = second.checkpoint(1)
+    second.complete(1)
+    start(tmp_path, snapshot, job="job-b", attempt=1)
+    assert sorted(read_collected(str(tmp_path))) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (4, 2)])
 def test_a_rescale_commits_all_and_leaves_nothing_behind(tmp_path: Path, before: int, after: int) -> None:
     old = [start(tmp_path, subtask=index, parallelism=before) for index in range(before)]
