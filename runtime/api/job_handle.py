@@ -175,7 +175,7 @@ class JobHandle:
         return self._client.ask(TriggerSavepoint(self.job_id)).map(_savepoint_path)
 
     def on_event(self, callback: EventCallback) -> None:
-        """Call back, on a thread of the job's own, with every event from now on (JobStatusChanged, CheckpointCompleted…)."""
+        """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""
         with self._lock:
             self._listeners.append(callback)
 

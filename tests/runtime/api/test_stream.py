@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from understudy.actors.operators.aggregate import Sum
 
+from understudy.actors.operators.aggregate import Sum
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
 from understudy.runtime.api import (
     DuplicateName,
