@@ -38,6 +38,7 @@ from .errors import (
     StorageError,
     UnboundState,
     UnknownBackend,
+    UnreachableRoot,
     UnwritableRoot,
 )
 from .filesystem_backend import FilesystemBackend
@@ -103,6 +104,7 @@ __all__ = [
     "SubtaskSnapshot",
     "UnboundState",
     "UnknownBackend",
+    "UnreachableRoot",
     "UnwritableRoot",
     "ValueState",
     "assign_state",

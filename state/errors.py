@@ -14,7 +14,8 @@ StateError
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
     ├── OutsideRoot        a path from outside leads out of the checkpoint directory
-    └── UnwritableRoot     the checkpoint directory cannot be made or written
+    ├── UnwritableRoot     the checkpoint directory cannot be made or written
+    └── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
 """
 
 from __future__ import annotations
@@ -111,3 +112,10 @@ class UnwritableRoot(StorageError):
 
     def __init__(self, path: str, cause: object) -> None:
         super().__init__(path, f"the checkpoint directory cannot be written: {cause}")
+
+
+class UnreachableRoot(StorageError):
+    """The whole checkpoint directory is gone, as when a disk is not mounted: worth another try, later."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "the checkpoint directory is not there")

@@ -25,7 +25,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import get_protocol
 
 from ..messages import CheckpointId, JobId, StateHandle
-from .errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
+from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
 
 _TEMPORARY = ".writing-"
 _CHECKPOINT = "chk-"
@@ -89,7 +89,9 @@ class CheckpointStorage:
         return StateHandle(relative, None, sum(map(len, parts)), checksum)
 
     def read(self, handle: StateHandle) -> bytes:
-        """The handle's bytes, inline or from its file; raises MissingState, CorruptState, OutsideRoot."""
+        """The handle's bytes, inline or from its file; raises MissingState, CorruptState, OutsideRoot,
+        UnreachableRoot.
+        """
         if handle.data is not None:
             return verified(handle.data, handle)
         return verified(self._get(self.resolve(handle.path or "")), handle)
@@ -177,6 +179,8 @@ class CheckpointStorage:
         try:
             data: bytes = self._fs.cat_file(self._absolute(relative))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            if self._is_local and not os.path.isdir(self.root):
+                raise UnreachableRoot(self.url) from error
             raise MissingState(relative) from error
         return data
 

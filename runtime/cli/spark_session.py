@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..clusters.spark_daemon import MODULE, SETTING
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-SPARK_DAEMON = "understudy.runtime.clusters.spark_daemon"
 
 
 @contextlib.contextmanager
@@ -36,8 +35,8 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.local.dir", str(folder / "spark"))
     )
-    if master.startswith("local["):  # the workers are this machine's, and have this package
-        builder = builder.config("spark.python.daemon.module", SPARK_DAEMON)
+    if master.startswith("local-cluster") and not os.environ.get("PYSPARK_PYTHON"):
+        builder = builder.config(SETTING, MODULE)
     try:
         with _stderr_into(log):
             spark = builder.getOrCreate()

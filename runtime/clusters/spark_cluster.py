@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...actors.launcher import Launcher
 from ..api.translation import Translation
 from .cluster import Cluster, ClusterSettings
+from .spark_daemon import preload_workers
 from .spark_launcher import SparkLauncher
 from .task_manager_process import TaskManagerLaunch
 
@@ -39,6 +40,7 @@ class SparkCluster(Cluster):
 
     def _start_launcher(self) -> Launcher:
         use_this_python(self._spark)
+        preload_workers(self._spark)
         ship_package(self._spark)
         self._launcher = SparkLauncher(self._spark, self._tell_job_manager)
         return self._launcher

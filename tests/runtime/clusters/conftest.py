@@ -40,9 +40,11 @@ def nothing_is_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 
     A cluster that lives on keeps its pool of threads, which grows when it is used.
     """
-    pool = "-blocking_" if "shared_cluster" in request.fixturenames else None
-    with _nothing_left(tmp_path_factory.mktemp("temporary"), pool) as folder:
+    shared = request.getfixturevalue("shared_cluster") if "shared_cluster" in request.fixturenames else None
+    with _nothing_left(tmp_path_factory.mktemp("temporary"), "-blocking_" if shared else None) as folder:
         yield folder
+        for job in shared._handles if shared else ():  # those of a test that has failed
+            job.cancel()
 
 
 @pytest.fixture(scope="module")

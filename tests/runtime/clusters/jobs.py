@@ -108,7 +108,7 @@ def read_output(folder: Path, format: str) -> Counts:
 def all_names(folder: Path) -> set[str]:
     """Everything in the folder at any depth, hidden or not, but for its committed files."""
     committed = {path.name for path in visible_files(folder) if path.is_file()}
-    return {path.name for path in folder.rglob("*")} - committed if folder.exists() else set()
+    return {name for _, folders, files in os.walk(folder) for name in (*folders, *files)} - committed
 
 
 class Reader(threading.Thread):

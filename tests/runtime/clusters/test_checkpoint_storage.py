@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, JobStatus, LocalCluster, fixed_delay, no_restart
+from understudy import FileSink, JobFailed, JobStatus, LocalCluster, ValueState, fixed_delay, no_restart
 from understudy.actors.operators.operator import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import UnwritableRoot
@@ -36,9 +37,7 @@ StartCluster = Callable[..., LocalCluster]
 class Heavy(Counting):
     """With keyed state too large to travel in a message, so that it lies in files of its own."""
 
-    from understudy import ValueState as _ValueState
-
-    ballast = _ValueState(bytes)
+    ballast = ValueState(bytes)
 
     def process(self, record: int, out: Collector) -> None:
         if self.ballast.value() is None:
@@ -47,7 +46,9 @@ class Heavy(Counting):
 
 
 def files_below(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")} if folder.exists() else set()
+    """Files and folders; `os.walk` does not mind when they go meanwhile."""
+    found = (os.path.join(root, name) for root, folders, files in os.walk(folder) for name in (*folders, *files))
+    return {os.path.relpath(path, folder) for path in found}
 
 
 def test_a_folder_that_cannot_be_written_is_refused_at_submit(shared_cluster: LocalCluster, tmp_path: Path) -> None:
@@ -98,9 +99,9 @@ def test_a_storage_that_breaks_fails_the_job_with_its_reason(shared_cluster: Loc
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
-    shutil.rmtree(folder)
+    folder.rename(tmp_path / "aside")
     folder.write_text("no folder any more")
-    with pytest.raises(JobFailed, match="MissingState") as caught:
+    with pytest.raises(JobFailed, match="UnreachableRoot") as caught:
         job.wait(timeout=60)
     assert "checkpoints" in str(caught.value)
     assert caught.value.details.failures[0].error_type == "CheckpointFailed"
@@ -125,6 +126,32 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
     assert witness.of(CheckpointAborted)[0].reason.startswith("declined: NotADirectoryError")
     assert read_output(tmp_path / "out", "jsonl") == counted(3000)
     assert all_names(tmp_path / "out") == set()
+
+
+@pytest.mark.chaos
+def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "checkpoints"
+    env = environment(
+        checkpoint_dir=str(folder),
+        state_backend="filesystem",
+        restart_strategy=fixed_delay(attempts=1000, delay_ms=50),
+        tolerable_checkpoint_failures=10_000,
+    )
+    counting(env, 3000, 2000, Heavy).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.checkpoints(3)
+    folder.rename(tmp_path / "aside")
+    folder.write_text("no folder any more")
+    kill(witness.pids(2)[0])
+    witness.status(JobStatus.RESTARTING, times=3)
+    folder.unlink()
+    (tmp_path / "aside").rename(folder)
+    details = job.wait(timeout=60)
+    assert read_output(tmp_path / "out", "jsonl") == counted(3000)
+    assert any("UnreachableRoot" in failure.error_type for failure in details.failures)
 
 
 def test_a_final_checkpoint_is_tried_until_storage_is_back(shared_cluster: LocalCluster, tmp_path: Path) -> None:
@@ -169,13 +196,9 @@ def test_a_full_disk_declines_checkpoints_and_leaves_no_torn_files(
     witness = Witness(job)
     witness.checkpoints(1)
     ballast = small_disk / "ballast"
-    with ballast.open("wb") as file:
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
-            try:
-                file.write(bytes(4096))
-                file.flush()
-            except OSError:
-                break
+            file.write(bytes(4096))
     witness.wait(lambda: any("No space left" in event.reason for event in witness.of(CheckpointAborted)), "a full disk")
     ballast.unlink()
     witness.checkpoints(2)

@@ -22,7 +22,7 @@ from understudy.actors.operators.operator import Collector
 from understudy.runtime.api import JobLost
 
 from .conftest import MARK, processes_of
-from .jobs import Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
+from .jobs import KEYS, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
 
 StartCluster = Callable[..., LocalCluster]
 CTRL_C_SECONDS = 5
@@ -100,9 +100,25 @@ def test_a_stopped_job_takes_its_final_checkpoint_and_its_result_has_no_gap(shar
     witness.checkpoints(3)
     job.stop()
     assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert_no_gap(job)
+
+
+@pytest.mark.chaos
+def test_a_job_that_is_killed_while_it_stops_has_no_gap_either(start_cluster: StartCluster) -> None:
+    job, witness = endless(start_cluster())
+    witness.checkpoints(3)
+    pid = witness.pids(2)[0]
+    job.stop()
+    kill(pid)
+    assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert_no_gap(job)
+
+
+def assert_no_gap(job: JobHandle) -> None:
     found = counts_of(job.results("all"))
     last = Counter(key for key, _, _ in found)
-    assert found == Counter((key, n + 1, n * 24 + key) for key, numbers in last.items() for n in range(numbers))
+    assert len(last) == KEYS
+    assert found == Counter((key, n + 1, n * KEYS + key) for key, numbers in last.items() for n in range(numbers))
 
 
 def test_canceling_a_finished_job_changes_nothing(shared_cluster: LocalCluster) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from understudy import FileSink, JobStatus, LocalCluster
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed
+from understudy.runtime.connectors import GeneratorSource
 
 from .jobs import (
     Counting,
@@ -27,7 +28,9 @@ from .jobs import (
     eventually,
     kill,
     read_output,
+    read_records,
     template_of,
+    visible_files,
 )
 
 COUNT, RATE = 4000, 4000
@@ -200,6 +203,54 @@ def test_output_is_exact_when_a_sink_dies_after_the_final_checkpoint(
     details = job.wait(timeout=60)
     assert details.status is JobStatus.FINISHED
     assert read_output(out, "jsonl") == counted(500)
+    assert all_names(out) == set()
+
+
+@pytest.mark.chaos
+def test_a_pipeline_that_has_finished_is_left_alone_when_the_one_beside_it_dies(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    """Two pipelines of one job; the sink of one halts at the end, while the other finishes."""
+    mark, out, beside = Mark(tmp_path, "final"), tmp_path / "out", tmp_path / "beside"
+    env = environment(parallelism=2)
+    counting(env, 500, None).sink_to(HaltingCommit(str(out), mark, after=False))
+    source = GeneratorSource(lambda index: {"index": index}, 300)
+    env.from_source(source, slot_sharing_group="beside").sink_to(FileSink(str(beside), "jsonl"))
+    job = start_cluster(4).submit(env)
+    pid = mark.wait()
+    eventually(lambda: sum(len(read_records(path, "jsonl")) for path in visible_files(beside)) == 300)
+    kill(pid)
+    assert job.wait(timeout=60).restarts == 1
+    assert read_output(out, "jsonl") == counted(500)
+    assert sum(len(read_records(path, "jsonl")) for path in visible_files(beside)) == 300
+    assert all_names(out) == all_names(beside) == set()
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"checkpoint_interval_ms": 10, "max_concurrent_checkpoints": 3},
+        {"checkpoint_interval_ms": 10, "min_pause_ms": 100},
+        {"checkpoint_interval_ms": 20, "checkpoint_timeout_ms": 15, "tolerable_checkpoint_failures": 100_000},
+        {"checkpoint_interval_ms": None},
+        {"state_backend": "filesystem", "retained_checkpoints": 3},
+    ],
+    ids=["concurrent", "with-a-pause", "that-expire", "final-only", "files"],
+)
+def test_output_is_exact_whatever_the_checkpoints_are(
+    start_cluster: StartCluster, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    env, out = environment(**settings), tmp_path / "out"
+    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    for _ in range(2):
+        witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
+        time.sleep(_chance().uniform(0, 0.2))
+        kill(witness.pids(2)[0])
+    assert job.wait(timeout=60).restarts >= 1
+    assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, LocalCluster
+from understudy import FileSink, JobFailed, LocalCluster, fixed_delay
 from understudy.messages import JobId
 from understudy.runtime.api import ClusterTooSmall
 from understudy.runtime.clusters.local_launcher import LocalLauncher
+from understudy.runtime.clusters.template import Forked
 
 from .jobs import (
     Witness,
@@ -129,3 +132,69 @@ def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
     job = start_cluster(slot_timeout_ms=1500).submit(env)
     with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
         job.wait(timeout=60)
+
+
+@pytest.mark.chaos
+def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It remembers the last of them, here only one; jobs end by loss as well as by themselves."""
+    monkeypatch.setattr("understudy.actors.job_manager.ENDED_JOBS_KEPT", 1)
+    cluster = start_cluster()
+    for restart in (True, False, True):
+        env = environment(restart_strategy=fixed_delay(attempts=5 if restart else 0, delay_ms=0))
+        counting(env, 1500, 2000).collect(name="all")
+        job = cluster.submit(env)
+        witness = Witness(job)
+        witness.checkpoints(1)
+        kill(witness.pids(2)[0])
+        if restart:
+            job.wait(timeout=60)
+            assert counts_of(job.results("all")) == counted(1500)
+        else:
+            with pytest.raises(JobFailed, match="TaskManagerLost"):
+                job.wait(timeout=60)
+
+
+@pytest.mark.chaos
+def test_task_managers_that_are_killed_before_they_register_are_started_again(
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+    hear = LocalLauncher._hear
+
+    def hear_and_kill(self: LocalLauncher, message: Any) -> None:
+        if isinstance(message, Forked) and len(killed) < 4:
+            killed.append(message.pid)
+            kill(message.pid)
+        hear(self, message)
+
+    monkeypatch.setattr(LocalLauncher, "_hear", hear_and_kill)
+    env = environment()
+    counting(env, 500, None).collect(name="all")
+    job = start_cluster().submit(env)
+    job.wait(timeout=60)
+    assert len(killed) == 4
+    assert counts_of(job.results("all")) == counted(500)
+
+
+def test_user_code_of_many_megabytes_reaches_the_task_managers(shared_cluster: LocalCluster) -> None:
+    """Larger than any message may be."""
+    env = environment()
+    ballast = os.urandom(30_000_000)
+    env.generate(lambda index: index, 10).map(lambda index: (index, len(ballast))).collect(name="all")
+    job = shared_cluster.submit(env)
+    job.wait(timeout=60)
+    assert sorted(job.results("all")) == [(index, 30_000_000) for index in range(10)]
+
+
+def test_jobs_may_be_submitted_from_several_threads(shared_cluster: LocalCluster) -> None:
+    def run(count: int) -> bool:
+        env = environment()
+        counting(env, count, None).collect(name="all")
+        job = shared_cluster.submit(env)
+        job.wait(timeout=60)
+        return counts_of(job.results("all")) == counted(count)
+
+    with ThreadPoolExecutor() as pool:
+        assert all(pool.map(run, (100, 200, 300)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -242,6 +244,28 @@ def test_code_that_ends_its_process_costs_a_restart_and_not_the_job(
     assert job.wait(timeout=60).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
     assert "exited with code 7" in job.details().failures[0].error_message
+
+
+def test_a_task_whose_thread_ends_under_it_has_failed(shared_cluster: LocalCluster, tmp_path: Path) -> None:
+    """As when another thread throws an exception into it, which strikes between two calls of user code."""
+    mark = Mark(tmp_path, "thrown")
+
+    class Thrown(Counting):
+        def process(self, record: int, out: Collector) -> None:
+            if record == 1000 and mark.take():
+                threading.Thread(target=throw_into, args=(threading.get_ident(),)).start()
+            super().process(record, out)
+
+    env = environment()
+    counting(env, COUNT, RATE, Thrown).collect(name="all")
+    job = shared_cluster.submit(env)
+    assert job.wait(timeout=60).restarts == 1
+    assert counts_of(job.results("all")) == counted(COUNT)
+
+
+def throw_into(thread: int) -> None:
+    time.sleep(0.02)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def test_an_error_that_does_not_come_again_leaves_an_exact_result(shared_cluster: LocalCluster, tmp_path: Path) -> None:
