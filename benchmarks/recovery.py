@@ -34,7 +34,7 @@ RECORDS_PER_SECOND = 20_000
 CHECKPOINT_INTERVAL_MS = 250
 PAUSE_S = (0.05, 0.5)
 """From a checkpoint to the next kill."""
-SECONDS = {"local": (3.0, 1.5), "spark": (5.0, 4.0)}
+SECONDS = {"local": (3.0, 1.5), "spark": (4.0, 2.5)}
 """How long a job is made to take: so much, and so much for each kill."""
 
 COUNTED = pa.schema([("id", pa.int64()), ("key", pa.int64()), ("number", pa.int64())])

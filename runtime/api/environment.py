@@ -23,7 +23,7 @@ from .schemas import dataframe_schema, declared_schema
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
-STATE_BACKENDS = ("memory", "filesystem", "rocksdb")
+STATE_BACKENDS = ("memory", "filesystem")
 
 
 class FileOptions(TypedDict, total=False):
@@ -44,6 +44,8 @@ class StreamEnvironment:
     `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
     `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
     `batch_rows`: at most so many records a batch, from sources that are not Spark's; each source's default when None.
+    `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
+    JobManager, up to 5 MiB a subtask.
     `restart_strategy` None, as Flink: exponential delay with checkpoints, none without.
     """
 
@@ -61,7 +63,7 @@ class StreamEnvironment:
         retained_checkpoints: int = 1,
         tolerable_checkpoint_failures: int = 0,
         restart_strategy: RestartStrategyConfig | None = None,
-        state_backend: str = "memory",
+        state_backend: str = "filesystem",
         batch_rows: int | None = None,
     ) -> None:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clusters.spark_daemon import MODULE, SETTING
+from ..clusters.spark_cluster import DAEMON, DAEMON_SETTING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def spark_session(master: str, folder: Path) -> Iterator[SparkSession]:
         .config("spark.local.dir", str(folder / "spark"))
     )
     if master.startswith("local-cluster") and not os.environ.get("PYSPARK_PYTHON"):
-        builder = builder.config(SETTING, MODULE)
+        builder = builder.config(DAEMON_SETTING, DAEMON)
     try:
         with _stderr_into(log):
             spark = builder.getOrCreate()

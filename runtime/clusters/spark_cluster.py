@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import py_compile
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ...actors.launcher import Launcher
 from ..api.translation import Translation
 from .cluster import Cluster, ClusterSettings
-from .spark_daemon import preload_workers
 from .spark_launcher import SparkLauncher
 from .task_manager_process import TaskManagerLaunch
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ARCHIVE = "understudy.zip"
+DAEMON_SETTING = "spark.python.daemon.module"
+DAEMON = "understudy.runtime.clusters.spark_daemon"
 
 
 class SparkCluster(Cluster):
@@ -70,6 +72,19 @@ def use_this_python(spark: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
+def preload_workers(spark: SparkSession) -> None:
+    """Let Spark fork its Python workers from our daemon, unless the user has chosen the daemon or the interpreter.
+
+    Only on a local master, whose executor reads the driver's settings, and only if a new interpreter finds this very
+    package: what a script has put on its own path, a daemon does not see.
+    """
+    context: Any = spark.sparkContext
+    settings = context._jsc.sc().conf()
+    is_local = context.master == "local" or context.master.startswith("local[")
+    if is_local and context.pythonExec == sys.executable and not settings.contains(DAEMON_SETTING) and _is_installed():
+        settings.set(DAEMON_SETTING, DAEMON)
+
+
 def ship_package(spark: SparkSession) -> None:
     """Send this package's source to the executors (`addPyFile`), once per Spark context.
 
@@ -85,6 +100,15 @@ def ship_package(spark: SparkSession) -> None:
             archive.write(source, name)
             archive.writestr(f"{name}c", _compiled(source, name))
     context.addPyFile(str(path))
+
+
+def _is_installed() -> bool:
+    """Whether a new interpreter like this one imports the package from where it was imported here."""
+    import understudy
+
+    find = "import importlib.util as u; found = u.find_spec('understudy'); print(found.origin if found else '', end='')"
+    found = subprocess.run([sys.executable, "-c", find], capture_output=True, text=True, check=False)
+    return found.returncode == 0 and found.stdout == understudy.__file__
 
 
 def _compiled(source: Path, name: str) -> bytes:

@@ -33,7 +33,7 @@ from understudy.runtime.api import (
         ({"tolerable_checkpoint_failures": -1}, "tolerable_checkpoint_failures: wanted"),
         ({"batch_rows": 0}, "batch_rows: wanted"),
         ({"exactly_once": "no"}, "exactly_once: wanted True or False, found 'no'"),
-        ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, rocksdb, found 'heap'"),
+        ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, found 'heap'"),
         ({"restart_strategy": "fixed"}, r"restart_strategy: wanted no_restart\(\), .*found 'fixed'"),
     ],
 )

@@ -50,7 +50,7 @@ def nothing_is_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 @pytest.fixture(scope="module")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Two TaskManagers of one slot, for tests that do the cluster no harm. It leaves nothing behind either."""
-    with _nothing_left(tmp_path_factory.mktemp("temporary")), LocalCluster(task_managers=2) as cluster:
+    with _nothing_left(tmp_path_factory.mktemp("temporary")), LocalCluster(2, heartbeat_interval_ms=200) as cluster:
         yield cluster
 
 

@@ -73,6 +73,7 @@ def test_a_finished_job_leaves_nothing_in_the_checkpoint_folder_but_what_it_coll
 
 
 @pytest.mark.chaos
+@pytest.mark.slow
 def test_a_long_job_keeps_only_its_retained_checkpoints(start_cluster: StartCluster, tmp_path: Path) -> None:
     """Not the folders of those that were pushed out either, nor what a killed TaskManager had written."""
     folder = tmp_path / "checkpoints"
@@ -228,16 +229,16 @@ class Corrupting(Heavy):
         super().process(record, out)
 
 
-@pytest.mark.parametrize("sink", ["collect", "files"])
+@pytest.mark.parametrize("sink", [pytest.param("collect", marks=pytest.mark.slow), "files"])
 def test_a_rotten_checkpoint_is_passed_over_for_the_older_one_and_the_result_is_exact(
     shared_cluster: LocalCluster, tmp_path: Path, sink: str
 ) -> None:
     """No new checkpoint begins while the newest is corrupted: its interval is long, and the trigger is the test's."""
     folder, go = tmp_path / "checkpoints", tmp_path / "go"
     env = environment(
-        checkpoint_dir=str(folder), checkpoint_interval_ms=700, state_backend="filesystem", retained_checkpoints=2
+        checkpoint_dir=str(folder), checkpoint_interval_ms=500, state_backend="filesystem", retained_checkpoints=2
     )
-    stream = counting(env, 8000, 2000, Corrupting(str(go), Mark(tmp_path, "failed")))
+    stream = counting(env, 5000, 2000, Corrupting(str(go), Mark(tmp_path, "failed")))
     if sink == "collect":
         stream.collect(name="all")
     else:
@@ -252,7 +253,7 @@ def test_a_rotten_checkpoint_is_passed_over_for_the_older_one_and_the_result_is_
     assert details.restarts == 2
     assert "CorruptState" in str(details.failures[1])
     found = counts_of(job.results("all")) if sink == "collect" else read_output(tmp_path / "out", "jsonl")
-    assert found == counted(8000)
+    assert found == counted(5000)
 
 
 def test_when_all_retained_checkpoints_rot_the_job_fails_and_commits_nothing_twice(

@@ -171,6 +171,7 @@ def test_blocking_user_code_does_not_hold_a_restart_up(start_cluster: StartClust
     assert job.wait(timeout=30).status is JobStatus.FINISHED
 
 
+@pytest.mark.slow
 def test_a_cluster_closes_over_blocking_user_code(start_cluster: StartCluster, tmp_path: Path) -> None:
     mark = Mark(tmp_path, "blocks")
     env = environment()
@@ -297,6 +298,7 @@ def test_ctrl_c_ends_everything_within_seconds_and_with_code_130(
     assert errors.count("Traceback") == 1, errors
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_everything_too(script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path) -> None:
     process = script("blocking", until="blocks")
     os.killpg(process.pid, signal.SIGINT)

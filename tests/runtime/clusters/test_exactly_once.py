@@ -33,20 +33,21 @@ from .jobs import (
     visible_files,
 )
 
-COUNT, RATE = 4000, 4000
+COUNT, RATE = 3000, 3000
 StartCluster = Callable[..., LocalCluster]
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
 def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed(
-    start_cluster: StartCluster, tmp_path: Path, format: str
+    shared_cluster: LocalCluster, tmp_path: Path, format: str
 ) -> None:
     chance = _chance()
     env, out = environment(), tmp_path / "out"
     counting(env, COUNT, RATE).sink_to(FileSink(str(out), format))
     with Reader(out, format, counted(COUNT)) as reader:
-        job = start_cluster().submit(env)
+        job = shared_cluster.submit(env)
         witness = Witness(job)
         witness.checkpoints(chance.randint(1, 5))
         time.sleep(chance.uniform(0, 0.05))
@@ -60,10 +61,10 @@ def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed
 
 
 @pytest.mark.chaos
-def test_collected_records_are_exact_when_a_task_manager_is_killed(start_cluster: StartCluster) -> None:
+def test_collected_records_are_exact_when_a_task_manager_is_killed(shared_cluster: LocalCluster) -> None:
     env = environment()
     counting(env, COUNT, RATE).collect(name="all")
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
     kill(witness.pids(2)[1])
@@ -93,10 +94,12 @@ def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_pa
 
 
 @pytest.mark.chaos
-def test_output_is_exact_when_all_task_managers_are_killed_at_once(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_output_is_exact_when_all_task_managers_are_killed_at_once(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
     env, out = environment(), tmp_path / "out"
     counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
     for pid in witness.pids(2).values():
@@ -108,11 +111,11 @@ def test_output_is_exact_when_all_task_managers_are_killed_at_once(start_cluster
 
 @pytest.mark.chaos
 def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
-    start_cluster: StartCluster, tmp_path: Path
+    shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     env, out = environment(checkpoint_interval_ms=500), tmp_path / "out"
     counting(env, COUNT, RATE).sink_to(FileSink(str(out), "parquet"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
     kill(witness.pids(2)[0])
@@ -123,7 +126,7 @@ def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
 
 @pytest.mark.chaos
 def test_output_is_exact_when_a_task_manager_dies_in_the_middle_of_a_checkpoint(
-    start_cluster: StartCluster, tmp_path: Path
+    shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     """One task has taken its snapshot and is killed before another one has."""
     mark = Mark(tmp_path, "in-checkpoint")
@@ -135,7 +138,7 @@ def test_output_is_exact_when_a_task_manager_dies_in_the_middle_of_a_checkpoint(
 
     env, out = environment(), tmp_path / "out"
     counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     kill(mark.wait())
     assert job.wait(timeout=60).restarts == 1
     assert read_output(out, "jsonl") == counted(COUNT)
@@ -143,7 +146,7 @@ def test_output_is_exact_when_a_task_manager_dies_in_the_middle_of_a_checkpoint(
 
 
 @pytest.mark.chaos
-def test_output_is_exact_when_the_recovery_is_killed_too(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_output_is_exact_when_the_recovery_is_killed_too(shared_cluster: LocalCluster, tmp_path: Path) -> None:
     mark = Mark(tmp_path, "in-recovery")
 
     class Halting(Counting):
@@ -153,7 +156,7 @@ def test_output_is_exact_when_the_recovery_is_killed_too(start_cluster: StartClu
 
     env, out = environment(), tmp_path / "out"
     counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
     kill(witness.pids(2)[0])
@@ -189,13 +192,13 @@ class HaltingCommit(FileSink):
 @pytest.mark.chaos
 @pytest.mark.parametrize("after", [False, True], ids=["before-its-commit", "after-its-commit"])
 def test_output_is_exact_when_a_sink_dies_after_the_final_checkpoint(
-    start_cluster: StartCluster, tmp_path: Path, after: bool
+    shared_cluster: LocalCluster, tmp_path: Path, after: bool
 ) -> None:
     """The rest of the job may have finished by then."""
     mark, out = Mark(tmp_path, "final"), tmp_path / "out"
     env = environment()
     counting(env, 500, None).sink_to(HaltingCommit(str(out), mark, after))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     pid = mark.wait()
     witness.wait(lambda: [event for event in witness.of(CheckpointCompleted) if event.final], "the final checkpoint")
@@ -230,20 +233,23 @@ def test_a_pipeline_that_has_finished_is_left_alone_when_the_one_beside_it_dies(
 @pytest.mark.parametrize(
     "settings",
     [
-        {"checkpoint_interval_ms": 10, "max_concurrent_checkpoints": 3},
-        {"checkpoint_interval_ms": 10, "min_pause_ms": 100},
-        {"checkpoint_interval_ms": 20, "checkpoint_timeout_ms": 15, "tolerable_checkpoint_failures": 100_000},
-        {"checkpoint_interval_ms": None},
-        {"state_backend": "filesystem", "retained_checkpoints": 3},
+        pytest.param({"checkpoint_interval_ms": 10, "max_concurrent_checkpoints": 3}, id="concurrent"),
+        pytest.param({"checkpoint_interval_ms": 10, "min_pause_ms": 100}, id="with-a-pause", marks=SLOW),
+        pytest.param(
+            {"checkpoint_interval_ms": 20, "checkpoint_timeout_ms": 15, "tolerable_checkpoint_failures": 100_000},
+            id="that-expire",
+            marks=SLOW,
+        ),
+        pytest.param({"checkpoint_interval_ms": None}, id="final-only", marks=SLOW),
+        pytest.param({"state_backend": "filesystem", "retained_checkpoints": 3}, id="files"),
     ],
-    ids=["concurrent", "with-a-pause", "that-expire", "final-only", "files"],
 )
 def test_output_is_exact_whatever_the_checkpoints_are(
-    start_cluster: StartCluster, tmp_path: Path, settings: dict[str, Any]
+    shared_cluster: LocalCluster, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     env, out = environment(**settings), tmp_path / "out"
     counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
     for _ in range(2):
         witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
@@ -256,11 +262,11 @@ def test_output_is_exact_whatever_the_checkpoints_are(
 
 @pytest.mark.chaos
 def test_output_is_exact_when_kills_come_at_the_news_of_the_final_checkpoint(
-    start_cluster: StartCluster, tmp_path: Path
+    shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     env, out = environment(), tmp_path / "out"
     counting(env, 500, None).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster().submit(env)
+    job = shared_cluster.submit(env)
     witness = Witness(job)
 
     def on_event(event: Any) -> None:

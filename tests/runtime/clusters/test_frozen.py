@@ -25,7 +25,7 @@ def test_a_frozen_task_manager_is_killed_and_replaced_and_the_result_is_exact(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
     env, out = environment(), tmp_path / "out"
-    counting(env, 4000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    counting(env, 3000, 2000).sink_to(FileSink(str(out), "jsonl"))
     job = start_cluster(**HEARTBEATS).submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
@@ -33,7 +33,7 @@ def test_a_frozen_task_manager_is_killed_and_replaced_and_the_result_is_exact(
     os.kill(pid, signal.SIGSTOP)
     eventually(lambda: not psutil.pid_exists(pid), "the end of the frozen process")
     assert job.wait(timeout=60).restarts == 1
-    assert read_output(out, "jsonl") == counted(4000)
+    assert read_output(out, "jsonl") == counted(3000)
     assert all_names(out) == set()
 
 
@@ -63,6 +63,7 @@ class Freezing(FileSink):
 
 
 @pytest.mark.chaos
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point",
     ["with-an-open-transaction", "before-it-pre-commits", "after-it-has-pre-committed", "before-it-commits"],

@@ -57,7 +57,7 @@ def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCl
     jobs = []
     for _ in range(2):
         env = environment()
-        counting(env, 3000, 2000).collect(name="all")
+        counting(env, 2000, 2000).collect(name="all")
         job = cluster.submit(env)
         jobs.append((job, Witness(job)))
     (hurt, witness), (other, _) = jobs
@@ -66,7 +66,7 @@ def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCl
     assert hurt.wait(timeout=60).restarts == 1
     assert other.wait(timeout=60).restarts == 0
     for job, _ in jobs:
-        assert counts_of(job.results("all")) == counted(3000)
+        assert counts_of(job.results("all")) == counted(2000)
 
 
 @pytest.mark.chaos
@@ -74,7 +74,7 @@ def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
     env, out = environment(), tmp_path / "out"
-    counting(env, 3000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    counting(env, 2000, 2000).sink_to(FileSink(str(out), "jsonl"))
     cluster = start_cluster()
     first, second = cluster.submit(env, name="first"), cluster.submit(env, name="second")
     assert first.job_id != second.job_id
@@ -83,7 +83,7 @@ def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
     kill(witness.pids(2)[0])
     assert first.wait(timeout=60).restarts == 1
     assert second.wait(timeout=60).restarts == 0
-    assert read_output(out, "jsonl") == counted(3000) + counted(3000)
+    assert read_output(out, "jsonl") == counted(2000) + counted(2000)
     assert all_names(out) == set()
 
 

@@ -14,7 +14,7 @@ from understudy.runtime.api import DataStream, StreamEnvironment
 
 from .jobs import KEYS, Counting, Passing, Witness, counted, counting, counts_of, environment, kill
 
-COUNT, RATE = 3000, 2000
+COUNT, RATE = 2000, 2000
 StartCluster = Callable[..., LocalCluster]
 Expected = Counter[Any]
 Build = Callable[[StreamEnvironment], tuple[DataStream, Expected]]
@@ -137,7 +137,10 @@ def test_a_job_of_this_shape_is_exact_though_a_task_manager_is_killed(
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(("task_managers", "slots"), [(1, 1), (1, 4), (2, 2)])
+@pytest.mark.parametrize(
+    ("task_managers", "slots"),
+    [pytest.param(1, 1, marks=pytest.mark.slow), (1, 4), pytest.param(2, 2, marks=pytest.mark.slow)],
+)
 def test_slots_and_task_managers_of_any_number_give_the_same_result(
     start_cluster: StartCluster, task_managers: int, slots: int
 ) -> None:
