@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: demo test unit check bench clean lint types wheel
+.PHONY: demo test slow unit check bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -m "not slow"
+
+slow: $(READY)
+	$(BIN)/python -m pytest -q -m slow
 
 unit: $(READY)
 	$(BIN)/python -m pytest -q -m "not slow and not spark and not chaos"

@@ -129,6 +129,7 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
     assert all_names(tmp_path / "out") == set()
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
     start_cluster: StartCluster, tmp_path: Path
@@ -188,6 +189,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_declines_checkpoints_and_leaves_no_torn_files(
     shared_cluster: LocalCluster, tmp_path: Path, small_disk: Path
 ) -> None:

@@ -311,7 +311,7 @@ def test_ctrl_c_twice_ends_everything_too(script: Callable[..., subprocess.Popen
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("kind", ["plain", "blocking"])
+@pytest.mark.parametrize("kind", ["plain", pytest.param("blocking", marks=pytest.mark.slow)])
 def test_when_the_driver_is_killed_everything_else_ends_by_itself(
     script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path, kind: str
 ) -> None:

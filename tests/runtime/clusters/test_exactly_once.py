@@ -109,6 +109,7 @@ def test_output_is_exact_when_all_task_managers_are_killed_at_once(
     assert all_names(out) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
     shared_cluster: LocalCluster, tmp_path: Path

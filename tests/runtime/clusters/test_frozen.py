@@ -62,6 +62,7 @@ class Freezing(FileSink):
         super().on_checkpoint_complete(checkpoint_id)
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_jobs_run_side_by_side(shared_cluster: LocalCluster) -> None:
         assert counts_of(job.results("all")) == counted(count)
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
@@ -134,6 +135,7 @@ def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
         job.wait(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
@@ -156,6 +158,7 @@ def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
                 job.wait(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_task_managers_that_are_killed_before_they_register_are_started_again(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
