@@ -8,12 +8,20 @@ blob per chain, so that each subtask gets objects of its own, also when many sub
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cloudpickle
 
-from ..messages import OperatorId, VertexId, register, registered_messages
+from ..messages import (
+    OperatorId,
+    VertexId,
+    register,
+    register_record_type,
+    registered_messages,
+    script_record_types,
+)
 from .operators.operator import KeyedOperator, Operator
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ class JobProgram:
     chains: Mapping[VertexId, bytes]
     edge_selectors: Mapping[int, bytes]
     message_types: bytes
+    record_types: tuple[bytes, ...]
     max_parallelism: int
 
     @staticmethod
@@ -53,6 +62,7 @@ class JobProgram:
             chains={vertex_id: cloudpickle.dumps(tuple(chain)) for vertex_id, chain in chains.items()},
             edge_selectors={edge: cloudpickle.dumps(selector) for edge, selector in edge_selectors.items()},
             message_types=cloudpickle.dumps(registered_messages(own=False)),
+            record_types=_ship_record_types(),
             max_parallelism=max_parallelism,
         )
 
@@ -76,8 +86,22 @@ class JobProgram:
 
     @staticmethod
     def loads(data: bytes) -> JobProgram:
-        """The program, with the user's message classes registered in this process, so that they decode here."""
+        """The program, with the user's message classes and a script's record types registered in this process, so that
+        they decode here.
+        """
         program: JobProgram = cloudpickle.loads(data)
         for tag, message_type in cloudpickle.loads(program.message_types).items():
             register(message_type, tag)
+        for record_type in program.record_types:
+            register_record_type(cloudpickle.loads(record_type))
         return program
+
+
+def _ship_record_types() -> tuple[bytes, ...]:
+    """The script's record types, registered here too. One that cannot be pickled is refused when a record is sent."""
+    shipped = []
+    for cls in script_record_types():
+        with suppress(Exception):  # whatever a class of the user's holds, perhaps no record of it ever travels
+            shipped.append(cloudpickle.dumps(cls))
+            register_record_type(cls)
+    return tuple(shipped)

@@ -60,7 +60,7 @@ from .job import (
     TaskMetrics,
 )
 from .plain import MAX_NESTED, pack_plain, unpack_plain
-from .record_types import register_record_type
+from .record_types import register_record_type, script_record_types
 from .registration import (
     AcknowledgeRegistration,
     Heartbeat,
@@ -184,6 +184,7 @@ __all__ = [
     "register_record_type",
     "registered_messages",
     "row_type",
+    "script_record_types",
     "tag_of",
     "unpack_plain",
 ]

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from .errors import MalformedMessage, UnsupportedValue
-from .registry import is_own, module_name
+from .registry import is_message, is_own, module_name
 
 _registered: dict[str, type] = {}
 
@@ -30,6 +30,16 @@ def register_record_type(cls: type) -> None:
     if not _is_harmless(cls):
         raise UnsupportedValue(f"{_full_name(cls)} is no dataclass, named tuple or enum, or making one may do anything")
     _registered[_full_name(cls)] = cls
+
+
+def script_record_types() -> list[type]:
+    """The record types at the top level of the script or notebook that runs, which no other process can look up."""
+    found = list(vars(sys.modules["__main__"]).values())
+    return [
+        cls
+        for cls in found
+        if isinstance(cls, type) and module_name(cls) == "__main__" and not is_message(cls) and _is_harmless(cls)
+    ]
 
 
 def is_record(value: object) -> bool:
@@ -46,7 +56,7 @@ def record_parts(value: Any) -> tuple[str, Any]:
     if _look_up(name) is None:
         raise UnsupportedValue(
             f"{cls.__qualname__} of {cls.__module__} cannot be found by name elsewhere: "
-            "move it to the top level of a module, or declare it with @understudy.message"
+            "move it to the top level of a script or module, or declare it with @understudy.message"
         )
     if isinstance(value, Enum):
         return name, value.name

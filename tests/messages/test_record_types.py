@@ -159,7 +159,7 @@ def test_a_local_class_is_refused_where_it_is_sent() -> None:
         value: int
 
     for value in (Local(1), Pair(1)):
-        with pytest.raises(UnsupportedValue, match="move it to the top level of a module"):
+        with pytest.raises(UnsupportedValue, match="move it to the top level of a script or module"):
             pack_plain(value)
 
 

@@ -49,12 +49,12 @@ def test_a_keyed_operator_knows_its_key_selector(translation: Translation) -> No
     assert list(worst._selectors[0].keys([1, 2, 3])) == [1, 0, 1]  # type: ignore[attr-defined]
 
 
-def test_message_types_of_a_script_are_known_after_loading(tmp_path: Path) -> None:
+def test_message_and_record_types_of_a_script_are_known_after_loading(tmp_path: Path) -> None:
     """What a script declares lives in `__main__` and travels by value; the other process has never seen the class."""
     made = subprocess.run([sys.executable, "-c", _MAKER, str(tmp_path)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     read = subprocess.run([sys.executable, "-c", _READER, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert read.stdout.strip() == "Question origin True", read.stderr
+    assert read.stdout.strip() == "Question origin True [Trade(side=<Side.BUY: 1>), Tick(n=2)] True", read.stderr
 
 
 _MAKER = """
@@ -62,28 +62,49 @@ import sys
 from pathlib import Path
 from understudy.actors.job_program import JobProgram, ProgramOperator
 from understudy.actors.operators.operator import Operator
-from understudy.messages import encode, message
+from understudy.messages import encode, message, pack_plain
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+from typing import NamedTuple
 
 @message
 class Question:
     about: str
 
+class Side(Enum):
+    BUY = 1
+
+@dataclass
+class Trade:
+    side: Side
+
+class Tick(NamedTuple):
+    n: int
+
+@dataclass
+class Unpicklable:
+    lock = Lock()
+
 class Answerer(Operator):
     def on_receive(self, message):
-        return isinstance(message, Question)
+        return isinstance(message, (Question, Trade))
 
 program = JobProgram.of({"v": [ProgramOperator("a", Answerer())]}, {}, 128)
 Path(sys.argv[1], "program").write_bytes(program.dumps())
 Path(sys.argv[1], "message").write_bytes(encode(Question("origin")))
+Path(sys.argv[1], "records").write_bytes(pack_plain([Trade(Side.BUY), Tick(2)]))
 """
 
 _READER = """
 import sys
 from pathlib import Path
 from understudy.actors.job_program import JobProgram
-from understudy.messages import decode
+from understudy.messages import decode, unpack_plain
 
 program = JobProgram.loads(Path(sys.argv[1], "program").read_bytes())
 question = decode(Path(sys.argv[1], "message").read_bytes())
-print(type(question).__name__, question.about, program.chain("v")[0].on_receive(question))
+records = unpack_plain(Path(sys.argv[1], "records").read_bytes())
+answerer = program.chain("v")[0]
+print(type(question).__name__, question.about, answerer.on_receive(question), records, answerer.on_receive(records[0]))
 """

@@ -1,0 +1,1 @@
+"""The simulator: a whole cluster in one thread, on virtual time, with faults. See docs/simulation.md."""

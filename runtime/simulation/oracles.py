@@ -1,0 +1,75 @@
+"""What must hold of a job's committed output, whatever happened to its cluster. Pure functions over what was seen.
+
+Output is compared as a multiset: the order in which subtasks commit is nobody's promise. The simulator and the chaos
+runs on real processes judge by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An oracle that broke: its name, and what it found and wanted."""
+
+    oracle: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.oracle}: {self.problem}"
+
+
+def exactly_once(committed: Iterable[Any], expected: Iterable[Any]) -> Violation | None:
+    """Each expected record once, and nothing else."""
+    found, wanted = multiset(committed), multiset(expected)
+    lost, extra = wanted - found, found - wanted
+    if not lost and not extra:
+        return None
+    return Violation("exactly-once", " and ".join(_described(lost, "lost") + _described(extra, "too many")))
+
+
+def at_least_once(committed: Iterable[Any], expected: Iterable[Any]) -> Violation | None:
+    """Each expected record, perhaps repeated; and no record that was not expected."""
+    found, wanted = multiset(committed), multiset(expected)
+    lost = wanted - found
+    unknown = Counter({record: times for record, times in found.items() if record not in wanted})
+    if not lost and not unknown:
+        return None
+    return Violation("at-least-once", " and ".join(_described(lost, "lost") + _described(unknown, "unknown")))
+
+
+def nothing_extra(committed: Iterable[Any], expected: Iterable[Any]) -> Violation | None:
+    """What holds at every moment of an exactly-once job, and of one that was lost: no record more than is expected."""
+    extra = multiset(committed) - multiset(expected)
+    return Violation("nothing-extra", " and ".join(_described(extra, "too many"))) if extra else None
+
+
+def multiset(records: Iterable[Any]) -> Counter[Hashable]:
+    """Records by how often they occur; those that cannot be hashed stand for themselves by their text."""
+    return Counter(_hashable(record) for record in records)
+
+
+def _hashable(record: Any) -> Hashable:
+    try:
+        hash(record)
+    except TypeError:
+        return repr(record)
+    return record  # type: ignore[no-any-return]
+
+
+def _described(records: Counter[Hashable], what: str) -> list[str]:
+    if not records:
+        return []
+    shown = ", ".join(f"{record!r} ({times} times)" if times > 1 else repr(record) for record, times in _first(records))
+    more = f" and {len(records) - _SHOWN} more" if len(records) > _SHOWN else ""
+    return [f"{records.total()} records {what}: {shown}{more}"]
+
+
+def _first(records: Counter[Hashable]) -> list[tuple[Hashable, int]]:
+    return sorted(records.items(), key=lambda each: repr(each[0]))[:_SHOWN]
