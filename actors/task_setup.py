@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..messages import OperatorId, TaskDeployment
 from .barrier_buffer import BarrierBuffer
 from .barrier_tracker import BarrierTracker
-from .context import ActorContext
+from .context import ActorContext, Clock
 from .input_gate import GateChannel, InputGate
 from .operator_chain import OperatorChain
 from .operators.operator import Operator, OperatorContext
@@ -34,6 +34,25 @@ class TaskParts:
 def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
     """Open the channels and put everything together; nothing is restored or opened for records yet."""
     operators = services.program.chain(deployment.vertex_id)
+    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
+    outputs = _outputs(deployment, services, context)
+    return TaskParts(
+        chain=OperatorChain(operators, outputs.emit),
+        gate=_gate(deployment, services, context),
+        outputs=outputs,
+        state=TaskState(deployment, by_id(operators), services.state),
+    )
+
+
+def place(
+    operators: Sequence[Operator],
+    deployment: TaskDeployment,
+    *,
+    clock: Clock,
+    wake: Callable[[], None],
+    resources: dict[str, Any],
+) -> None:
+    """Tell the operators of the deployment's chain where they run."""
     for operator, description in zip(operators, deployment.operators, strict=True):
         operator.context = OperatorContext(
             job_id=deployment.job_id,
@@ -46,20 +65,14 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
             attempt_id=deployment.attempt_id,
             attempt_number=deployment.attempt_number,
             restored=deployment.restored_checkpoint_id is not None,
-            clock=context.clock,
-            wake=context.wake,
-            resources=services.resources,
+            clock=clock,
+            wake=wake,
+            resources=resources,
         )
-    outputs = _outputs(deployment, services, context)
-    return TaskParts(
-        chain=OperatorChain(operators, outputs.emit),
-        gate=_gate(deployment, services, context),
-        outputs=outputs,
-        state=TaskState(deployment, _by_id(operators), services.state),
-    )
 
 
-def _by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
+def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
+    """Operators that have been placed, as TaskState wants them."""
     return {operator.context.operator_id: operator for operator in operators}
 
 

@@ -13,6 +13,9 @@ import msgpack
 from .errors import MalformedMessage, MessageError, MessageTooLarge, UnsupportedValue
 from .fields import from_wire, to_wire
 from .registry import tag_of
+from .usual_fields import usual_from_wire, usual_to_wire
+
+_packb, _unpackb = msgpack.packb, msgpack.unpackb
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """A larger control message is refused on both sides; bulk data goes through channels and storage."""
@@ -25,6 +28,28 @@ _CONTAINERS = {list, tuple, dict}
 
 def encode(value: object) -> bytes:
     """One message to bytes. Raises UnregisteredMessage, UnsupportedValue or MessageTooLarge."""
+    try:
+        data: bytes = _packb(usual_to_wire(value, MAX_DEPTH))
+    except Exception:  # noqa: BLE001  (whatever is unusual about the message, the thorough way says what is wrong)
+        data = _encode_thoroughly(value)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(f"{tag_of(value)} has {len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
+    return data
+
+
+def decode(data: bytes) -> Any:
+    """Bytes to one message; every failure is a MalformedMessage that says what was found."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MalformedMessage(f"{len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
+    try:
+        raw = _unpackb(data, strict_map_key=False, object_pairs_hook=tuple, unicode_errors="surrogatepass")
+        return usual_from_wire(raw, MAX_DEPTH)
+    except Exception:  # noqa: BLE001  (whatever is unusual about the bytes, the thorough way judges it)
+        pass  # not from in here: its errors would carry this one along
+    return _decode_thoroughly(data)
+
+
+def _encode_thoroughly(value: object) -> bytes:
     tag = tag_of(value)
     try:
         raw = to_wire(value)
@@ -35,15 +60,10 @@ def encode(value: object) -> bytes:
         raise UnsupportedValue(f"this {tag} cannot be sent: {error}") from error
     if _is_too_deep(raw):
         raise UnsupportedValue(f"this {tag} cannot be sent: it is nested deeper than {MAX_DEPTH}")
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise MessageTooLarge(f"{tag} has {len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
     return data
 
 
-def decode(data: bytes) -> Any:
-    """Bytes to one message; every failure is a MalformedMessage that says what was found."""
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise MalformedMessage(f"{len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
+def _decode_thoroughly(data: bytes) -> Any:
     try:
         raw = msgpack.unpackb(data, strict_map_key=False, object_pairs_hook=_map, unicode_errors="surrogatepass")
     except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Read = Callable[[Any, Any], Any]
 """From the wire: the raw value and the declared type to the value, as cattrs calls it."""
 
-_PRIMITIVES = (bool, int, float, str, bytes)
+PRIMITIVES = (bool, int, float, str, bytes)
 
 converter = Converter()
 
@@ -81,7 +81,7 @@ def _text_of(cause: BaseException) -> str:
 # -- what may be declared
 
 
-def _check_declaration(cls: type) -> None:
+def check_declaration(cls: type) -> None:
     try:
         hints = typing.get_type_hints(cls)
     except NameError as error:
@@ -95,37 +95,37 @@ def _is_carried(hint: Any) -> bool:
     if isinstance(hint, NewType):
         return _is_carried(hint.__supertype__)
     arguments = typing.get_args(hint)
-    if _is_union(hint):
-        arms = _arms(hint)
+    if is_union(hint):
+        arms = arms_of(hint)
         return _is_carried(arms[0]) if len(arms) == 1 else all(map(is_message, arms))
-    if _is_tuple(hint):
+    if is_tuple(hint):
         return len(arguments) == 2 and arguments[1] is Ellipsis and _is_carried(arguments[0])
-    if _is_dict(hint):
+    if is_dict(hint):
         return len(arguments) == 2 and all(map(_is_carried, arguments))
-    return hint in (*_PRIMITIVES, Message, Plain) or (isinstance(hint, type) and (_is_enum(hint) or is_message(hint)))
+    return hint in (*PRIMITIVES, Message, Plain) or (isinstance(hint, type) and (is_enum(hint) or is_message(hint)))
 
 
-def _is_union(hint: Any) -> bool:
+def is_union(hint: Any) -> bool:
     return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
 
 
-def _arms(hint: Any) -> tuple[Any, ...]:
+def arms_of(hint: Any) -> tuple[Any, ...]:
     return tuple(arm for arm in typing.get_args(hint) if arm is not type(None))
 
 
-def _is_union_of_messages(hint: Any) -> bool:
-    return _is_union(hint) and len(_arms(hint)) > 1
+def is_union_of_messages(hint: Any) -> bool:
+    return is_union(hint) and len(arms_of(hint)) > 1
 
 
-def _is_tuple(hint: Any) -> bool:
+def is_tuple(hint: Any) -> bool:
     return typing.get_origin(hint) is tuple
 
 
-def _is_dict(hint: Any) -> bool:
+def is_dict(hint: Any) -> bool:
     return typing.get_origin(hint) is dict
 
 
-def _is_enum(hint: Any) -> bool:
+def is_enum(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Enum)
 
 
@@ -183,7 +183,7 @@ def _plainly(hint: Any) -> Any:
     """The primitive that a type is by another name; values of this very type need no reading."""
     while isinstance(hint, NewType):
         hint = hint.__supertype__
-    return hint if hint in _PRIMITIVES else None
+    return hint if hint in PRIMITIVES else None
 
 
 def _dict_reader(hint: Any) -> Read:
@@ -209,7 +209,7 @@ def _at(index: Any, error: Exception, hint: Any) -> IterableValidationError:
 
 
 def _message_reader(cls: type) -> Read:
-    _check_declaration(cls)
+    check_declaration(cls)
     inner: Read = make_dict_structure_fn(cls, converter)
 
     def read_message(raw: Any, hint: Any) -> Any:
@@ -221,7 +221,7 @@ def _message_reader(cls: type) -> Read:
 
 
 def _message_writer(cls: type) -> Callable[[Any], Mapping[str, Any]]:
-    _check_declaration(cls)
+    check_declaration(cls)
     return make_dict_unstructure_fn(cls, converter)
 
 
@@ -237,7 +237,7 @@ def _union_reader(hint: Any) -> Read:
         if raw is None and type(None) in arms:
             return None
         if (cls := _class_said(raw)) not in arms:
-            raise TypeError(f"wanted one of {', '.join(arm.__name__ for arm in _arms(hint))}, found {raw[0]}")
+            raise TypeError(f"wanted one of {', '.join(arm.__name__ for arm in arms_of(hint))}, found {raw[0]}")
         return converter.get_structure_hook(cls)(raw[1], cls)
 
     return read_one_of
@@ -252,14 +252,14 @@ def _set_up() -> None:
     for primitive in (bool, int, str, bytes):
         converter.register_structure_hook(primitive, _read_primitive(primitive))
     converter.register_structure_hook(float, _read_float)
-    converter.register_structure_hook_func(_is_enum, _read_enum)
-    converter.register_structure_hook_factory(_is_tuple, _tuple_reader)
-    converter.register_structure_hook_factory(_is_dict, _dict_reader)
+    converter.register_structure_hook_func(is_enum, _read_enum)
+    converter.register_structure_hook_factory(is_tuple, _tuple_reader)
+    converter.register_structure_hook_factory(is_dict, _dict_reader)
     converter.register_structure_hook_factory(is_dataclass, _message_reader)
     converter.register_unstructure_hook_factory(is_dataclass, _message_writer)
-    converter.register_structure_hook_factory(_is_union_of_messages, _union_reader)
+    converter.register_structure_hook_factory(is_union_of_messages, _union_reader)
     converter.register_structure_hook_func(lambda hint: hint is Message, _read_any_message)
-    for is_tagged in (_is_union_of_messages, lambda hint: hint is Message):
+    for is_tagged in (is_union_of_messages, lambda hint: hint is Message):
         converter.register_unstructure_hook_func(is_tagged, _write_any_message)
 
 

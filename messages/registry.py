@@ -27,6 +27,8 @@ else:
 
 _by_tag: dict[str, type] = {}
 _tag_of: dict[type, str] = {}
+_made_plainly: set[type] = set()
+_MAKING = {"__init__", "__new__", "__post_init__"}
 
 
 @dataclass_transform(frozen_default=True)
@@ -38,6 +40,8 @@ def message(cls: type[T]) -> type[T]:
     UnsupportedValue when the first instance is sent.
     """
     made: type[T] = dataclass(frozen=True, slots=True)(cls)
+    if cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(vars(cls)):
+        _made_plainly.add(made)
     register(made, made.__name__ if is_own(made) else f"{module_name(made)}.{made.__qualname__}")
     return made
 
@@ -68,6 +72,11 @@ def class_of(tag: str) -> type | None:
 def is_message(cls: type) -> bool:
     """Whether instances of exactly this class can be sent."""
     return cls in _tag_of
+
+
+def is_made_plainly(cls: type) -> bool:
+    """Whether making an instance of this class does nothing but fill its fields."""
+    return cls in _made_plainly
 
 
 def tag_of(value: object) -> str:

@@ -24,6 +24,7 @@ from .descriptors import (
     ValueState,
     declared_states,
 )
+from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     CorruptState,
     InvalidState,
@@ -73,6 +74,8 @@ __all__ = [
     "NO_NAMESPACE",
     "CheckpointStorage",
     "CorruptState",
+    "DurableFileSystem",
+    "DurableFiles",
     "FilesystemBackend",
     "FoldingState",
     "InvalidKey",

@@ -11,7 +11,6 @@ file system, and so is safe from any thread. Flink: FsCheckpointStorage, FsCheck
 
 from __future__ import annotations
 
-import os
 import posixpath
 import zlib
 from collections.abc import Callable, Iterable
@@ -21,10 +20,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import fsspec
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import get_protocol
 
 from ..messages import CheckpointId, JobId, StateHandle
+from .durable_files import DurableFiles
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
 
 _TEMPORARY = ".writing-"
@@ -64,15 +63,16 @@ class CheckpointStorage:
     def __init__(self, url: str, *, new_suffix: Callable[[], str] = lambda: uuid4().hex) -> None:
         self.url = url
         self._new_suffix = new_suffix
-        self._fs, root = fsspec.url_to_fs(url)
-        self._is_local = isinstance(self._fs, LocalFileSystem)
-        self.root = os.path.realpath(root) if self._is_local else root.rstrip("/")
+        self._files, root = DurableFiles.at(url)
+        self._fs = self._files.fs
+        self.root = self._files.canonical(root)
 
     def check(self) -> None:
         """Make the root and write a file into it; raises UnwritableRoot. Call it before a job depends on it."""
         path = self._temporary(f"{self.root}/check")
         try:
-            self._fs.makedirs(self.root, exist_ok=True)
+            self._files.make_folder(self.root)
+            self._files.sync_up(posixpath.dirname(self.root), "/")
             self._put(path, [b""])
             self._fs.rm_file(path)
         except (OSError, ValueError) as error:
@@ -98,7 +98,9 @@ class CheckpointStorage:
 
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
-        self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
+        handle = self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
+        # What it tells of lies in folders that others made, and perhaps died before they had synced them.
+        self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
 
     def read_sealed(self, path: str) -> bytes:
         """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot."""
@@ -123,18 +125,15 @@ class CheckpointStorage:
         if path is None:
             return
         relative = self.resolve(path)
-        with suppress(FileNotFoundError):
-            self._fs.rm_file(self._absolute(relative))
-        if self._is_local:
-            with suppress(OSError):  # it is not empty, or gone
-                while relative := posixpath.dirname(relative):
-                    os.rmdir(self._absolute(relative))
+        self._files.remove(self._absolute(relative))
+        while relative := posixpath.dirname(relative):
+            if not self._files.remove_empty_folder(self._absolute(relative)):
+                return
 
     def list_files(self, directory: str = "") -> list[str]:
         """All files below a directory, relative to the root, in order; none for a missing one."""
         absolute = self._absolute(self.resolve(directory)) if directory else self.root
-        self._fs.invalidate_cache()
-        found = (self._relative(path) for path in self._fs.find(absolute))
+        found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
     def checkpoints(self, job_id: JobId) -> list[CheckpointId]:
@@ -164,7 +163,7 @@ class CheckpointStorage:
             absolute = str(self._fs._strip_protocol(path))
         else:
             absolute = path if posixpath.isabs(path) else f"{self.root}/{path}"
-        absolute = os.path.realpath(absolute) if self._is_local else posixpath.normpath(absolute)
+        absolute = self._files.canonical(absolute)
         if not absolute.startswith(f"{self.root}/"):
             raise refused
         return self._relative(absolute)
@@ -179,7 +178,7 @@ class CheckpointStorage:
         try:
             data: bytes = self._fs.cat_file(self._absolute(relative))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-            if self._is_local and not os.path.isdir(self.root):
+            if self._files.has_folders and not self._fs.isdir(self.root):
                 raise UnreachableRoot(self.url) from error
             raise MissingState(relative) from error
         return data
@@ -191,14 +190,9 @@ class CheckpointStorage:
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
         temporary = self._temporary(path)
-        directory = posixpath.dirname(path)
         try:
-            self._put_in_folder(directory, temporary, parts)
-            if self._is_local:
-                os.replace(temporary, path)
-                _sync_directory(directory)
-            else:
-                self._fs.mv(temporary, path)
+            self._put_in_folder(posixpath.dirname(path), temporary, parts)
+            self._files.replace(temporary, path)
         except BaseException:
             self._discard(temporary)
             raise
@@ -206,20 +200,15 @@ class CheckpointStorage:
     def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:
         """Whoever deletes the last file of a folder removes the folder, perhaps just after it was made here."""
         for _ in range(_TRIES - 1):
-            self._fs.makedirs(directory, exist_ok=True)
             with suppress(FileNotFoundError):
+                self._files.make_folder(directory)
                 self._put(path, parts)
                 return
-        self._fs.makedirs(directory, exist_ok=True)
+        self._files.make_folder(directory)
         self._put(path, parts)
 
     def _put(self, path: str, parts: Iterable[bytes]) -> None:
-        with self._fs.open(path, "wb") as file:
-            for part in parts:
-                file.write(part)
-            if self._is_local:
-                file.flush()
-                os.fsync(file.fileno())
+        self._files.write(path, parts)
 
     def _discard(self, temporary: str) -> None:
         """Of no consequence if it fails: the file is never read, and goes with its directory."""
@@ -234,15 +223,6 @@ class CheckpointStorage:
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
-
-
-def _sync_directory(directory: str) -> None:
-    """Make a rename itself survive a power cut."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], bytes]:

@@ -58,6 +58,10 @@ class JobClient(Protocol):
         """Put a question to the JobManager; the future can be awaited."""
         ...
 
+    def promise(self) -> ActorFuture[None]:
+        """A future that the handle keeps, and that the user may wait for."""
+        ...
+
     def listen(self, callback: EventCallback) -> None:
         """Call back with every event of this job from now on, one after the other, on any thread."""
         ...
@@ -72,7 +76,7 @@ class JobHandle:
         self._sinks = translation.sinks
         self._status = JobStatus.CREATED
         self._collected: dict[str, list[Any]] = {}
-        self._ended: ActorFuture[None] = ActorFuture()
+        self._ended = client.promise()
         self._last_details: JobDetails | None = None
         """After the job's end."""
         self._lost: JobLost | None = None

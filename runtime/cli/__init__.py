@@ -12,8 +12,10 @@ def main() -> None:
 
 
 def _register() -> None:
+    from .chaos import chaos
     from .demo import demo
 
+    main.add_command(chaos)
     main.add_command(demo)
 
 

@@ -19,7 +19,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pykka
@@ -27,13 +26,14 @@ import pykka
 from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
+from ...actors.job_program import JobProgram
 from ...actors.launcher import Launcher
 from ...messages import CancelJob, JobGraph, JobId, JobStatusChanged, ListenToJob, SubmitJob
 from ...state import CheckpointStorage
 from ..api.environment import StreamEnvironment
-from ..api.job_handle import JobHandle
+from ..api.job_handle import JobClient, JobHandle
 from ..api.translation import Translation, translate
-from ..system import ActorSystem, CurveKeys
+from ..system import ActorFuture, ActorSystem, CurveKeys
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Cluster(ABC):
         self._system: ActorSystem | None = None
         self._job_manager: Ref | None = None
         self._curve = CurveKeys.generate()
-        self._work_dir = Path()
+        self._work_dir = ""
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -90,7 +90,7 @@ class Cluster(ABC):
         """Start the JobManager; entering the cluster as a context manager does it."""
         if self._system is not None:
             raise RuntimeError("this cluster has been started already")
-        self._work_dir = Path(tempfile.mkdtemp(prefix="understudy-"))
+        self._work_dir = tempfile.mkdtemp(prefix="understudy-")
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         try:
             system.start()
@@ -115,15 +115,19 @@ class Cluster(ABC):
             self._job_manager = None
 
     def _start_job_manager(self, system: ActorSystem) -> None:
-        settings = JobManagerSettings(
+        self._job_manager = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
+        system.spawn(_Watch(self._job_manager, self._lose_jobs))
+
+    def _make_job_manager(self, launcher: Launcher) -> JobManager:
+        return JobManager(self._job_manager_settings(), launcher, CheckpointStorage)
+
+    def _job_manager_settings(self) -> JobManagerSettings:
+        return JobManagerSettings(
             self.settings.heartbeat_interval_ms,
             self.settings.heartbeat_timeout_ms,
             self.settings.slot_timeout_ms,
             self.settings.cancel_timeout_ms,
         )
-        job_manager = JobManager(settings, self._start_launcher(), CheckpointStorage)
-        self._job_manager = system.spawn(job_manager, name="job-manager")
-        system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
     def _lose_jobs(self, reason: str) -> None:
         """There is no JobManager any more: nobody shall wait for it."""
@@ -148,28 +152,40 @@ class Cluster(ABC):
 
     def submit(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
         """Translate, check and start a job; returns at once. What is wrong with the program is raised here."""
-        system, job_manager = self._running()
-        translation = translate(
+        self._running()
+        return self.submit_translated(self.translate(env, name))
+
+    def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
+        """What `submit` does first: the job graph and program of this environment, for a cluster of this size."""
+        return translate(
             env,
             name=name,
             default_parallelism=self.settings.task_managers * self.settings.slots_per_task_manager,
             task_managers=self.settings.task_managers,
-            work_dir=str(self._work_dir),
+            work_dir=self._work_dir,
             slots=self.settings.slots_per_task_manager,
+            job_id=job_id,
         )
+
+    def submit_translated(self, translation: Translation) -> JobHandle:
+        """What `submit` does then: check the checkpoint directory, and start the job."""
+        system, job_manager = self._running()
         graph = translation.graph
         CheckpointStorage(graph.checkpoints.directory).check()
-        self._prepare(self._launch(graph, translation.program.dumps()), translation)
+        self._prepare(self._launch(graph, translation.program), translation)
         self._submitted.append(graph.job_id)
         submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
         job_manager.ask(submitted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
-        handle = JobHandle(_Client(system, job_manager, graph.job_id), translation)
+        handle = JobHandle(self._client(system, job_manager, graph.job_id), translation)
         self._handles.append(handle)
         return handle
 
     async def submit_async(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
         """`submit` for a running event loop."""
         return await asyncio.to_thread(self.submit, env, name)
+
+    def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
+        return Client(system, job_manager, job_id)
 
     # -- what a subclass supplies
 
@@ -195,7 +211,7 @@ class Cluster(ABC):
         if job_manager is not None:
             job_manager.tell(message)
 
-    def _launch(self, graph: JobGraph, program: bytes) -> TaskManagerLaunch:
+    def _launch(self, graph: JobGraph, program: JobProgram) -> TaskManagerLaunch:
         _, job_manager = self._running()
         return TaskManagerLaunch(
             job_id=graph.job_id,
@@ -204,7 +220,7 @@ class Cluster(ABC):
             job_manager_address=job_manager.address,
             host=self.settings.host,
             curve=self._curve,
-            program=program,
+            program=program.dumps(),
             checkpoints=graph.checkpoints,
             state_backend=graph.state_backend,
             sys_path=tuple(sys.path),
@@ -222,7 +238,7 @@ class Cluster(ABC):
                 handle.wait(timeout=max(0.0, deadline - time.monotonic()))
 
 
-class _Client:
+class Client:
     """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
 
     def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> None:
@@ -232,6 +248,9 @@ class _Client:
 
     def ask(self, message: Any) -> pykka.Future[Any]:
         return self._job_manager.ask(message)
+
+    def promise(self) -> ActorFuture[None]:
+        return ActorFuture()
 
     def listen(self, callback: Callable[[Any], None]) -> None:
         listener = self._system.spawn(_Listener(callback), dispatcher="thread")
@@ -266,7 +285,5 @@ class _Listener(Actor):
 
     def on_receive(self, message: Any) -> None:
         self._callback(message)
-        if isinstance(message, JobStatusChanged) and message.status.is_terminal:
-            self.context.stop(self.context.self_ref)
         if isinstance(message, JobStatusChanged) and message.status.is_terminal:
             self.context.stop(self.context.self_ref)

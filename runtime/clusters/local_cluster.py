@@ -20,7 +20,7 @@ class LocalCluster(Cluster):
         self._launcher: LocalLauncher | None = None
 
     def _start_launcher(self) -> Launcher:
-        self._launcher = LocalLauncher(self._tell_job_manager, str(self._work_dir))
+        self._launcher = LocalLauncher(self._tell_job_manager, self._work_dir)
         return self._launcher
 
     def _stop_launcher(self) -> None:

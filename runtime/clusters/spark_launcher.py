@@ -3,8 +3,8 @@
 TaskManager i is the Python side of one `mapInArrow` over partition i: it drives the partition's iterator for as long
 as the streaming job runs. Each runs in a Spark job of its own, submitted from a thread of its own, so when one Python
 worker dies only its Spark job fails, and only that one is submitted again; the others run on. (A barrier stage would
-be aborted whole.) On a cluster with more than one allowed task failure Spark itself retries first: the next attempt
-is a new TaskManager too.
+be aborted whole; and so would every Spark job over the RDD of the failed stage, hence an RDD for each.) On a cluster
+with more than one allowed task failure Spark itself retries first: the next attempt is a new TaskManager too.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class SparkLauncher:
         """
         plans: list[tuple[Any, int] | None] = [None] * task_managers
         for first, (dataframe, count) in dataframes.items():
-            rdd = self._plan(_with_partitions(dataframe, count), replace(launch, index=first))
+            mapped = _mapped(_with_partitions(dataframe, count), replace(launch, index=first))
             for partition in range(count):
-                plans[first + partition] = (rdd, partition)
+                plans[first + partition] = (_rdd_of(mapped), partition)
         if any(plan is None for plan in plans):
-            unread = self._plan(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
-            plans = [plan or (unread, index) for index, plan in enumerate(plans)]
+            unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
+            plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
         self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], f"understudy-{launch.job_id}")
 
     def start(self, job_id: JobId, index: int) -> None:
@@ -93,10 +93,6 @@ class SparkLauncher:
             job.released = True
             self._wait_and_cancel(job)
         self._jobs.clear()
-
-    def _plan(self, dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> Any:
-        mapped = dataframe.mapInArrow(_TaskManagerFunction(launch, reads), "reason string")
-        return mapped._jdf.javaToPython()
 
     def _run(self, job_id: JobId, job: _SparkJob, index: int) -> None:
         context = self._spark.sparkContext
@@ -135,6 +131,16 @@ class _TaskManagerFunction:
         partition = context.partitionId() if context is not None else 0
         launch = replace(self._launch, index=self._launch.index + partition)
         yield pa.RecordBatch.from_pydict({"reason": [run_task_manager(launch, batches if self._reads else None)]})
+
+
+def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> DataFrame:
+    """The DataFrame whose partitions, when they are computed, are TaskManagers from `launch.index` on."""
+    return dataframe.mapInArrow(_TaskManagerFunction(launch, reads), "reason string")
+
+
+def _rdd_of(mapped: DataFrame) -> Any:
+    """A Java RDD of its own at each call, over the same plan: what was shuffled for one is there for all."""
+    return mapped._jdf.javaToPython()
 
 
 def _with_partitions(dataframe: DataFrame, count: int) -> DataFrame:

@@ -10,13 +10,15 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import cloudpickle
 import pyarrow as pa
 
+from ...actors.channels import DataPlane
 from ...actors.context import Ref
 from ...actors.job_program import JobProgram
 from ...actors.task import TaskServices
@@ -58,32 +60,55 @@ def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBat
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
         data_plane = stack.enter_context(ZmqDataPlane(bind, launch.curve))
         system = stack.enter_context(ActorSystem(task_manager_id, bind=bind, curve=launch.curve))
-        services = TaskServices(
-            program=JobProgram.loads(launch.program),
-            data_plane=data_plane,
-            state=StateServices(
+        actor = system.spawn(
+            make_task_manager(
+                launch,
+                task_manager_id,
+                JobProgram.loads(launch.program),
+                data_plane,
                 CheckpointStorage(launch.checkpoints.directory),
-                launch.state_backend,
-                launch.checkpoints.inline_threshold_bytes,
+                end.reached,
+                resources={} if feed is None else {RESOURCE: feed},
+                pid=os.getpid(),
             ),
-            exactly_once=launch.checkpoints.exactly_once,
-            resources={} if feed is None else {RESOURCE: feed},
-            task_manager_name=task_manager_id,
+            name="task-manager",
         )
-        spec = TaskManagerSpec(
-            task_manager_id,
-            launch.job_id,
-            launch.index,
-            launch.slots,
-            launch.job_manager_address,
-            launch.host,
-            os.getpid(),
-        )
-        actor = system.spawn(TaskManager(spec, services, end.reached), name="task-manager")
         if feed is not None:
             end.then(feed.close)
             _drive(feed, actor, task_manager_id)
         return end.wait()
+
+
+def make_task_manager(
+    launch: TaskManagerLaunch,
+    task_manager_id: TaskManagerId,
+    program: JobProgram,
+    data_plane: DataPlane,
+    storage: CheckpointStorage,
+    on_ended: Callable[[str], None],
+    *,
+    resources: dict[str, Any],
+    pid: int,
+) -> TaskManager:
+    """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
+    services = TaskServices(
+        program=program,
+        data_plane=data_plane,
+        state=StateServices(storage, launch.state_backend, launch.checkpoints.inline_threshold_bytes),
+        exactly_once=launch.checkpoints.exactly_once,
+        resources=resources,
+        task_manager_name=task_manager_id,
+    )
+    spec = TaskManagerSpec(
+        task_manager_id,
+        launch.job_id,
+        launch.index,
+        launch.slots,
+        launch.job_manager_address,
+        launch.host,
+        pid,
+    )
+    return TaskManager(spec, services, on_ended)
 
 
 def main_of_fork(launch: bytes) -> None:

@@ -6,6 +6,11 @@ lineage came before) and the attempt, so an attempt never writes to another's fi
 earlier attempts left behind, except for what some subtask has recorded. Two jobs restored from one savepoint must
 not write to one directory.
 
+A zombie may write after its successor has cleaned up, and pre-commit for a checkpoint that never completes: nobody can
+tell it in time. So each attempt removes leftovers again when it ends. What a zombie writes after the end of its job,
+and what a job that is cancelled had pre-committed for a checkpoint that was not complete, stays hidden until a job is
+restored from one of its checkpoints.
+
 A job that cannot read its newest checkpoint goes back to an older one, and repeats what came after that. The files of
 those later checkpoints, visible by then, are taken back: their names say the job, the attempt and the checkpoint.
 """
@@ -13,6 +18,7 @@ those later checkpoints, visible by then, are taken back: their names say the jo
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from contextlib import ExitStack
@@ -28,6 +34,8 @@ from ...messages import CheckpointId
 from ...state import OperatorListState
 from .file_writers import WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
+
+log = logging.getLogger(__name__)
 
 _IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
 """Subtask, generation and attempt number at the head of a hidden file's name."""
@@ -68,6 +76,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._writer: BatchWriter | None = None
         self._begun = 0
         self._checkpoint_id = CheckpointId(0)
+        self._needed: set[str] | None = None
+        """Hidden files of earlier attempts that some subtask may still have to commit; None before that is known."""
 
     # -- at submit
 
@@ -98,7 +108,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._directory = OutputDirectory(self.path, f".understudy-{self._lineage}")
         self._take_back_what_came_after(recorded)
         super().open()
-        self._remove_leftovers({name for each in recorded for name in each["names"]})
+        self._needed = {name for each in recorded for name in each["names"]}
+        self._remove_leftovers(self._needed)
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         self._checkpoint_id = checkpoint_id
@@ -115,10 +126,22 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             ]
         )
 
+    def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        waiting = len(self._pending)
+        super().on_checkpoint_complete(checkpoint_id)
+        if len(self._pending) < waiting:  # one that this attempt took part in: all have committed what they restored
+            self._needed = set()
+
     def close(self) -> None:
         super().close()
-        if self._directory is not None:
-            self._directory.remove_hidden_if_empty()
+        if self._directory is None:
+            return
+        if self._needed is not None:
+            try:
+                self._remove_leftovers(self._needed)
+            except OSError as error:  # what is committed is whole: no reason to fail
+                log.warning("%s: could not remove leftovers of earlier attempts: %s", self.context.name, error)
+        self._directory.remove_hidden_if_empty()
 
     # -- transactions
 

@@ -8,6 +8,7 @@ stopped.
 from __future__ import annotations
 
 import threading
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from ...actors.actor import Step
@@ -19,12 +20,22 @@ _TURN = 64
 """Messages an actor handles at most before its next step, so that a flood of them does not starve its neighbours."""
 
 
+class Group(Protocol):
+    """Where a seat belongs: the real one is a thread, the simulator's is not."""
+
+    def add(self, seat: SteppingSeat) -> None: ...
+
+    def wake(self) -> None:
+        """One of the seats has something to do. From any thread."""
+        ...
+
+
 class SteppingSeat:
     """One actor of a group: is it awake, and if not, until when does it idle?"""
 
     runs_coroutines = False
 
-    def __init__(self, cell: Driven, group: SteppingGroup) -> None:
+    def __init__(self, cell: Driven, group: Group) -> None:
         self.cell = cell
         self.group = group
         self.idle_until_ms: float | None = None
@@ -33,7 +44,7 @@ class SteppingSeat:
 
     def signal(self) -> None:
         self._awake = True
-        self.group.event.set()
+        self.group.wake()
 
     def turn(self, clock: Clock) -> bool:
         """Messages, then a step; False when there was nothing to do."""
@@ -71,6 +82,9 @@ class SteppingGroup:
             if self.thread is None:
                 self.thread = threading.Thread(target=self._run, name=f"stepping {self.name}", daemon=True)
                 self.thread.start()
+        self.event.set()
+
+    def wake(self) -> None:
         self.event.set()
 
     def _run(self) -> None:

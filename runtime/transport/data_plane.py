@@ -7,7 +7,6 @@ moves frames. Over tcp:// every socket speaks CURVE; ipc:// goes without, in a f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -17,11 +16,13 @@ import zmq
 from ...actors.channels import InputChannel, OutputChannel
 from ...messages import ChannelDescriptor
 from ..system.curve import CurveKeys
-from .consuming_side import ConsumingSide
-from .in_process import LocalChannels, Wake
+from .dealer import Dealer
+from .in_process import LocalChannels, Wake, is_local
+from .input_channels import InputChannels
+from .limits import INITIAL_CREDIT, MAX_EARLY_CHANNELS, ChannelLimits
 from .payloads import MAX_PAYLOAD_BYTES
 from .poller import Poller
-from .producing_side import ProducingSide
+from .router import Router
 from .sockets import Socket, SocketOptions
 from .stats import DataPlaneStats
 from .zap import ZapResponder
@@ -40,17 +41,15 @@ class ZmqDataPlane:
         bind: str = "tcp://127.0.0.1:0",
         curve: CurveKeys | None = None,
         *,
-        initial_credit: int = 16,
-        max_early_channels: int = 4096,
+        initial_credit: int = INITIAL_CREDIT,
+        max_early_channels: int = MAX_EARLY_CHANNELS,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         heartbeat_timeout_ms: int = 10_000,
     ) -> None:
-        if initial_credit < 1:
-            raise ValueError(f"a channel's initial credit is at least 1, not {initial_credit}")
         self.stats = DataPlaneStats()
         self._bind = bind
         self._options = SocketOptions(curve, heartbeat_timeout_ms)
-        self._limits = _Limits(initial_credit, max_early_channels, min(max_payload_bytes, MAX_PAYLOAD_BYTES))
+        self._limits = ChannelLimits(initial_credit, max_early_channels, max_payload_bytes)
         self._local = LocalChannels(initial_credit, max_early_channels)
         self._remote: _Remote | None = None
 
@@ -82,17 +81,17 @@ class ZmqDataPlane:
     def open_output(self, descriptor: ChannelDescriptor, wake: Wake) -> OutputChannel:
         """The producer's end; its consumer may be there already, or come later."""
         remote = self._started()
-        if _is_local(descriptor):
+        if is_local(descriptor):
             return self._local.open_output(descriptor.channel_id, wake)
-        return remote.producing.open(descriptor.channel_id, wake)
+        return remote.outputs.open(descriptor.channel_id, wake)
 
     def open_input(self, descriptor: ChannelDescriptor, wake: Wake) -> InputChannel:
         """The consumer's end; connects to the producer's TaskManager unless that is done already."""
         remote = self._started()
-        if _is_local(descriptor):
+        if is_local(descriptor):
             return self._local.open_input(descriptor.channel_id, wake)
         self._options.check(descriptor.producer_endpoint)
-        return remote.consuming.open(descriptor.channel_id, descriptor.producer_endpoint, wake)
+        return remote.inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake)
 
     def _started(self) -> _Remote:
         if self._remote is None:
@@ -100,34 +99,24 @@ class ZmqDataPlane:
         return self._remote
 
 
-def _is_local(descriptor: ChannelDescriptor) -> bool:
-    return descriptor.producer_task_manager == descriptor.consumer_task_manager
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    initial_credit: int
-    early_channels: int
-    payload_bytes: int
-
-
 class _Remote:
     """What exists while the data plane runs: a ZeroMQ context, the poller, and the sockets that it owns."""
 
-    def __init__(self, bind: str, options: SocketOptions, limits: _Limits, stats: DataPlaneStats) -> None:
+    def __init__(self, bind: str, options: SocketOptions, limits: ChannelLimits, stats: DataPlaneStats) -> None:
         self._context: zmq.Context[Socket] = zmq.Context()
         self._poller = Poller("data-plane", self._tick, _TICK_MS, self._finish)
         try:
             self._zap = None if options.keys is None else ZapResponder(self._context, options.keys)
-            router = options.listen(self._context, bind)
+            watched = options.listen(self._context, bind)
         except BaseException:
             self._poller.discard()
             self._context.destroy(linger=0)
             raise
-        self.endpoint = str(router.socket.get_string(zmq.LAST_ENDPOINT))
-        self.producing = ProducingSide(router, self._poller, stats, limits.early_channels, limits.payload_bytes)
-        connect = partial(options.connect, self._context)
-        self.consuming = ConsumingSide(connect, self._poller, stats, limits.initial_credit)
+        self.endpoint = str(watched.socket.get_string(zmq.LAST_ENDPOINT))
+        self._router = Router(watched, self._poller, stats, limits)
+        self.outputs = self._router.channels
+        dealer = partial(Dealer, partial(options.connect, self._context), self._poller, stats)
+        self.inputs = InputChannels(dealer, stats, limits)
         if self._zap is not None:
             self._poller.register(self._zap.socket, self._zap.answer)
         self._poller.start()
@@ -137,10 +126,10 @@ class _Remote:
         self._context.term()
 
     def _tick(self) -> None:
-        self.producing.tick()
+        self._router.tick()
 
     def _finish(self, reason: str) -> None:
-        self.consuming.close(reason)
-        self.producing.close(reason)
+        self.inputs.close(reason)
+        self._router.close(reason)
         if self._zap is not None:
             self._zap.socket.close()

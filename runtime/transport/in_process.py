@@ -13,7 +13,7 @@ from threading import Lock
 from ...actors.channels import InputChannel, OutputChannel
 from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
-from ...messages import ChannelId
+from ...messages import ChannelDescriptor, ChannelId
 
 Wake = Callable[[], None]
 
@@ -97,6 +97,11 @@ class _LocalInput:
         self._shared.consumer_closed = self._shared.abandoned = True
         self._shared.elements.clear()
         self._shared.wake_producer()
+
+
+def is_local(descriptor: ChannelDescriptor) -> bool:
+    """Whether both ends are in one TaskManager."""
+    return descriptor.producer_task_manager == descriptor.consumer_task_manager
 
 
 class LocalChannels:

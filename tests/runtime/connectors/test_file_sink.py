@@ -113,6 +113,39 @@ def test_a_zombie_neither_removes_nor_repeats_what_its_successor_writes(tmp_path
     assert read_collected(str(tmp_path)) == ["a", "b"]
 
 
+def test_what_a_zombie_writes_after_its_successor_has_opened_goes_when_the_successor_ends(tmp_path: Path) -> None:
+    zombie = start(tmp_path)
+    snapshot = zombie.checkpoint(1)  # records the transaction that is open now, of which nothing is written yet
+    successor = start(tmp_path, snapshot, attempt=1)
+    for checkpoint_id in (2, 3):
+        zombie.take("lost")
+        zombie.checkpoint(checkpoint_id)
+    zombie.take("lost too")
+    zombie.operator.close()
+    assert len(hidden(tmp_path)) == 2, "what is pre-committed may be in a checkpoint, for all it knows"
+    successor.take("a")
+    successor.checkpoint(2)
+    successor.complete(2)
+    successor.operator.close()
+    assert read_collected(str(tmp_path)) == ["a"]
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_an_attempt_that_ends_removes_nothing_that_a_restored_one_needs(tmp_path: Path) -> None:
+    """It is cancelled while checkpoint 2, which its neighbour and it have pre-committed, is being completed."""
+    first = [start(tmp_path, subtask=subtask, parallelism=2) for subtask in (0, 1)]
+    for subtask, running in enumerate(first):
+        running.take(f"a{subtask}")
+    snapshots = rescaled([running.checkpoint(2) for running in first], 3)
+    for running in first:
+        running.operator.close()
+    early = start(tmp_path, snapshots[0], attempt=1, subtask=0, parallelism=3)
+    early.operator.close()
+    for subtask in (0, 1, 2):
+        start(tmp_path, snapshots[subtask], attempt=2, subtask=subtask, parallelism=3)
+    assert sorted(read_collected(str(tmp_path))) == ["a0", "a1"]
+
+
 def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(tmp_path: Path) -> None:
     """The job could not read its newest checkpoint, and repeats what came after the older one."""
     start(tmp_path, subtask=1, parallelism=2).take("never")

@@ -104,6 +104,27 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     assert found == {key: (rows, sum(range(key, ROWS, 7))) for key, rows in per_key.items()}
 
 
+@pytest.mark.parametrize("reads", [True, False], ids=["with a DataFrame", "without"])
+def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(spark: Any, reads: bool) -> None:
+    """Each one's Spark job stands alone: Spark aborts all jobs whose RDD is that of a failed stage."""
+    env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
+    if reads:
+        source = env.from_dataframe(numbers(spark, 20_000), records_per_second=5_000).map(lambda row: row.id)
+    else:
+        source = env.generate(lambda index: index, 20_000, records_per_second=5_000)
+    source.key_by(lambda number: number % 7).process(CountPerKey, name="count").collect(name="counts")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env)
+        changes: list[TaskManagerChanged] = []
+        job.on_event(lambda event: changes.append(event) if isinstance(event, TaskManagerChanged) else None)
+        killer = Killer(job)
+        details = job.wait(timeout=90)
+    assert killer.killed.is_set()
+    assert details.restarts == 1
+    assert [change.index for change in changes if not change.registered] == [0]
+    assert len({change.pid for change in changes if change.index == 1}) == 1
+
+
 def test_two_dataframes_divide_the_task_managers(spark: Any) -> None:
     env = StreamEnvironment()
     left = env.from_dataframe(spark.range(100), name="left")

@@ -1,0 +1,69 @@
+"""Observer: what a job's events have told so far, and the wait for what they tell next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ...messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    FirstBatchProcessed,
+    JobStatus,
+    JobStatusChanged,
+    TaskManagerChanged,
+    TaskManagerId,
+)
+
+
+class Observer:
+    """Fed with one job's events, from any thread. What it holds may be read at any time."""
+
+    def __init__(self) -> None:
+        self.alive: dict[TaskManagerId, TaskManagerChanged] = {}
+        """TaskManagers that are registered."""
+        self.pids: set[int] = set()
+        """The processes of all that ever were."""
+        self.losses = 0
+        self.status = JobStatus.CREATED
+        self.restarts = 0
+        self.checkpoints = 0
+        """Completed ones."""
+        self.aborted: list[str] = []
+        """Why checkpoints were not completed."""
+        self.attempt = -1
+        """The latest attempt that has processed a batch."""
+        self.first_batch_ms: dict[int, int] = {}
+        """When each attempt did, in milliseconds since the epoch."""
+        self._changed = threading.Condition()
+
+    def on_event(self, event: Any) -> None:
+        with self._changed:
+            self._take(event)
+            self._changed.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool], within_s: float) -> bool:
+        """Wait until the condition, looked at after each event, holds; False if the time or the job ends before."""
+        with self._changed:
+            self._changed.wait_for(lambda: condition() or self.status.is_terminal, within_s)
+            return condition()
+
+    def _take(self, event: Any) -> None:
+        match event:
+            case TaskManagerChanged(registered=True):
+                self.alive[event.task_manager_id] = event
+                self.pids.add(event.pid)
+            case TaskManagerChanged():
+                self.alive.pop(event.task_manager_id, None)
+                self.losses += 1
+            case CheckpointCompleted():
+                self.checkpoints += 1
+            case CheckpointAborted(reason=reason):
+                self.aborted.append(reason)
+            case JobStatusChanged(status=status):
+                self.status = status
+                self.restarts += status is JobStatus.RESTARTING
+            case FirstBatchProcessed(attempt_number=number, timestamp_ms=timestamp_ms):
+                self.attempt = max(self.attempt, number)
+                self.first_batch_ms.setdefault(number, timestamp_ms)

@@ -1,0 +1,76 @@
+"""What a chaos run reports: for people, and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .injector import Injected
+
+
+@dataclass
+class Report:
+    """`exact`: the committed output is each expected record once. A run is `ok` without any violation."""
+
+    cluster: str
+    task_managers: int
+    seed: int
+    faults: dict[str, int] = field(default_factory=dict)
+    """Those carried out, by kind."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Kinds that this machine does not allow, and why."""
+    records: int = 0
+    exact: bool = False
+    restarts: int = 0
+    checkpoints_completed: int = 0
+    checkpoints_aborted: dict[str, int] = field(default_factory=dict)
+    """By why they were."""
+    recovery_ms: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By kind of fault and for all: count, median, max. Of faults that cost an attempt."""
+    reader_looks: int = 0
+    files_taken_back: int = 0
+    left_behind: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    story: list[dict[str, Any]] = field(default_factory=list)
+    """The faults in order."""
+    wall_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.exact and not self.violations and not self.left_behind
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+    def add_faults(self, injected: Sequence[Injected]) -> None:
+        self.faults = dict(Counter(one.kind for one in injected))
+        self.story = [asdict(one) for one in injected]
+        took = {kind: [one.recovery_ms for one in injected if one.kind == kind] for kind in self.faults}
+        took["all"] = [one.recovery_ms for one in injected]
+        self.recovery_ms = {kind: spread for kind, each in took.items() if (spread := _spread(each))}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The outcome for people, each line with its style."""
+        faults = ", ".join(f"{count} {kind}" for kind, count in self.faults.items()) or "none"
+        lines = [
+            (f"faults carried out: {faults}", "bold"),
+            *((f"{kind} skipped: {why}", "yellow") for kind, why in self.skipped.items()),
+            (f"{self.restarts} restarts, {self.checkpoints_completed} checkpoints completed", ""),
+            *((f"{count} checkpoints aborted: {why}", "") for why, count in self.checkpoints_aborted.items()),
+            *(
+                (f"recovery from {kind}: median {each['median']:.0f} ms, max {each['max']:.0f} ms", "")
+                for kind, each in self.recovery_ms.items()
+            ),
+            *((f"LEFT BEHIND: {what}", "bold red") for what in self.left_behind),
+            *((f"VIOLATION: {what}", "bold red") for what in self.violations),
+        ]
+        verdict = ("exact", "bold green") if self.ok else ("NOT OK", "bold red")
+        return [*lines, (f"{verdict[0]}: {self.records:,} records, seed {self.seed}, {self.wall_s:.0f} s", verdict[1])]
+
+
+def _spread(values: Sequence[int | None]) -> dict[str, float] | None:
+    known = [value for value in values if value is not None]
+    return {"count": len(known), "median": statistics.median(known), "max": max(known)} if known else None

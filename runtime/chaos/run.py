@@ -1,0 +1,141 @@
+"""One chaos run: a job on real processes, faults one after the other, and the verdict on what it committed and left."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..api import JobFailed, JobHandle
+from ..simulation.oracles import Violation, exactly_once
+from .faults import Counts, Disk, Pace, plan
+from .injector import LIVENESS_S, Injector, Say
+from .leftovers import Marked, everything_below, hidden_files, marked
+from .observer import Observer
+from .output_reader import OutputReader, visible_files
+from .proxied_cluster import ProxiedCluster
+from .report import Report
+from .small_disk import CannotMount, SmallDisk, small_disk
+from .workload import EndFile, build, expected, read_file
+
+OpenCluster = Callable[[Path, int], AbstractContextManager[ProxiedCluster]]
+"""A started cluster of so many TaskManagers per job, that may keep files in the folder until it is closed."""
+
+DISK_BYTES = {Disk.CHECKPOINTS: 64 * 1024 * 1024, Disk.OUTPUT: 512 * 1024 * 1024}
+END_MARGIN_S = 3.0
+"""The sources are told to end so far beyond what is visible: what they have emitted since must fit in."""
+CLOSING_S = 15.0
+
+
+@dataclass(frozen=True)
+class Options:
+    counts: Counts
+    seed: int
+    cluster: str = "local"
+    task_managers: int = 2
+    records_per_second: float = 1_000.0
+    checkpoint_interval_ms: int = 100
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the files of a run are."""
+
+    folder: Path
+    checkpoints: Path
+    output: Path
+    disks: dict[Disk, SmallDisk]
+
+
+def run(options: Options, open_cluster: OpenCluster, say: Say = lambda _what, _style: None) -> Report:
+    """Run, torment and judge; what is wrong is in the report."""
+    started = time.monotonic()
+    report = Report(options.cluster, options.task_managers, options.seed)
+    with tempfile.TemporaryDirectory(prefix="understudy-chaos-") as name:
+        folder = Path(name)
+        (folder / "temporary").mkdir()
+        with _stage(folder, options, report) as stage, marked(folder / "temporary") as mark:
+            if report.skipped:
+                options = replace(options, counts=replace(options.counts, full_disks=0))
+            with open_cluster(folder, options.task_managers) as cluster:
+                _torment(cluster, stage, mark, options, report, say)
+            _judge_leftovers(stage, mark, report)
+            _judge_output(stage, report)
+    report.wall_s = round(time.monotonic() - started, 2)
+    return report
+
+
+@contextlib.contextmanager
+def _stage(folder: Path, options: Options, report: Report) -> Iterator[Stage]:
+    """The folders of the run; on small disks, if any is to be full."""
+    disks: dict[Disk, SmallDisk] = {}
+    with contextlib.ExitStack() as stack:
+        try:
+            for disk in Disk if options.counts.full_disks else ():
+                disks[disk] = stack.enter_context(small_disk(folder / f"disk-{disk.value}", DISK_BYTES[disk]))
+        except CannotMount as error:
+            report.skipped["full-disk"] = f"{error}; it takes root, or: unshare -rm COMMAND"
+            disks = {}
+        homes = {disk: disks[disk].folder if disk in disks else folder for disk in Disk}
+        yield Stage(folder, homes[Disk.CHECKPOINTS] / "checkpoints", homes[Disk.OUTPUT] / "output", disks)
+
+
+def _torment(cluster: ProxiedCluster, stage: Stage, mark: Marked, options: Options, report: Report, say: Say) -> None:
+    end = EndFile(stage.folder / "end")
+    env = build(
+        stage.output,
+        stage.checkpoints,
+        end,
+        records_per_second=options.records_per_second,
+        checkpoint_interval_ms=options.checkpoint_interval_ms,
+    )
+    observer = Observer()
+    injector = Injector(observer, cluster.links, stage.disks, mark.is_ours, options.seed, say)
+    with OutputReader(stage.output) as reader:
+        job = cluster.submit(env, name="chaos")
+        job.on_event(observer.on_event)
+        failure = injector.run(plan(options.counts, options.seed, options.pace))
+        report.records = reader.next_index + int(END_MARGIN_S * options.records_per_second)
+        end.write(report.records)
+        failure = failure or _finish(job)
+    found = [failure, *reader.violations, _all_injected(options.counts, len(injector.injected))]
+    report.violations += [str(violation) for violation in found if violation is not None]
+    report.add_faults(injector.injected)
+    report.restarts = observer.restarts
+    report.checkpoints_completed, report.checkpoints_aborted = observer.checkpoints, dict(Counter(observer.aborted))
+    report.reader_looks, report.files_taken_back = reader.looks, reader.taken_back
+
+
+def _finish(job: JobHandle) -> Violation | None:
+    try:
+        job.wait(timeout=LIVENESS_S)
+    except (TimeoutError, JobFailed) as error:
+        return Violation("liveness", f"the job was to finish: {error}")
+    return None
+
+
+def _all_injected(counts: Counts, injected: int) -> Violation | None:
+    wanted = counts.kills + counts.freezes + counts.cuts + counts.stalls + counts.slow + counts.full_disks
+    return None if injected == wanted else Violation("injected", f"{injected} faults of {wanted}")
+
+
+def _judge_output(stage: Stage, report: Report) -> None:
+    committed = [record for path in visible_files(stage.output) for record in read_file(path)]
+    violation = exactly_once(committed, expected(report.records))
+    report.exact = violation is None
+    if violation is not None:
+        report.violations.append(str(violation))
+
+
+def _judge_leftovers(stage: Stage, mark: Marked, report: Report) -> None:
+    """After the cluster was closed. A job that has finished retains no checkpoint."""
+    report.left_behind += mark.wait_for_processes(CLOSING_S)
+    report.left_behind += [f"output: {name}" for name in hidden_files(stage.output)]
+    report.left_behind += [f"checkpoints: {name}" for name in everything_below(stage.checkpoints)]
+    report.left_behind += [f"temporary: {name}" for name in everything_below(mark.temporary)]

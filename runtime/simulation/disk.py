@@ -1,0 +1,396 @@
+"""SimulatedDisk: a tree of folders and files in memory, with faults, and with what POSIX promises about a crash.
+
+What is written is seen at once by all, but lasts only when it was synced: a file's content when the file is synced, a
+name (made, renamed, removed) when its folder is. `crash` is the power cut: of each file a prefix of what was not
+synced is left, and of each folder a prefix of the changes since it was synced; a rename survives in both folders or
+in neither. The death of a process is no crash: nothing of what it wrote is lost.
+
+Each operation first asks the hook, which may count it, delay what comes after it, refuse it (OSError), tear it
+(`TornWrite`), or kill whoever does it. An operation that was refused has done nothing. The disk knows no time but
+`now` and no chance but what `crash` is given. Paths are absolute, and "." and ".." mean nothing special.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Literal, NamedTuple, Protocol
+
+OperationKind = Literal[
+    "open", "write", "read", "sync", "sync_directory", "rename", "remove", "list", "stat", "mkdir", "rmdir"
+]
+
+
+class DiskOperation(NamedTuple):
+    """What somebody is about to do. "open" is for writing: it makes the file, or empties it, or appends to it."""
+
+    kind: OperationKind
+    path: str
+    size_bytes: int = 0
+    target: str = ""
+
+
+class DiskHooks(Protocol):
+    """Asked before each operation. See `SimulatedDisk` for what it may raise."""
+
+    def before(self, operation: DiskOperation) -> None: ...
+
+
+class Owner(Protocol):
+    """Whoever acts on the disk: a process, say."""
+
+    is_alive: bool
+
+
+class NoFaults:
+    """Every operation succeeds."""
+
+    def before(self, operation: DiskOperation) -> None:
+        pass
+
+
+class TornWrite(Exception):
+    """A hook's answer to a write: only so many bytes arrive, and then `error` is raised."""
+
+    def __init__(self, bytes_through: int, error: BaseException) -> None:
+        super().__init__(f"{bytes_through} bytes arrive, then {error!r}")
+        self.bytes_through = bytes_through
+        self.error = error
+
+
+class _File:
+    """Content, of which the first `synced_bytes` last; `before` is what lasts instead if the file was emptied since."""
+
+    __slots__ = ("before", "content", "is_linked", "is_lost", "modified", "synced_bytes")
+
+    def __init__(self, modified: float) -> None:
+        self.content = bytearray()
+        self.synced_bytes = 0
+        self.before: bytes | None = None
+        self.is_linked = True
+        self.is_lost = False
+        self.modified = modified
+
+    def empty(self) -> None:
+        if self.before is None:
+            self.before = bytes(self.content[: self.synced_bytes])
+        self.content = bytearray()
+        self.synced_bytes = 0
+
+    def sync(self) -> None:
+        self.before = None
+        self.synced_bytes = len(self.content)
+
+    def after_crash(self, random: Random) -> _File:
+        """Another file, since whoever has this one open is dead."""
+        left = _File(self.modified)
+        if self.before is not None and random.random() < 0.5:
+            left.content += self.before
+        else:
+            left.content += self.content[: self.synced_bytes + _part(random, len(self.content) - self.synced_bytes)]
+        left.sync()
+        return left
+
+
+class _Folder:
+    """Names as they are seen, names that last, and the changes that lie between, oldest first."""
+
+    __slots__ = ("changes", "entries", "lasting")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, _File | _Folder] = {}
+        self.lasting: dict[str, _File | _Folder] = {}
+        self.changes: list[_Change] = []
+
+
+class _Change:
+    """Names set (or taken away, by None) in one folder or two, all in one step."""
+
+    __slots__ = ("is_done", "sets")
+
+    def __init__(self, *sets: tuple[_Folder, str, _File | _Folder | None]) -> None:
+        self.sets = sets
+        self.is_done = False
+
+
+class OpenFile:
+    """A file open for writing, with no buffer of its own. It is the file itself, whatever becomes of its name."""
+
+    __slots__ = ("_disk", "_file", "path")
+
+    def __init__(self, disk: SimulatedDisk, file: _File, path: str) -> None:
+        self._disk = disk
+        self._file = file
+        self.path = path
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._file.content)
+
+    def write(self, data: bytes) -> None:
+        """Append. When it fails, none of it has arrived, or a part: torn by the hook, or by the disk's end (ENOSPC)."""
+        self._disk._write(self._file, self.path, data)
+
+    def sync(self) -> None:
+        """All that was written lasts."""
+        self._disk._hooks.before(DiskOperation("sync", self.path))
+        self._file.sync()
+
+
+class SimulatedDisk:
+    """One disk. The hook may raise OSError, TornWrite, or any BaseException to end whoever does the operation.
+
+    `owner` says who acts now. Files that a dead owner left open write nothing, and ask no hook, when they are
+    garbage collected: that may be at any time, on behalf of anybody.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = lambda: 0.0,
+        hooks: DiskHooks | None = None,
+        capacity_bytes: int | None = None,
+        owner: Callable[[], Owner | None] = lambda: None,
+    ) -> None:
+        self.owner = owner
+        self.capacity_bytes = capacity_bytes
+        self.used_bytes = 0
+        self._now = now
+        self._hooks: DiskHooks = hooks or NoFaults()
+        self._root = _Folder()
+        self._changed: dict[_Folder, None] = {}
+        """Folders with changes that do not last yet, in the order of their first one."""
+
+    # ---- files
+
+    def open(self, path: str, *, append: bool = False) -> OpenFile:
+        """Open a file for writing; it is made if it is not there, and else emptied unless `append`."""
+        self._hooks.before(DiskOperation("open", path))
+        folder, name = self._place(path)
+        file = folder.entries.get(name)
+        if isinstance(file, _Folder):
+            raise _error(errno.EISDIR, path)
+        if file is None:
+            file = _File(self._now())
+            self._change(_Change((folder, name, file)))
+        elif not append:
+            self.used_bytes -= len(file.content)
+            file.empty()
+            file.modified = self._now()
+        return OpenFile(self, file, path)
+
+    def read(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
+        """The bytes of a file, or a slice of them."""
+        self._hooks.before(DiskOperation("read", path))
+        return bytes(self._file(path).content[start:end])
+
+    def remove(self, path: str) -> None:
+        """Remove a file. Who has it open may go on writing to it."""
+        self._hooks.before(DiskOperation("remove", path))
+        file = self._file(path)
+        folder, name = self._place(path)
+        self._unlink(file)
+        self._change(_Change((folder, name, None)))
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or folder in one step, in place of a file that is there; never in place of a folder."""
+        self._hooks.before(DiskOperation("rename", source, 0, target))
+        folder, name = self._place(source)
+        other_folder, other_name = self._place(target)
+        node, there = folder.entries.get(name), other_folder.entries.get(other_name)
+        if node is None:
+            raise _error(errno.ENOENT, source)
+        if node is there:
+            return
+        if f"{target}/".startswith(f"{source}/"):
+            raise _error(errno.EINVAL, target)
+        if isinstance(there, _Folder):
+            raise _error(errno.EISDIR, target)
+        if there is not None:
+            if isinstance(node, _Folder):
+                raise _error(errno.ENOTDIR, target)
+            self._unlink(there)
+        self._change(_Change((folder, name, None), (other_folder, other_name, node)))
+
+    # ---- folders
+
+    def mkdir(self, path: str) -> None:
+        """Make one folder. Raises FileExistsError, and FileNotFoundError when the one above is missing."""
+        self._hooks.before(DiskOperation("mkdir", path))
+        folder, name = self._place(path)
+        if name in folder.entries:
+            raise _error(errno.EEXIST, path)
+        self._change(_Change((folder, name, _Folder())))
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty folder."""
+        self._hooks.before(DiskOperation("rmdir", path))
+        if self._folder(path).entries:
+            raise _error(errno.ENOTEMPTY, path)
+        folder, name = self._place(path)
+        self._change(_Change((folder, name, None)))
+
+    def sync_directory(self, path: str) -> None:
+        """The names in a folder last, and both ends of the renames into it and out of it."""
+        self._hooks.before(DiskOperation("sync_directory", path))
+        folder = self._folder(path)
+        self._settle(folder, len(folder.changes))
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder, in order."""
+        self._hooks.before(DiskOperation("list", path))
+        return sorted(self._folder(path).entries)
+
+    def stat(self, path: str) -> tuple[int, float] | None:
+        """Size and time of last change of a file, None for a folder; raises FileNotFoundError."""
+        self._hooks.before(DiskOperation("stat", path))
+        node = self._node(path)
+        return (len(node.content), node.modified) if isinstance(node, _File) else None
+
+    # ---- faults, and looking on; no hook is asked
+
+    def crash(self, random: Random) -> None:
+        """Power cut: forget what does not last. Files that are open now write to nowhere afterwards."""
+        for _, file in _files("", self._root):
+            file.is_linked = False
+        for folder in list(self._changed):
+            self._settle(folder, _part(random, len(folder.changes)))
+        self._changed.clear()
+        self._root = self._after_crash(self._root, random)
+        self.used_bytes = sum(size for _, size in self.files())
+
+    def rot(self, path: str, keep_bytes: int = 0) -> None:
+        """The file turns out to be cut off, although its writing claimed success; for good."""
+        file = self._file(path)
+        self.used_bytes -= max(len(file.content) - keep_bytes, 0)
+        del file.content[keep_bytes:]
+        file.sync()
+
+    def lose(self, path: str) -> None:
+        """The file turns out never to have been there; for good."""
+        file = self._file(path)
+        folder, name = self._place(path)
+        self._unlink(file)
+        file.is_lost = True
+        del folder.entries[name]
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of each file, in no special order."""
+        for path, file in _files("", self._root):
+            yield path, len(file.content)
+
+    # ---- details
+
+    def _node(self, path: str) -> _File | _Folder:
+        node: _File | _Folder | None = self._root
+        for name in path.split("/"):
+            if name:
+                if not isinstance(node, _Folder):
+                    raise _error(errno.ENOENT if node is None else errno.ENOTDIR, path)
+                node = node.entries.get(name)
+        if node is None:
+            raise _error(errno.ENOENT, path)
+        return node
+
+    def _file(self, path: str) -> _File:
+        node = self._node(path)
+        if isinstance(node, _Folder):
+            raise _error(errno.EISDIR, path)
+        return node
+
+    def _folder(self, path: str) -> _Folder:
+        node = self._node(path)
+        if isinstance(node, _File):
+            raise _error(errno.ENOTDIR, path)
+        return node
+
+    def _place(self, path: str) -> tuple[_Folder, str]:
+        """The folder in which a name lies, or could, and the name."""
+        above, _, name = path.rstrip("/").rpartition("/")
+        if not name:
+            raise _error(errno.EINVAL, path)
+        return self._folder(above), name
+
+    def _write(self, file: _File, path: str, data: bytes) -> None:
+        size = len(data)
+        error: BaseException | None = None
+        try:
+            self._hooks.before(DiskOperation("write", path, size))
+        except TornWrite as torn:
+            size, error = min(torn.bytes_through, size), torn.error
+        if file.is_linked:
+            if self.capacity_bytes is not None and size > self.capacity_bytes - self.used_bytes:
+                size = max(self.capacity_bytes - self.used_bytes, 0)
+                error = error or _error(errno.ENOSPC, path)
+            self.used_bytes += size
+        file.content += data if size == len(data) else data[:size]
+        file.modified = self._now()
+        if error is not None:
+            raise error
+
+    def _unlink(self, file: _File) -> None:
+        file.is_linked = False
+        self.used_bytes -= len(file.content)
+
+    def _change(self, change: _Change) -> None:
+        for folder, name, node in change.sets:
+            if node is None:
+                folder.entries.pop(name, None)
+            else:
+                folder.entries[name] = node
+            if not folder.changes or folder.changes[-1] is not change:
+                folder.changes.append(change)
+                self._changed[folder] = None
+
+    def _settle(self, folder: _Folder, count: int) -> None:
+        """Let a folder's first changes last, and with each of them what came before it in its other folder."""
+        changes = folder.changes[:count]
+        del folder.changes[:count]
+        if not folder.changes:
+            self._changed.pop(folder, None)
+        for change in changes:
+            if not change.is_done:
+                change.is_done = True
+                for other, name, node in change.sets:
+                    if other is not folder:
+                        self._settle(other, other.changes.index(change) + 1)
+                    if node is not None:
+                        other.lasting[name] = node
+                    elif isinstance(gone := other.lasting.pop(name, None), _Folder) and len(change.sets) == 1:
+                        self._settle(gone, len(gone.changes))  # it could only be removed when they were done
+
+    def _after_crash(self, folder: _Folder, random: Random) -> _Folder:
+        left = _Folder()
+        for name, node in folder.lasting.items():
+            if isinstance(node, _Folder):
+                left.entries[name] = self._after_crash(node, random)
+            elif not node.is_lost:
+                left.entries[name] = node.after_crash(random)
+        left.lasting = dict(left.entries)
+        return left
+
+
+def _part(random: Random, whole: int) -> int:
+    """How many of so many survive: as likely none as all, or any number."""
+    match random.randrange(3) if whole else 0:
+        case 0:
+            return 0
+        case 1:
+            return whole
+        case _:
+            return random.randint(0, whole)
+
+
+def _files(path: str, folder: _Folder) -> Iterator[tuple[str, _File]]:
+    for name, node in folder.entries.items():
+        if isinstance(node, _File):
+            yield f"{path}/{name}", node
+        else:
+            yield from _files(f"{path}/{name}", node)
+
+
+def _error(number: int, path: str) -> OSError:
+    """The OSError of this number, of the class that Python has for it."""
+    return OSError(number, os.strerror(number), path)

@@ -1,0 +1,149 @@
+"""Faults, as data: what goes wrong, and when. Times are virtual milliseconds from the start of the history.
+
+A process is named by who it is: the index of a TaskManager (whichever process has that place at the time), or
+JOB_MANAGER. A fault that finds nothing to happen to (no such process just then) does not happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Who: TypeAlias = int
+UserCall: TypeAlias = Literal["open", "process_batch", "on_checkpoint", "commit"]
+
+JOB_MANAGER: Who = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong at one moment."""
+
+    at_ms: float
+
+    @property
+    def until_ms(self) -> float:
+        """From when on the world is as before, but for the consequences."""
+        return self.at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LastingFault(Fault):
+    """Something that is wrong for a while."""
+
+    for_ms: float
+
+    @property
+    def until_ms(self) -> float:
+        return self.at_ms + self.for_ms
+
+
+@dataclass(frozen=True, slots=True)
+class KillProcess(Fault):
+    """SIGKILL."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class KillAtOperation(Fault):
+    """From `at_ms` on the process does so many sends and disk operations, and dies in the middle of the last one."""
+
+    who: Who
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeProcess(LastingFault):
+    """SIGSTOP, and later SIGCONT: it may be taken for dead meanwhile, and come back as a zombie."""
+
+    who: Who
+
+
+@dataclass(frozen=True, slots=True)
+class CutConnections(Fault):
+    """All connections between two processes break at once; new ones can be made."""
+
+    one: Who
+    other: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(LastingFault):
+    """Nothing gets from one process to another; nor back, unless it is `one_way` (half-open)."""
+
+    one: Who
+    other: Who
+    one_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLink(LastingFault):
+    """From one process to another everything takes longer, and large frames longer still."""
+
+    one: Who
+    other: Who
+    extra_latency_ms: float
+    bytes_per_ms: float = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailingStorage(LastingFault):
+    """Each disk operation fails with this probability; a write may get through in part before it does."""
+
+    probability: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStorage(LastingFault):
+    """Whatever reads or writes files takes so much longer."""
+
+    extra_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class FullDisk(LastingFault):
+    """The disk takes nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RottenFile(Fault):
+    """The newest checkpoint file turns out to be cut off: what was written was lost, and nobody had said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerFailure(Fault):
+    """All TaskManagers die, and what had not been synced is gone or torn."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkewClock(Fault):
+    """A process's wall clock jumps."""
+
+    who: Who
+    by_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailingOperator(Fault):
+    """User code raises, in whichever task makes the next call of this kind."""
+
+    call: UserCall = "process_batch"
+
+
+FAULTS: tuple[type[Fault], ...] = (
+    KillProcess,
+    KillAtOperation,
+    FreezeProcess,
+    CutConnections,
+    Partition,
+    SlowLink,
+    FailingStorage,
+    SlowStorage,
+    FullDisk,
+    RottenFile,
+    PowerFailure,
+    SkewClock,
+    FailingOperator,
+)
+"""Every kind."""

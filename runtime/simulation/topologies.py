@@ -1,0 +1,221 @@
+"""Topologies: the jobs that we break. Each says what its committed output must be, without running anything.
+
+A job's output must be the same multiset whatever the order in which records of different channels meet, since that
+order is chance. So a counter of records per key says how many there were, and not which came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ...actors.operators.operator import Collector, KeyedOperator
+from ...state import FoldingState, ListState, MapState, ReducingState, ValueState
+from ..api.environment import StreamEnvironment
+from ..api.restart import fixed_delay
+
+OUTPUT = "out"
+"""The name of each topology's sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much goes through a job, how fast, and how it is set up."""
+
+    records: int = 40
+    keys: int = 5
+    parallelism: int = 2
+    records_per_second: float = 2.0
+    checkpoint_interval_ms: int = 3_000
+    retained_checkpoints: int = 2
+    max_concurrent_checkpoints: int = 1
+
+    @property
+    def duration_ms(self) -> float:
+        """How long the sources take when nothing goes wrong."""
+        return 1000 * self.records / self.records_per_second
+
+
+class Counter(KeyedOperator):
+    """How many records of this key there have been: (key, 1), (key, 2), …"""
+
+    count = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.count.update(self.count.value() + 1)
+        out.collect((self.key, self.count.value()))
+
+
+class EveryState(KeyedOperator):
+    """The same number from each kind of state; they agree unless one of them was restored to another moment."""
+
+    value = ValueState(int, default=0)
+    listed = ListState(int)
+    mapped = MapState(int, int)
+    reduced = ReducingState(lambda one, other: one + other, int)
+    folded = FoldingState(lambda so_far, _: so_far + 1, 0, int)
+
+    def process(self, record: Any, out: Collector) -> None:
+        number = self.value.value() + 1
+        self.value.update(number)
+        self.listed.add(record)
+        self.mapped.put(number, record)
+        self.reduced.add(1)
+        self.folded.add(record)
+        counts = (len(list(self.listed.get())), len(list(self.mapped.keys())), self.reduced.get(), self.folded.get())
+        out.collect((self.key, number, *counts))
+
+
+class Sides(KeyedOperator):
+    """Two inputs, each counted by itself, and both together."""
+
+    inputs = 2
+    left = ValueState(int, default=0)
+    right = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.left.update(self.left.value() + 1)
+        out.collect(("left", self.key, self.left.value()))
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        self.right.update(self.right.value() + 1)
+        out.collect(("right", self.key, self.right.value()))
+
+
+class Same(KeyedOperator):
+    """Each record, as it is."""
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A job, and what it must commit."""
+
+    name: str
+    build: Callable[[Workload], StreamEnvironment]
+    expected: Callable[[Workload], list[Any]]
+    exactly_once: bool = True
+
+
+def environment(workload: Workload, *, exactly_once: bool = True) -> StreamEnvironment:
+    """An environment that puts up with as many failures as a history may hold."""
+    return StreamEnvironment(
+        parallelism=workload.parallelism,
+        max_parallelism=16,
+        checkpoint_interval_ms=workload.checkpoint_interval_ms,
+        checkpoint_timeout_ms=20_000,
+        retained_checkpoints=workload.retained_checkpoints,
+        max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
+        tolerable_checkpoint_failures=1_000_000,
+        restart_strategy=fixed_delay(1_000_000, delay_ms=300),
+        exactly_once=exactly_once,
+    )
+
+
+def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers") -> Any:
+    return environment.from_collection(
+        range(workload.records), records_per_second=workload.records_per_second, name=name, parallelism=1
+    )
+
+
+def _chain(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    tripled = _numbers(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
+    tripled.filter(lambda number: number % 2 == 0, name="even", parallelism=1).collect(name=OUTPUT, parallelism=1)
+    return env
+
+
+def _pipeline(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    negated = _numbers(env, workload).rebalance().map(lambda number: -number, name="negated")
+    negated.rebalance().flat_map(lambda number: [number, number], name="twice").collect(name=OUTPUT)
+    return env
+
+
+def _keyed(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _fan_in(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other"))
+    both.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _diamond(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    numbers = _numbers(env, workload)
+    upper = numbers.rebalance().map(lambda number: number, name="upper")
+    lower = numbers.rebalance().map(lambda number: number + 1, name="lower", parallelism=1)
+    upper.union(lower).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _two_inputs(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    left = _numbers(env, workload, "left numbers").key_by(lambda number: number % keys)
+    right = _numbers(env, workload, "right numbers").key_by(lambda number: number % keys)
+    left.connect(right).process(Sides, name="sides").collect(name=OUTPUT)
+    return env
+
+
+def _states(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    _numbers(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(name=OUTPUT)
+    return env
+
+
+def _at_least_once(workload: Workload) -> StreamEnvironment:
+    env = environment(workload, exactly_once=False)
+    keys = workload.keys
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other"))
+    both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
+    return env
+
+
+def _counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
+    seen = dict.fromkeys(range(keys), 0)
+    counted = []
+    for number in numbers:
+        seen[number % keys] += 1
+        counted.append((number % keys, seen[number % keys]))
+    return counted
+
+
+def _all(workload: Workload, times: int = 1) -> list[int]:
+    return [number for number in range(workload.records) for _ in range(times)]
+
+
+TOPOLOGIES: dict[str, Topology] = {
+    each.name: each
+    for each in (
+        Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
+        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
+        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
+        Topology("fan-in", _fan_in, lambda work: _counted(_all(work, 2), work.keys)),
+        Topology(
+            "diamond",
+            _diamond,
+            lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
+        ),
+        Topology(
+            "two-inputs",
+            _two_inputs,
+            lambda work: [(side, *each) for side in ("left", "right") for each in _counted(_all(work), work.keys)],
+        ),
+        Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
+        Topology("at-least-once", _at_least_once, lambda work: _all(work, 2), exactly_once=False),
+    )
+}
+"""The standard ones, by name."""

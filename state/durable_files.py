@@ -1,0 +1,194 @@
+"""DurableFiles: an fsspec file system, used so that what was sealed and renamed is still there after a power cut.
+
+There are three kinds of file system below it:
+
+- the local one, by way of the operating system;
+- one that offers `DurableFileSystem` itself, as the simulated disk does;
+- the rest, such as object stores. They show a file when it is whole and keep what they show; they have no folders
+  that could be synced or be empty, and they rename by copying.
+
+On the first two, a file's content lasts when the file is synced, and a name (made, changed or removed) when its
+folder is. No state of its own, so it is safe from any thread. It checks nothing and catches nothing unless it says so.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+from fsspec import AbstractFileSystem, url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+_NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS})
+"""Syncing a folder fails so if it may only be passed through, or is of a file system that never changes."""
+
+
+@runtime_checkable
+class DurableFileSystem(Protocol):
+    """What an fsspec file system offers beyond fsspec if it is a disk with folders, as POSIX has them."""
+
+    def sync_file(self, file: BinaryIO) -> None:
+        """See that the content of an open file lasts; all of it was flushed."""
+
+    def sync_directory(self, path: str) -> None:
+        """See that the names in a folder last, and also that those taken out of it are gone."""
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename a file in one step, in place of another one if there is one. Raises FileNotFoundError."""
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty folder; raises OSError when it is not empty, or missing."""
+
+
+class _OperatingSystem:
+    """The local disk."""
+
+    def sync_file(self, file: BinaryIO) -> None:
+        os.fsync(file.fileno())
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+
+class DurableFiles:
+    """All paths are `fs`'s own, without a protocol."""
+
+    def __init__(self, fs: AbstractFileSystem) -> None:
+        self.fs = fs
+        self._is_local = isinstance(fs, LocalFileSystem)
+        self._disk: DurableFileSystem | None = None
+        if self._is_local:
+            self._disk = _OperatingSystem()
+        elif isinstance(fs, DurableFileSystem):
+            self._disk = fs
+
+    @classmethod
+    def at(cls, url: str) -> tuple[DurableFiles, str]:
+        """The files of a local path or a URL that fsspec knows, and the path in them."""
+        fs, path = url_to_fs(url)
+        return cls(fs), path
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether folders exist by themselves; else they are but the beginnings of names."""
+        return self._disk is not None
+
+    def canonical(self, path: str) -> str:
+        """One path for all ways to write it; the links of a local one are followed."""
+        if self._is_local:
+            return os.path.realpath(path)
+        return posixpath.normpath(path).rstrip("/") if path else path
+
+    # ---- writing
+
+    def create(self, path: str) -> BinaryIO:
+        """A new, empty file, open for writing, in place of another one if there is one."""
+        file: Any = self.fs.open(path, "wb")
+        return file  # type: ignore[no-any-return]
+
+    def write(self, path: str, parts: Iterable[bytes]) -> None:
+        """A file with this content, which lasts; its name does when its folder is synced."""
+        with self.create(path) as file:
+            for part in parts:
+                file.write(part)
+            self._flush(file)
+
+    def seal(self, file: BinaryIO) -> None:
+        """Close a file whose content lasts from now on. If that fails, the file may still be open."""
+        self._flush(file)
+        file.close()
+
+    def _flush(self, file: BinaryIO) -> None:
+        file.flush()
+        if self._disk is not None:
+            self._disk.sync_file(file)
+
+    # ---- names
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename a sealed file, in place of another one if there is one; the new name lasts."""
+        if self._disk is None:
+            self.fs.mv(source, target)
+        else:
+            self._disk.replace(source, target)
+            self.sync_folder(posixpath.dirname(target))
+
+    def remove(self, path: str) -> None:
+        """Remove a file; an absent one is fine. It may be back after a power cut, unless its folder is synced."""
+        with suppress(FileNotFoundError):
+            self.fs.rm_file(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder now."""
+        self.fs.invalidate_cache()
+        return bool(self.fs.exists(path))
+
+    def sync_folder(self, path: str) -> None:
+        """See that all names in a folder last."""
+        if self._disk is not None:
+            self._disk.sync_directory(path)
+
+    # ---- folders
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, if they are missing. Those that were made here last.
+
+        One that is there already may be another process's, which did not come to sync it: see `sync_up`.
+        """
+        if self._disk is None:
+            self.fs.makedirs(path, exist_ok=True)
+            return
+        there = path
+        while not self.fs.isdir(there) and there != posixpath.dirname(there):
+            there = posixpath.dirname(there)
+        if there != path:
+            self.fs.makedirs(path, exist_ok=True)
+            self.sync_up(posixpath.dirname(path), there)
+
+    def sync_up(self, path: str, top: str) -> None:
+        """Sync the folder `path` and all those above it up to `top`, whoever made them, as far as one can."""
+        while self._disk is not None:
+            try:
+                self._disk.sync_directory(path)
+            except OSError as error:
+                if error.errno not in _NOT_OURS:
+                    raise
+            if len(path) <= len(top):
+                return
+            path = posixpath.dirname(path)
+
+    def remove_empty_folder(self, path: str) -> bool:
+        """Whether it was there and empty, and could be removed; a store without folders keeps none."""
+        if self._disk is not None:
+            with suppress(OSError):
+                self._disk.rmdir(path)
+                return True
+        return False
+
+    def names(self, folder: str) -> list[str]:
+        """The names of all that lies in a folder, in order; none for a missing one."""
+        self.fs.invalidate_cache()
+        try:
+            paths = self.fs.ls(folder, detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+    def find(self, folder: str) -> list[str]:
+        """The paths of all files below a folder; none for a missing one."""
+        self.fs.invalidate_cache()
+        return list(self.fs.find(folder))
