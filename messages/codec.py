@@ -6,7 +6,7 @@ says what was found where. Encoding keeps to the same bounds, so what can be sen
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import msgpack
 
@@ -31,25 +31,23 @@ def encode(value: object) -> bytes:
     try:
         data: bytes = _packb(usual_to_wire(value, MAX_DEPTH))
     except Exception:  # noqa: BLE001  (whatever is unusual about the message, the thorough way says what is wrong)
-        data = _encode_thoroughly(value)
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise MessageTooLarge(f"{tag_of(value)} has {len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
-    return data
+        return encode_thoroughly(value)
+    return data if len(data) <= MAX_MESSAGE_BYTES else _too_large(value, data)
 
 
 def decode(data: bytes) -> Any:
     """Bytes to one message; every failure is a MalformedMessage that says what was found."""
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise MalformedMessage(f"{len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
-    try:
-        raw = _unpackb(data, strict_map_key=False, object_pairs_hook=tuple, unicode_errors="surrogatepass")
-        return usual_from_wire(raw, MAX_DEPTH)
-    except Exception:  # noqa: BLE001  (whatever is unusual about the bytes, the thorough way judges it)
-        pass  # not from in here: its errors would carry this one along
-    return _decode_thoroughly(data)
+    if len(data) <= MAX_MESSAGE_BYTES:
+        try:
+            raw = _unpackb(data, strict_map_key=False, object_pairs_hook=tuple, unicode_errors="surrogatepass")
+            return usual_from_wire(raw, MAX_DEPTH)
+        except Exception:  # noqa: BLE001  (whatever is unusual about the bytes, the thorough way judges it)
+            pass  # and not from in here: its errors would carry this one along
+    return decode_thoroughly(data)
 
 
-def _encode_thoroughly(value: object) -> bytes:
+def encode_thoroughly(value: object) -> bytes:
+    """`encode` without its short cut. Messages inside plain data go this way: a failure is met once, not twice a level."""
     tag = tag_of(value)
     try:
         raw = to_wire(value)
@@ -60,10 +58,13 @@ def _encode_thoroughly(value: object) -> bytes:
         raise UnsupportedValue(f"this {tag} cannot be sent: {error}") from error
     if _is_too_deep(raw):
         raise UnsupportedValue(f"this {tag} cannot be sent: it is nested deeper than {MAX_DEPTH}")
-    return data
+    return data if len(data) <= MAX_MESSAGE_BYTES else _too_large(value, data)
 
 
-def _decode_thoroughly(data: bytes) -> Any:
+def decode_thoroughly(data: bytes) -> Any:
+    """`decode` without its short cut."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MalformedMessage(f"{len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
     try:
         raw = msgpack.unpackb(data, strict_map_key=False, object_pairs_hook=_map, unicode_errors="surrogatepass")
     except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
@@ -74,6 +75,10 @@ def _decode_thoroughly(data: bytes) -> Any:
         return from_wire(raw)
     except UnsupportedValue as error:  # a class declared here with fields that no message can have
         raise MalformedMessage(str(error)) from error
+
+
+def _too_large(value: object, data: bytes) -> NoReturn:
+    raise MessageTooLarge(f"{tag_of(value)} has {len(data)} bytes; the limit is {MAX_MESSAGE_BYTES}")
 
 
 def _pack(raw: list[Any]) -> bytes:

@@ -23,7 +23,7 @@ from uuid import UUID
 import msgpack
 import numpy as np
 
-from .codec import decode, encode
+from .codec import decode_thoroughly, encode_thoroughly
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
 from .record_types import is_record, make_record, record_parts
@@ -89,7 +89,7 @@ def _to_ext(depth: int, value: Any) -> Any:
     if isinstance(value, Row):
         return msgpack.ExtType(_ROW, _pack([list(value._columns), list(value)], depth + 1))  # type: ignore[call-overload]
     if is_message(kind):
-        return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode, value))
+        return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode_thoroughly, value))
     if is_record(value):
         return msgpack.ExtType(_RECORD, _pack(list(record_parts(value)), depth + 1))
     simpler = _simpler(value)
@@ -131,7 +131,7 @@ _ENCODE: dict[type, tuple[int, Callable[[Any], Any]]] = {
 
 def _from_ext(depth: int, code: int, data: bytes) -> Any:
     if code == _MESSAGE:
-        return _inside(depth + 1, decode, data)
+        return _inside(depth + 1, decode_thoroughly, data)
     known = _DECODE.get(code)
     if known is None:
         raise MalformedMessage(f"unknown extension {code} in plain data")
@@ -168,7 +168,8 @@ _DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
 def _inside(depth: int, function: Callable[[Any], Any], argument: Any) -> Any:
     """Pack or unpack a message that stands this deep in plain data, and whose fields may hold plain data again."""
     if depth > MAX_NESTED:
-        raise (UnsupportedValue if function is encode else MalformedMessage)(f"nested deeper than {MAX_NESTED}")
+        wrong = UnsupportedValue if function is encode_thoroughly else MalformedMessage
+        raise wrong(f"nested deeper than {MAX_NESTED}")
     outside = _depth.set(depth)
     try:
         return function(argument)

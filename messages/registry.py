@@ -39,8 +39,9 @@ def message(cls: type[T]) -> type[T]:
     of messages, `Message`, `Plain`, and `tuple[X, ...]`, `dict[K, V]` and `X | None` of these. Another type is an
     UnsupportedValue when the first instance is sent.
     """
+    plainly = cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(vars(cls))
     made: type[T] = dataclass(frozen=True, slots=True)(cls)
-    if cls.__bases__ == (object,) and type(cls) is type and _MAKING.isdisjoint(vars(cls)):
+    if plainly:
         _made_plainly.add(made)
     register(made, made.__name__ if is_own(made) else f"{module_name(made)}.{made.__qualname__}")
     return made

@@ -216,9 +216,18 @@ class CheckpointStorage:
             self._fs.rm_file(temporary)
 
     def _delete_directory(self, directory: str) -> None:
+        """With all that is in it. When others delete below it at the same time, removing it stops half-way at what is gone
+        already, and begins again.
+        """
         absolute = self._absolute(self.resolve(directory))
-        with suppress(FileNotFoundError):
-            self._fs.rm(absolute, recursive=True)
+        for _ in range(_TRIES):
+            try:
+                self._fs.rm(absolute, recursive=True)
+            except FileNotFoundError:
+                self._fs.invalidate_cache()
+                if self._fs.exists(absolute):
+                    continue
+            return
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

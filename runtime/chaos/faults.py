@@ -97,6 +97,10 @@ class Counts:
     slow: int = 0
     full_disks: int = 0
 
+    @property
+    def total(self) -> int:
+        return self.kills + self.freezes + self.cuts + self.stalls + self.slow + self.full_disks
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -131,7 +135,7 @@ def _faults(counts: Counts, chance: random.Random) -> list[Fault]:
         *(Kill() for _ in range(counts.kills)),
         *(_freeze(chance) for _ in range(counts.freezes)),
         *(Cut(chance.choice(list(Target)), chance.choice([0.0, 0.0, 0.5])) for _ in range(counts.cuts)),
-        *(Stall(chance.choice(list(Target)), chance.uniform(0.3, 4.0)) for _ in range(counts.stalls)),
+        *(_stall(chance) for _ in range(counts.stalls)),
         *(_slow(chance) for _ in range(counts.slow)),
         *(FullDisk(list(Disk)[number % 2], chance.uniform(0.5, 1.5)) for number in range(counts.full_disks)),
     ]
@@ -140,6 +144,14 @@ def _faults(counts: Counts, chance: random.Random) -> list[Fault]:
 def _freeze(chance: random.Random) -> Freeze:
     """A hiccup that nobody need notice, or long enough to be taken for dead."""
     return Freeze(chance.uniform(0.1, 1.0) if chance.random() < 0.5 else chance.uniform(3.0, 6.0))
+
+
+def _stall(chance: random.Random) -> Stall:
+    """The actors take a silent peer for lost after two seconds, the data plane a while after ten."""
+    target = chance.choice(list(Target))
+    if target is Target.DATA and chance.random() < 0.3:
+        return Stall(target, chance.uniform(14.0, 16.0))
+    return Stall(target, chance.uniform(0.3, 4.0))
 
 
 def _slow(chance: random.Random) -> Slow:

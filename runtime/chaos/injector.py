@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...messages import TaskManagerChanged
@@ -24,7 +24,7 @@ from .proxy import Link
 from .small_disk import SmallDisk
 
 LIVENESS_S = 90.0
-TROUBLE_S = 5.0
+TROUBLE_S = 2.0
 """How long a fault that is to come on top of another one waits for the other to be noticed."""
 TOP_UP_EVERY_S = 0.02
 _CHECKPOINTS = 2
@@ -45,8 +45,10 @@ class Injected:
     """Since the epoch."""
     attempt: int
     """The attempt that was at work."""
+    on_top: bool = False
+    """It came during the recovery from another one."""
     recovery_ms: int | None = None
-    """Until the first batch of a later attempt; None if it cost none."""
+    """Until the first batch of a later attempt; None if it cost none, or another fault came meanwhile."""
 
 
 class NotLive(Exception):
@@ -96,8 +98,7 @@ class Injector:
             before = self._trouble()
             self._strike(strike.fault)
         self._settle(f"after {strikes}")
-        for injected in self.injected[first:]:
-            self._measure(injected)
+        self._measure(self.injected[first:])
 
     def _trouble(self) -> int:
         return self._observer.losses + self._observer.restarts
@@ -115,15 +116,16 @@ class Injector:
                 f"registered, and the last aborted checkpoints were {observer.aborted[-3:]}"
             )
 
-    def _measure(self, injected: Injected) -> None:
-        later = [
-            first_ms
-            for attempt, first_ms in self._observer.first_batch_ms.items()
-            if attempt > injected.attempt and first_ms >= injected.at_ms
-        ]
-        if later:
-            injected.recovery_ms = min(later) - injected.at_ms
-            self._say(f"recovered in {injected.recovery_ms} ms from: {injected.what}", "green")
+    def _measure(self, injected: list[Injected]) -> None:
+        """From the last fault of the round, which is alone with what comes after it."""
+        last = injected[-1]
+        attempts = sorted(self._observer.first_batch_ms.items())
+        later = [at_ms for number, at_ms in attempts if number > last.attempt and at_ms >= last.at_ms]
+        if not later:
+            return
+        last.recovery_ms = (later[0] if len(injected) == 1 else later[-1]) - last.at_ms
+        last.on_top = len(injected) > 1
+        self._say(f"recovered in {last.recovery_ms} ms from: {last.what}", "green")
 
     # -- one fault
 
@@ -138,15 +140,11 @@ class Injector:
             case Stall(target, seconds):
                 name, link = self._link(target)
                 self._note("stall", f"the link to {name} stalls for {seconds:.1f} s")
-                with _healed(link):
-                    link.stall()
-                    time.sleep(seconds)
-            case Slow(target, seconds):
+                self._hold(link, link.stall, seconds)
+            case Slow(target, seconds, delay_ms, rate):
                 name, link = self._link(target)
-                self._note("slow", f"the link to {name} is slow for {seconds:.1f} s: {fault}")
-                with _healed(link):
-                    link.slow(fault.delay_ms, fault.bytes_per_second)
-                    time.sleep(seconds)
+                self._note("slow", f"the link to {name}: {delay_ms:.0f} ms, {rate / 1000:.0f} kB/s for {seconds:.1f} s")
+                self._hold(link, lambda: link.slow(delay_ms, rate), seconds)
             case FullDisk(disk, seconds):
                 self._fill(disk, seconds)
 
@@ -171,20 +169,31 @@ class Injector:
     def _cut(self, target: Target, seconds: float) -> None:
         name, link = self._link(target)
         noted = self._note("cut", f"the link to {name} is cut for {seconds:.1f} s")
-        with _healed(link):
+
+        def cut() -> None:
             link.refuse(seconds > 0)
             noted.what += f" ({link.cut()} connections)"
+
+        self._hold(link, cut, seconds)
+
+    def _hold(self, link: Link, harm: Callable[[], None], seconds: float) -> None:
+        """The link is whole again after this, whatever happens."""
+        try:
+            harm()
             time.sleep(seconds)
+        finally:
+            link.heal()
 
     def _fill(self, disk: Disk, seconds: float) -> None:
         """Take what is freed meanwhile too."""
         small = self._disks[disk]
-        self._note("full-disk", f"the disk of the {disk.value} is full for {seconds:.1f} s")
-        deadline = time.monotonic() + seconds
         try:
+            small.fill()
+            self._note("full-disk", f"the disk of the {disk.value} is full for {seconds:.1f} s")
+            deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
-                small.fill()
                 time.sleep(TOP_UP_EVERY_S)
+                small.fill()
         finally:
             small.free()
 
@@ -215,12 +224,3 @@ class Injector:
             if (links := self._links.task_managers().get(victim.task_manager_id)) is not None:
                 link = links.data if target is Target.DATA else links.control
                 return f"TaskManager {victim.index}'s {'data plane' if target is Target.DATA else 'actor'}", link
-
-
-@contextlib.contextmanager
-def _healed(link: Link) -> Iterator[None]:
-    """The link is whole again after this."""
-    try:
-        yield
-    finally:
-        link.heal()

@@ -29,7 +29,8 @@ class Report:
     checkpoints_aborted: dict[str, int] = field(default_factory=dict)
     """By why they were."""
     recovery_ms: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By kind of fault and for all: count, median, max. Of faults that cost an attempt."""
+    """By kind of fault, for those that came on top of another one, and for all: count, median, max. Of faults that cost
+    an attempt, the last of each round."""
     reader_looks: int = 0
     files_taken_back: int = 0
     left_behind: list[str] = field(default_factory=list)
@@ -48,7 +49,9 @@ class Report:
     def add_faults(self, injected: Sequence[Injected]) -> None:
         self.faults = dict(Counter(one.kind for one in injected))
         self.story = [asdict(one) for one in injected]
-        took = {kind: [one.recovery_ms for one in injected if one.kind == kind] for kind in self.faults}
+        alone = [one for one in injected if not one.on_top]
+        took = {kind: [one.recovery_ms for one in alone if one.kind == kind] for kind in self.faults}
+        took["on-top"] = [one.recovery_ms for one in injected if one.on_top]
         took["all"] = [one.recovery_ms for one in injected]
         self.recovery_ms = {kind: spread for kind, each in took.items() if (spread := _spread(each))}
 

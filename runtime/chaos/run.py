@@ -26,7 +26,9 @@ from .workload import EndFile, build, expected, read_file
 OpenCluster = Callable[[Path, int], AbstractContextManager[ProxiedCluster]]
 """A started cluster of so many TaskManagers per job, that may keep files in the folder until it is closed."""
 
-DISK_BYTES = {Disk.CHECKPOINTS: 64 * 1024 * 1024, Disk.OUTPUT: 512 * 1024 * 1024}
+MIB = 1024 * 1024
+DISK_BYTES, DISK_BYTES_PER_FAULT = 64 * MIB, 1 * MIB
+"""A small disk must hold the whole run's output, which is as long as there are faults."""
 END_MARGIN_S = 3.0
 """The sources are told to end so far beyond what is visible: what they have emitted since must fit in."""
 CLOSING_S = 15.0
@@ -76,9 +78,10 @@ def _stage(folder: Path, options: Options, report: Report) -> Iterator[Stage]:
     """The folders of the run; on small disks, if any is to be full."""
     disks: dict[Disk, SmallDisk] = {}
     with contextlib.ExitStack() as stack:
+        size_bytes = DISK_BYTES + DISK_BYTES_PER_FAULT * options.counts.total
         try:
             for disk in Disk if options.counts.full_disks else ():
-                disks[disk] = stack.enter_context(small_disk(folder / f"disk-{disk.value}", DISK_BYTES[disk]))
+                disks[disk] = stack.enter_context(small_disk(folder / f"disk-{disk.value}", size_bytes))
         except CannotMount as error:
             report.skipped["full-disk"] = f"{error}; it takes root, or: unshare -rm COMMAND"
             disks = {}
@@ -121,8 +124,7 @@ def _finish(job: JobHandle) -> Violation | None:
 
 
 def _all_injected(counts: Counts, injected: int) -> Violation | None:
-    wanted = counts.kills + counts.freezes + counts.cuts + counts.stalls + counts.slow + counts.full_disks
-    return None if injected == wanted else Violation("injected", f"{injected} faults of {wanted}")
+    return None if injected == counts.total else Violation("injected", f"{injected} faults of {counts.total}")
 
 
 def _judge_output(stage: Stage, report: Report) -> None:

@@ -91,13 +91,15 @@ class RecordsUntilTold(GeneratorSource):
 
 
 class NumberWithinKey(KeyedOperator):
-    """Numbers the records of each key, from 1."""
+    """Numbers the records of each key, from 1. Its state is large enough to be written to files, not sent along."""
 
     seen = ValueState(int, default=0)
+    last_padding = ValueState(str, default="")
 
     def process(self, record: dict[str, Any], out: Collector) -> None:
         number = self.seen.value() + 1
         self.seen.update(number)
+        self.last_padding.update(record["padding"])
         out.collect({"key": self.key, "number": number, "index": record["index"]})
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pykka
 
@@ -35,8 +35,8 @@ from ..clusters.cluster import Client, Cluster, ClusterSettings
 from ..clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ..system import ActorFuture, ActorSystem
 from .blocking import SimulatedBlocking
-from .dispatchers import SimulatedDispatcher, SimulatedStepping
 from .disk import SimulatedDisk
+from .dispatchers import SimulatedDispatcher, SimulatedStepping
 from .faults import JOB_MANAGER, Fault, Who
 from .file_system import using
 from .futures import WorldFuture, follow
@@ -80,7 +80,12 @@ class SimulatedCluster(Cluster):
         self.network = Network(self.world, network)
         self.probes = Probes(self.world)
         self.storage = StorageConditions(self.world, self.probes.stored)
-        self.disk = SimulatedDisk(hooks=self.storage, capacity_bytes=DISK_BYTES, now=lambda: self.world.now_ms / 1000)
+        self.disk = SimulatedDisk(
+            hooks=self.storage,
+            capacity_bytes=DISK_BYTES,
+            now=lambda: self.world.now_ms / 1000,
+            owner=lambda: self.world.current,
+        )
         self.launcher: SimulatedLauncher
         self._work_dir = STORAGE
         self._driver: Process | None = None
@@ -227,7 +232,7 @@ class SimulatedCluster(Cluster):
                 program,
                 data_plane,
                 self._open_storage(launch.checkpoints.directory),
-                lambda reason: ended.done() or ended.set_result(reason),
+                ended.set_result,
                 resources={},
                 pid=len(self.world.processes),
             ),
@@ -268,7 +273,7 @@ class _WaitingRef:
         self._ref.tell(message)
 
     def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
-        return follow(self._ref.ask(message, timeout_ms=timeout_ms), self._run)
+        return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run)
 
 
 class _SimulatedClient(Client):

@@ -117,7 +117,7 @@ class SimulatedGroup:
             return
         dues = [seat.idle_until_ms for seat in seats if seat.idle_until_ms is not None]
         if dues:
-            self._turn_after(max(0.0, min(dues) - clock.now_ms()))
+            self._turn_after(max(_MIN_TURN_MS, min(dues) - clock.now_ms()))
 
 
 class SimulatedStepping:

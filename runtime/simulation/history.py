@@ -79,7 +79,7 @@ class _History:
         status = self._wait_for(job)
         cluster.run_for(CALM_MS)
         self._judge(job, status)
-        details = job._last_details  # noqa: SLF001
+        details = job._last_details
         return Outcome(
             scenario=scenario,
             status=status,
@@ -123,7 +123,7 @@ class _History:
             self._cluster.probes.report(violation.oracle, violation.problem)
 
     def _committed(self, job: JobHandle) -> list[Any]:
-        sink = job._sink(OUTPUT)  # noqa: SLF001
+        sink = job._sink(OUTPUT)
         assert isinstance(sink, CollectSink)
         return read_collected(sink.path)
 

@@ -108,7 +108,12 @@ class Injector:
                 pairs = [(one.name, other.name), *([] if one_way else [(other.name, one.name)])]
                 for source, target in pairs:
                     network.block(source, target)
-                return lambda: [network.unblock(source, target) for source, target in pairs]
+
+                def heal() -> None:
+                    for source, target in pairs:
+                        network.unblock(source, target)
+
+                return heal
             case SlowLink(extra_latency_ms=extra_ms, bytes_per_ms=bytes_per_ms):
                 return network.slow(one.name, other.name, extra_ms, bytes_per_ms)
         raise AssertionError(fault)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .frame_text import FrameText
 from .wires import Listener
 from .world import Process, World
 
@@ -82,6 +83,7 @@ class End:
     def deliver(self, parts: Frame) -> None:
         """On behalf of this end's process: a frame has come."""
         if self.is_open and self.listener is not None:
+            self.process.world.trace.add(self.process.name, "received", FrameText(self.peer.name, parts))
             self.listener.on_frame(parts)
 
     def lose(self, reason: str) -> None:
@@ -95,7 +97,7 @@ class End:
 class Network:
     """All connections of one world."""
 
-    def __init__(self, world: World, options: NetworkOptions = NetworkOptions()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, world: World, options: NetworkOptions = NetworkOptions()) -> None:
         self._world = world
         self._options = options
         self._chance = world.chance("network")

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from .disk import DiskOperation, TornWrite
 from .world import ProcessKilled, World
 
+_CHANGES = ("write", "rename", "remove")
+"""What a trace shows; the rest is of no consequence."""
+
 _DELAY_MS = (0.2, 8.0)
 
 
@@ -31,10 +34,15 @@ class StorageConditions:
         process = self._world.current
         if process is None:
             return
+        if operation.kind in _CHANGES:
+            self._world.trace.add(
+                process.name, operation.kind, operation.path, operation.target or operation.size_bytes
+            )
+        was_alive = process.is_alive
         try:
             process.operate()
         except ProcessKilled as killed:
-            if operation.kind == "write":
+            if operation.kind == "write" and was_alive:
                 raise TornWrite(self._some_of(operation), killed) from None
             raise
         if self.failing and self._chance.random() < self.failing:

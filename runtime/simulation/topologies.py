@@ -53,8 +53,8 @@ class EveryState(KeyedOperator):
     value = ValueState(int, default=0)
     listed = ListState(int)
     mapped = MapState(int, int)
-    reduced = ReducingState(lambda one, other: one + other, int)
-    folded = FoldingState(lambda so_far, _: so_far + 1, 0, int)
+    reduced = ReducingState(int, lambda one, other: one + other)
+    folded = FoldingState(int, 0, lambda so_far, _: so_far + 1)
 
     def process(self, record: Any, out: Collector) -> None:
         number = self.value.value() + 1

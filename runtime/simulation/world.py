@@ -22,8 +22,8 @@ from .trace import Trace
 EPOCH_MS = 1_700_000_000_000
 """Where every world's wall clocks start, but for their skew."""
 
-_STUCK_EVENTS = 200_000
-"""So many events at one instant mean that something goes round in circles."""
+_STUCK_EVENTS = 50_000
+"""So many events within a millisecond mean that something goes round in circles."""
 
 
 class ProcessKilled(BaseException):
@@ -125,6 +125,8 @@ class World:
         self.current: Process | None = None
         self.trace = Trace(self)
         self.events = 0
+        self._counted = 0
+        self._counted_ms = 0.0
         self._numbers = itertools.count()
         self._soon: deque[Event] = deque()
         self._later: list[tuple[float, int, Event]] = []
@@ -176,18 +178,13 @@ class World:
         The limit is reached too when nothing is left that could happen.
         """
         running, current = asyncio._get_running_loop(), self.current
-        here = 0
         try:
             while not is_over():
                 if self._soon:
-                    here += 1
-                    if here > _STUCK_EVENTS:
-                        raise Stuck(f"{here} events at {self.now_ms:.3f} ms, the last of them {self._soon[0]}")
                     self._happen(self._soon.popleft())
                 elif self._later and self._later[0][0] <= limit_ms:
                     when_ms, _, event = heapq.heappop(self._later)
-                    if when_ms > self.now_ms:
-                        self.now_ms, here = when_ms, 0
+                    self.now_ms = max(self.now_ms, when_ms)
                     self._happen(event)
                 else:
                     self.now_ms = max(self.now_ms, limit_ms)
@@ -200,6 +197,13 @@ class World:
     def run_for(self, duration_ms: float) -> None:
         self.run_until(lambda: False, self.now_ms + duration_ms)
 
+    def _count(self, event: Event) -> None:
+        self.events += 1
+        if self.now_ms >= self._counted_ms + 1:
+            self._counted_ms, self._counted = self.now_ms, self.events
+        elif self.events - self._counted > _STUCK_EVENTS:
+            raise Stuck(f"{_STUCK_EVENTS} events within a millisecond at {self.now_ms:.3f} ms, the last one {event}")
+
     def _happen(self, event: Event) -> None:
         process = event.process
         if event.is_cancelled:
@@ -210,7 +214,7 @@ class World:
             if process.is_frozen:
                 process.postpone(event)
                 return
-        self.events += 1
+        self._count(event)
         if process is not self.current:
             self.current = process
             asyncio._set_running_loop(None if process is None else process.loop)

@@ -613,12 +613,6 @@ class TestSurvival:
         assert_survives_restore(Map(str), [[1, 2]], ordered=False)
 
     def test_a_sentinel_of_a_class_stays_itself(self) -> None:
-        class Sentinel(Operator):
-            NOTHING: ClassVar[object] = object()
-
-            def process_batch(self, batch: list[int], out: Collector, nothing: object = NOTHING) -> None:
-                out.collect(nothing is self.NOTHING)
-
         before = Sentinel.NOTHING
         assert_survives_restore(Sentinel, [[1], [2]])
         assert Sentinel.NOTHING is before
@@ -702,6 +696,15 @@ class ModuleShared(Operator):
     def process_batch(self, batch: list[int], out: Collector) -> None:
         self.seen.extend(batch)
         out.collect(len(self.seen))
+
+
+class Sentinel(Operator):
+    """Has an object on its class that is known by its identity."""
+
+    NOTHING: ClassVar[object] = object()
+
+    def process_batch(self, batch: list[int], out: Collector, nothing: object = NOTHING) -> None:
+        out.collect(nothing is self.NOTHING)
 
 
 def visible(directory: Path) -> list[int]:
