@@ -15,7 +15,7 @@ from .fields import from_wire, to_wire
 from .registry import tag_of
 from .usual_fields import usual_from_wire, usual_to_wire
 
-_packb, _unpackb = msgpack.packb, msgpack.unpackb
+_Packer, _unpackb = msgpack.Packer, msgpack.unpackb
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """A larger control message is refused on both sides; bulk data goes through channels and storage."""
@@ -29,7 +29,7 @@ _CONTAINERS = {list, tuple, dict}
 def encode(value: object) -> bytes:
     """One message to bytes. Raises UnregisteredMessage, UnsupportedValue or MessageTooLarge."""
     try:
-        data: bytes = _packb(usual_to_wire(value, MAX_DEPTH))
+        data: bytes = _Packer().pack(usual_to_wire(value, MAX_DEPTH))
     except Exception:  # noqa: BLE001  (whatever is unusual about the message, the thorough way says what is wrong)
         return encode_thoroughly(value)
     return data if len(data) <= MAX_MESSAGE_BYTES else _too_large(value, data)

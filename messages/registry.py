@@ -25,8 +25,10 @@ else:
         """Annotation for a field of a message that holds plain data."""
 
 
-_by_tag: dict[str, type] = {}
-_tag_of: dict[type, str] = {}
+CLASSES: dict[str, type] = {}
+TAGS: dict[type, str] = {}
+"""Both directions of the vocabulary, for the codec, which has no time for a call; all others use the functions below."""
+
 _made_plainly: set[type] = set()
 _MAKING = {"__init__", "__new__", "__post_init__"}
 
@@ -53,26 +55,26 @@ def register(cls: type, tag: str) -> None:
     A class of the same module and name replaces the older one: user code that is reloaded, or shipped by value to a
     process that has it already, is the same class to everybody else.
     """
-    known = _by_tag.get(tag)
+    known = CLASSES.get(tag)
     if known is not None and _full_name(known) != _full_name(cls):
         raise ValueError(f"message tag {tag!r} belongs to {known.__module__}.{known.__qualname__} already")
-    _by_tag[tag] = cls
-    _tag_of[cls] = tag
+    CLASSES[tag] = cls
+    TAGS[cls] = tag
 
 
 def registered_messages(own: bool = True) -> dict[str, type]:
     """All known message classes by tag; with `own=False` only those that users declared."""
-    return {tag: cls for tag, cls in sorted(_by_tag.items()) if own or not is_own(cls)}
+    return {tag: cls for tag, cls in sorted(CLASSES.items()) if own or not is_own(cls)}
 
 
 def class_of(tag: str) -> type | None:
     """The message class with this tag."""
-    return _by_tag.get(tag)
+    return CLASSES.get(tag)
 
 
 def is_message(cls: type) -> bool:
     """Whether instances of exactly this class can be sent."""
-    return cls in _tag_of
+    return cls in TAGS
 
 
 def is_made_plainly(cls: type) -> bool:
@@ -83,7 +85,7 @@ def is_made_plainly(cls: type) -> bool:
 def tag_of(value: object) -> str:
     """The registered name of a message; raises UnregisteredMessage."""
     try:
-        return _tag_of[type(value)]
+        return TAGS[type(value)]
     except KeyError:
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         raise UnregisteredMessage(f"{name} is not a message: declare the class with @message") from None

@@ -29,7 +29,7 @@ from .fields import (
     is_union,
     is_union_of_messages,
 )
-from .registry import Message, Plain, class_of, is_made_plainly, tag_of
+from .registry import CLASSES, TAGS, Message, Plain, is_made_plainly
 
 Convert = Callable[[Any, int], Any]
 
@@ -40,15 +40,16 @@ class Unusual(Exception):
 
 def usual_to_wire(value: Any, room: int) -> list[Any]:
     """`[tag, {field: value}]`, as `fields.to_wire` makes it; raises anything when that is not as usual."""
-    return [tag_of(value), _WRITERS[type(value)](value, room - 1)]
+    cls = type(value)
+    return [TAGS[cls], _WRITERS[cls](value, room - 1)]
 
 
 def usual_from_wire(raw: Any, room: int) -> Any:
     """The message of `[tag, pairs]`, as `fields.from_wire` makes it; raises anything when that is not as usual."""
-    tag, pairs = raw
     if type(raw) is not list:
         raise Unusual
-    return _READERS[class_of(tag)](pairs, room - 1)
+    tag, pairs = raw
+    return _READERS[CLASSES[tag]](pairs, room - 1)
 
 
 class _Generated(dict[Any, Convert]):
@@ -279,7 +280,7 @@ def _all_of(pairs: Any, read: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _read_one_of(value: Any, room: int, arms: tuple[type, ...]) -> Any:
-    if class_of(value[0]) not in arms:
+    if CLASSES[value[0]] not in arms:
         raise Unusual
     return usual_from_wire(value, room)
 

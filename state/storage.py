@@ -216,8 +216,8 @@ class CheckpointStorage:
             self._fs.rm_file(temporary)
 
     def _delete_directory(self, directory: str) -> None:
-        """With all that is in it. When others delete below it at the same time, removing it stops half-way at what is gone
-        already, and begins again.
+        """With all that is in it. If others delete below it at the same time, removing it stops half-way at what they
+        have removed, and begins again.
         """
         absolute = self._absolute(self.resolve(directory))
         for _ in range(_TRIES):

@@ -150,11 +150,12 @@ def _nothing() -> None:
 
 
 def _fill(disk: SimulatedDisk) -> Undo:
-    """Take all the room that is left, until it is undone."""
-    before, disk.capacity_bytes = disk.capacity_bytes, disk.used_bytes
+    """Take all the room that is left, and give it back when it is undone."""
+    taken = disk.capacity_bytes - disk.used_bytes if disk.capacity_bytes is not None else 0
+    disk.used_bytes += taken
 
     def empty() -> None:
-        disk.capacity_bytes = before
+        disk.used_bytes -= taken
 
     return empty
 

@@ -32,7 +32,7 @@ def torment(counts: Counts, task_managers: int = 2) -> Report:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     report = run(Options(counts, seed, task_managers=task_managers), local, lambda what, _style: print(what))
-    assert report.ok, report.lines()
+    assert report.ok, "\n".join(line for line, _ in report.lines())
     return report
 
 

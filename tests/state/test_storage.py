@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -152,6 +153,24 @@ def test_a_job_is_deleted_without_its_neighbours(storage: CheckpointStorage) -> 
     assert storage.list_files() == ["job-1/chk-2/a", "job-10/chk-1/a"]
     storage.delete_job(JOB)
     assert storage.list_files() == ["job-10/chk-1/a"]
+
+
+def test_a_job_goes_whole_though_others_delete_its_files_at_the_same_time(
+    local: CheckpointStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a chaos run: removing a tree stops at a file or folder that has gone since it was listed."""
+    handles = {f"chk-{number}": local.write(f"job-1/chk-{number}/a", b"x") for number in (1, 2)}
+    remove = os.rmdir
+
+    def others_are_quicker(path: str, **options: Any) -> None:
+        monkeypatch.undo()
+        handles.pop(os.path.basename(path))
+        local.delete(*handles.values())
+        remove(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", others_are_quicker)
+    local.delete_job(JOB)
+    assert not on_disk(local, "job-1").exists()
 
 
 class DiskFull(Exception):
