@@ -365,6 +365,10 @@ class JobMaster:
         self._settle()
 
     def _end_of_data(self, attempt_id: ExecutionAttemptId) -> None:
+        """An attempt that is given up says it in vain: the one that takes its place has its data to read again."""
+        execution = self.graph.execution(attempt_id)
+        if execution is None or execution.state is ExecutionState.CANCELING or execution.state.is_terminal:
+            return
         if self._ending.data_ended(attempt_id, [execution.attempt_id for execution in self.graph.executions()]):
             self._coordinate(checkpoint.AllDataEnded())
 

@@ -47,7 +47,10 @@ def decode(data: bytes) -> Any:
 
 
 def encode_thoroughly(value: object) -> bytes:
-    """`encode` without its short cut. Messages inside plain data go this way: a failure is met once, not twice a level."""
+    """`encode` without its short cut.
+
+    Messages inside plain data go this way, so that a flaw deep inside is met once, and not twice at every level.
+    """
     tag = tag_of(value)
     try:
         raw = to_wire(value)

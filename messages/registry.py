@@ -27,7 +27,7 @@ else:
 
 CLASSES: dict[str, type] = {}
 TAGS: dict[type, str] = {}
-"""Both directions of the vocabulary, for the codec, which has no time for a call; all others use the functions below."""
+"""Both directions of the vocabulary, for the codec, which spares itself a call; others use the functions below."""
 
 _made_plainly: set[type] = set()
 _MAKING = {"__init__", "__new__", "__post_init__"}

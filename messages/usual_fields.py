@@ -245,7 +245,8 @@ def _read(source: _Source, hint: Any, value: str, depth: int) -> str:
 def _read_tuple(source: _Source, hint: Any, value: str, depth: int) -> str:
     if hint in PRIMITIVES:
         return f"{source.name(_tuple_reader(hint))}({value})"
-    return f"tuple([{_read(source, hint, f'item_in_{depth}', depth + 1)} for item_in_{depth} in {source.name(_list)}({value})])"
+    item = _read(source, hint, f"item_in_{depth}", depth + 1)
+    return f"tuple([{item} for item_in_{depth} in {source.name(_list)}({value})])"
 
 
 def _primitive_reader(wanted: type) -> Callable[[Any], Any]:

@@ -75,6 +75,7 @@ class CheckpointStorage:
             self._files.sync_up(posixpath.dirname(self.root), "/")
             self._put(path, [b""])
             self._fs.rm_file(path)
+            self._files.sync_folder(self.root)
         except (OSError, ValueError) as error:
             raise UnwritableRoot(self.url, error) from error
 

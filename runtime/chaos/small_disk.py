@@ -62,7 +62,7 @@ def _run(*command: str) -> None:
     except OSError as error:
         raise CannotMount(f"cannot run {command[0]}: {error}") from error
     if done.returncode != 0:
-        raise CannotMount(f"{command[0]}: {done.stderr.strip()}")
+        raise CannotMount(done.stderr.partition("\n")[0])
 
 
 def _allocate_most(file: int) -> None:

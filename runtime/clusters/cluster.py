@@ -119,7 +119,7 @@ class Cluster(ABC):
         system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
     def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return JobManager(self._job_manager_settings(), launcher, CheckpointStorage)
+        return JobManager(self._job_manager_settings(), launcher, self._open_storage)
 
     def _job_manager_settings(self) -> JobManagerSettings:
         return JobManagerSettings(
@@ -171,7 +171,7 @@ class Cluster(ABC):
         """What `submit` does then: check the checkpoint directory, and start the job."""
         system, job_manager = self._running()
         graph = translation.graph
-        CheckpointStorage(graph.checkpoints.directory).check()
+        self._open_storage(graph.checkpoints.directory).check()
         self._prepare(self._launch(graph, translation.program), translation)
         self._submitted.append(graph.job_id)
         submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
@@ -186,6 +186,9 @@ class Cluster(ABC):
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         return Client(system, job_manager, job_id)
+
+    def _open_storage(self, url: str) -> CheckpointStorage:
+        return CheckpointStorage(url)
 
     # -- what a subclass supplies
 

@@ -23,6 +23,13 @@ class FrameText:
     def __str__(self) -> str:
         return f"from {self._peer}: {self._said()}"
 
+    def message(self) -> object:
+        """What was said to an actor; None of what went over a channel, or says nothing."""
+        try:
+            return None if len(self._parts[0]) == HEADER_BYTES else _unwrapped(decode(self._parts[0]))[1]
+        except MessageError:
+            return None
+
     def _said(self) -> object:
         try:
             return self._on_a_channel() if len(self._parts[0]) == HEADER_BYTES else _to_an_actor(self._parts[0])
@@ -38,10 +45,15 @@ class FrameText:
 
 
 def _to_an_actor(frame: bytes) -> object:
-    said = decode(frame)
+    to, inner = _unwrapped(decode(frame))
+    return f"{to}: {inner}" if to else inner
+
+
+def _unwrapped(said: object) -> tuple[str, object]:
+    """To whom something is said, and what; a connection's own messages are for nobody."""
     if not isinstance(said, Envelope):
-        return said
+        return "", said
     inner = unpack_payload(said.payload)
     if isinstance(inner, LeaderSessionMessage):
-        return f"to {said.target} in {inner.leader_session_id}: {inner.message}"
-    return f"to {said.target}: {inner}"
+        return f"to {said.target} in {inner.leader_session_id}", inner.message
+    return f"to {said.target}", inner

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 
 from .disk import DiskOperation, TornWrite
-from .world import ProcessKilled, World
+from .world import Process, ProcessKilled, World
 
 _CHANGES = ("write", "rename", "remove")
 """What a trace shows; the rest is of no consequence."""
@@ -34,10 +34,18 @@ class StorageConditions:
         process = self._world.current
         if process is None:
             return
+        try:
+            self._permit(operation, process)
+        except BaseException:
+            self._tell(process, f"{operation.kind} refused", operation)
+            raise
+        self._tell(process, operation.kind, operation)
+
+    def _tell(self, process: Process, what: str, operation: DiskOperation) -> None:
         if operation.kind in _CHANGES:
-            self._world.trace.add(
-                process.name, operation.kind, operation.path, operation.target or operation.size_bytes
-            )
+            self._world.trace.add(process.name, what, operation.path, operation.target or operation.size_bytes)
+
+    def _permit(self, operation: DiskOperation, process: Process) -> None:
         was_alive = process.is_alive
         try:
             process.operate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from .errors import InvalidAddress
@@ -10,6 +11,8 @@ from .errors import InvalidAddress
 _NAME = re.compile(r"[^\s/]+(/[^\s/]+)*")
 _BASE = re.compile(r"tcp://[^\s/]+:[0-9]{1,5}")
 _ADDRESS = re.compile(r"(?P<base>(tcp|local)://[^\s/]+)/(?P<name>\S+)")
+_REMEMBERED = 4096
+"""Addresses whose reading is remembered: every message names one of a few, and a regex takes longer than a look-up."""
 
 
 class Address(NamedTuple):
@@ -29,11 +32,13 @@ def check_name(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_reachable_base(text: str) -> bool:
     """Whether this is the base address of a system that another process may connect to."""
     return _BASE.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def parse_address(text: str, own_base: str) -> Address:
     """The address in `text`; a bare name is an actor of the system at `own_base`."""
     if "://" not in text:

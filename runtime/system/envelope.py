@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ...messages import MessageError, Plain, decode, encode, message, tag_of
+from functools import lru_cache
+
+import msgpack
+
+from ...messages import MAX_MESSAGE_BYTES, MessageError, Plain, decode, encode, message, tag_of
 
 
 @message
@@ -84,6 +88,19 @@ def pack_payload(value: object) -> bytes:
     except MessageError:
         return encode(PlainValue(value))
     return encode(value)
+
+
+def tell_frame(target: str, payload: bytes) -> bytes:
+    """`encode(Envelope(target, "", payload))`, sooner: for one target, all of it but the payload is always the same."""
+    before, after = _around_payload(target)
+    frame: bytes = before + msgpack.packb(payload) + after
+    return frame if len(frame) <= MAX_MESSAGE_BYTES else encode(Envelope(target, "", payload))
+
+
+@lru_cache(maxsize=1024)
+def _around_payload(target: str) -> tuple[bytes, bytes]:
+    before, _, after = encode(Envelope(target, "", b"")).rpartition(msgpack.packb(b""))
+    return before, after
 
 
 def unpack_payload(payload: bytes) -> object:

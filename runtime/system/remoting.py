@@ -27,6 +27,7 @@ from .envelope import (
     WatchActor,
     WatchedActorStopped,
     pack_payload,
+    tell_frame,
     unpack_payload,
 )
 from .future import ActorFuture
@@ -61,8 +62,7 @@ class Remoting:
 
     def tell(self, address: str, message: Any) -> None:
         target = parse_address(address, "")
-        frame = encode(Envelope(target.name, "", pack_payload(message)))
-        self._system.loop.call(self._send, target.base, frame)
+        self._system.loop.call(self._send, target.base, tell_frame(target.name, pack_payload(message)))
 
     def ask(self, address: str, message: Any, timeout_ms: float | None) -> ActorFuture[Any]:
         target = parse_address(address, "")

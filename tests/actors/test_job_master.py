@@ -391,6 +391,35 @@ def test_a_region_that_fails_after_the_final_checkpoint_only_commits_it_again() 
     assert [e.status for e in stage.of(JobEnded)] == [JobStatus.FINISHED]
 
 
+@pytest.mark.parametrize("is_lost_first", [True, False], ids=["lost", "being-cancelled"])
+def test_the_end_of_data_of_attempts_that_are_given_up_ends_nothing(is_lost_first: bool) -> None:
+    """A JobManager that stood still hears of the loss first, and then what the lost attempts had said."""
+    stage = Stage(graph())
+    deployments = stage.running()
+    if is_lost_first:
+        for index in range(2):
+            stage.tell(TaskManagerLost(f"tm-{index}-0", "no heartbeat", process_ended=True))
+    else:
+        stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
+    for each in deployments:
+        stage.tell(NotifyEndOfData("job-1", each.attempt_id))
+    if is_lost_first:
+        stage.register(0, life=1)
+        stage.register(1, life=1)
+    else:
+        for each in deployments[1:]:
+            stage.report(each, ExecutionState.CANCELED)
+    stage.tell(RestartDue(stage.master.graph.regions()[0]))
+    again = [message.deployment for message in stage.said(SubmitTask)]
+    assert len(again) == 4
+    for each in again:
+        stage.report(each, ExecutionState.RUNNING)
+    stage.tell(checkpoint.RetryFinal())
+    assert stage.said(TriggerCheckpoint) == []
+    stage.checkpoint(again)
+    assert not any(message.final for message in stage.said(NotifyCheckpointComplete))
+
+
 @pytest.mark.parametrize("state", [ExecutionState.FINISHED, ExecutionState.FAILED])
 def test_reports_of_replaced_attempts_change_nothing(state: ExecutionState) -> None:
     stage = Stage(graph())
