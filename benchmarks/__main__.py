@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from .keyed_aggregate import keyed_aggregate
 from .recovery import recovery
+from .stateful_function import stateful_function
 
 
 @click.group()
@@ -12,7 +14,8 @@ def main() -> None:
     """Measure Understudy. Every benchmark checks its answer, and its exit code is 1 when that is wrong."""
 
 
-main.add_command(recovery)
+for command in (keyed_aggregate, stateful_function, recovery):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

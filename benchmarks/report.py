@@ -7,6 +7,7 @@ import os
 import platform
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 LIBRARIES = ("understudy", "pyzmq", "aiozmq", "msgpack", "pyarrow", "pyspark")
+CACHE = Path(tempfile.gettempdir()) / "understudy-benchmarks"
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -24,6 +26,22 @@ def shared_options(command: Command) -> Command:
     """The options that every benchmark has."""
     command = click.option("--runs", default=1, show_default=True, type=click.IntRange(1), help="Jobs to run.")(command)
     return click.option("--json", "json_path", type=click.Path(dir_okay=False), help="Write the report there.")(command)
+
+
+def contest_options(command: Command) -> Command:
+    """The options of every comparison with peers."""
+    for option in (
+        click.option("--peers", default="", help="Comma-separated: duckdb,polars,spark,bytewax,pyflink,flink."),
+        click.option(
+            "--data-dir",
+            default=CACHE,
+            show_default=True,
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Where data and the peers' environments are kept.",
+        ),
+    ):
+        command = option(command)
+    return shared_options(command)
 
 
 def provenance() -> dict[str, Any]:
@@ -55,6 +73,13 @@ def deliver(report: dict[str, Any], problems: Sequence[str], json_path: str | No
     if json_path:
         Path(json_path).write_text(json.dumps({**report, "problems": list(problems)}, indent=2) + "\n")
     raise SystemExit(1 if problems else 0)
+
+
+def finish(heading: dict[str, Any], figures: dict[str, Any], problems: Sequence[str], json_path: str | None) -> None:
+    """Deliver the report of a comparison: a summary for people, everything in the JSON file."""
+    source = provenance()
+    versions = source.pop("versions") | figures.pop("versions", {})
+    deliver({**heading, **figures, "versions": versions, **source}, problems, json_path)
 
 
 def _commit() -> str:

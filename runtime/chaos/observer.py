@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,9 @@ from ...messages import (
     TaskManagerChanged,
     TaskManagerId,
 )
+
+LAST_EVENTS, EVENT_CHARACTERS = 40, 2_000
+"""What is kept for the story of a run that went wrong."""
 
 
 class Observer:
@@ -36,6 +40,8 @@ class Observer:
         """The latest attempt that has processed a batch."""
         self.first_batch_ms: dict[int, int] = {}
         """When each attempt did, in milliseconds since the epoch."""
+        self.last_events: deque[str] = deque(maxlen=LAST_EVENTS)
+        """Their texts, but for the batches."""
         self._changed = threading.Condition()
 
     def on_event(self, event: Any) -> None:
@@ -50,6 +56,8 @@ class Observer:
             return condition()
 
     def _take(self, event: Any) -> None:
+        if not isinstance(event, FirstBatchProcessed):
+            self.last_events.append(str(event)[:EVENT_CHARACTERS])
         match event:
             case TaskManagerChanged(registered=True):
                 self.alive[event.task_manager_id] = event

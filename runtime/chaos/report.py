@@ -37,6 +37,8 @@ class Report:
     violations: list[str] = field(default_factory=list)
     story: list[dict[str, Any]] = field(default_factory=list)
     """The faults in order."""
+    last_events: list[str] = field(default_factory=list)
+    """The job's, when something was violated."""
     wall_s: float = 0.0
 
     @property
@@ -68,6 +70,7 @@ class Report:
                 for kind, each in self.recovery_ms.items()
             ),
             *((f"LEFT BEHIND: {what}", "bold red") for what in self.left_behind),
+            *((what, "") for what in self.last_events),
             *((f"VIOLATION: {what}", "bold red") for what in self.violations),
         ]
         verdict = ("exact", "bold green") if self.ok else ("NOT OK", "bold red")

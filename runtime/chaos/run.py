@@ -109,6 +109,7 @@ def _torment(cluster: ProxiedCluster, stage: Stage, mark: Marked, options: Optio
         failure = failure or _finish(job)
     found = [failure, *reader.violations, _all_injected(options.counts, len(injector.injected))]
     report.violations += [str(violation) for violation in found if violation is not None]
+    report.last_events = list(observer.last_events) if report.violations else []
     report.add_faults(injector.injected)
     report.restarts = observer.restarts
     report.checkpoints_completed, report.checkpoints_aborted = observer.checkpoints, dict(Counter(observer.aborted))

@@ -14,9 +14,11 @@ def main() -> None:
 def _register() -> None:
     from .chaos import chaos
     from .demo import demo
+    from .simulate import simulate
 
     main.add_command(chaos)
     main.add_command(demo)
+    main.add_command(simulate)
 
 
 _register()

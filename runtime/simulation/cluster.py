@@ -45,12 +45,15 @@ from .launcher import SimulatedLauncher
 from .network import Network, NetworkOptions
 from .probes import Probes, WatchedDataPlane, WatchedProgram
 from .storage_conditions import StorageConditions
+from .stored_checkpoints import StoredCheckpoints
 from .trace import Trace
 from .transport import SimulatedTransport
 from .world import Process, World
 
 STORAGE = "sim://storage"
 DATA_PORT = 7001
+_CREDITS = (1, 2, 4, 16)
+"""What a TaskManager's channels begin with: little of it is all lent out at once, even to a slow job."""
 DISK_BYTES = 1 << 30
 PATIENCE_MS = 30 * 60_000.0
 """After so much virtual time without an end, a job that is waited for without a timeout is taken to hang."""
@@ -153,8 +156,12 @@ class SimulatedCluster(Cluster):
 
     def submit_translated(self, translation: Translation) -> JobHandle:
         job = super().submit_translated(translation)
-        self.probes.exactly_once = translation.graph.checkpoints.exactly_once
+        config = translation.graph.checkpoints
+        self.probes.exactly_once = config.exactly_once
+        storage = self._open_storage(config.directory)
+        stored = StoredCheckpoints(job.job_id, storage, self.disk, config.retained, self.faults, self.probes.report)
         job.on_event(self._on_event)
+        job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
         return job
 
     def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
@@ -190,9 +197,12 @@ class SimulatedCluster(Cluster):
         self.trace.add("job", type(event).__name__, event)
 
     def newest_checkpoint_file(self) -> str | None:
-        """Where the newest metadata file is, on the simulated disk."""
-        found = [path for path, _ in self.disk.files() if path.endswith("/_metadata")]
-        return max(found, key=lambda path: int(path.split("/")[-2].rpartition("-")[2]), default=None)
+        """Where a file of the newest completed checkpoint is, on the simulated disk: one with state, if there is."""
+        paths = sorted(path for path, _ in self.disk.files() if "/chk-" in path and "/." not in path)
+        completed = [path.rpartition("/")[0] for path in paths if path.endswith("/_metadata")]
+        newest = max(completed, key=lambda folder: int(folder.rpartition("-")[2]), default=None)
+        found = [path for path in paths if path.rpartition("/")[0] == newest]
+        return next((path for path in found if not path.endswith("/_metadata")), found[0] if found else None)
 
     def _make_system(self, process: Process) -> ActorSystem:
         timing = self.world.chance(f"threads of {process.name}")
@@ -222,7 +232,12 @@ class SimulatedCluster(Cluster):
         """What run_task_manager does in a real process."""
         system = self._make_system(process)
         await system.open()
-        data_plane = WatchedDataPlane(f"tcp://{process.name}:{DATA_PORT}", self.network.of(process), self.probes)
+        data_plane = WatchedDataPlane(
+            f"tcp://{process.name}:{DATA_PORT}",
+            self.network.of(process),
+            self.probes,
+            self.world.chance(f"credit of {process.name}").choice(_CREDITS),
+        )
         program = WatchedProgram.watch(_load_program(launch.program), self.probes, process, data_plane)
         ended = process.loop.create_future()
         system.spawn(

@@ -7,6 +7,7 @@ would block, or come from outside, has a simulated counterpart.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .world import Process, World
 
+log = logging.getLogger(__name__)
+
 
 class Event:
     """Something that will happen. It is also what asyncio knows as a handle."""
 
-    __slots__ = ("args", "context", "function", "is_cancelled", "process", "when_ms")
+    __slots__ = ("args", "context", "function", "has_happened", "is_cancelled", "lane", "process", "when_ms")
 
     def __init__(
         self,
@@ -27,23 +30,21 @@ class Event:
         args: tuple[Any, ...],
         when_ms: float,
         context: Context | None = None,
+        lane: object = None,
     ) -> None:
+        """Events of one lane keep their order when a process that was frozen goes on."""
         self.process = process
         self.function = function
         self.args = args
         self.when_ms = when_ms
         self.context = context
         self.is_cancelled = False
+        self.has_happened = False
+        self.lane = lane
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"{name} of {self.process.name if self.process else 'the world'}"
-
-    def run(self) -> None:
-        if self.context is None:
-            self.function(*self.args)
-        else:
-            self.context.run(self.function, *self.args)
 
     # ---- as asyncio.TimerHandle
 
@@ -82,14 +83,13 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Event:
-        event = Event(self._process, callback, args, when * 1000, context)
-        self._world.schedule(event)
-        return event
+        return self._world.schedule(Event(self._process, callback, args, when * 1000, context))
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Event:
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        world = self._world
+        return world.schedule(Event(self._process, callback, args, world.now_ms + delay * 1000, context))
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -109,6 +109,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Nobody retrieved a task's failure, which in a process that was killed means nothing."""
+        """Somebody's failure was never retrieved, or its task never ended. That shows when the garbage collector comes
+        by, perhaps after the world's end, so it is no part of what happens.
+        """
         if self._process.is_alive:
-            self._world.trace.add(self._process.name, "unhandled", context.get("message"), context.get("exception"))
+            log.debug("%s: %s", self._process.name, context.get("message"), exc_info=context.get("exception"))

@@ -7,6 +7,7 @@ while, and what remains is looked at. Oracles that need to see the run itself ar
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,8 +16,10 @@ from ...messages import JobId, JobStatus
 from ..api.errors import JobFailed, JobLost
 from ..api.job_handle import JobHandle
 from ..api.translation import Translation, translate
-from ..connectors import CollectSink, read_collected
+from ..connectors import CollectSink, UnreadableInput, read_collected
 from .cluster import STORAGE, SimulatedCluster
+from .faults import RottenFile
+from .network import NetworkOptions
 from .oracles import Violation, at_least_once, exactly_once, nothing_extra
 from .scenario import Scenario
 from .topologies import OUTPUT, TOPOLOGIES, Topology, Workload
@@ -30,6 +33,9 @@ RECOVERY_MS = 10 * 60_000.0
 
 _HEARTBEAT_INTERVAL_MS = 1_500
 _HEARTBEAT_TIMEOUT_MS = 6_000
+
+Watch = Callable[[SimulatedCluster], object]
+"""Looks at a cluster, and may hang something onto it; it must not change what happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,8 @@ class Outcome:
     trace: Trace
 
 
-def run_history(scenario: Scenario) -> Outcome:
-    """Run it from beginning to end. Deterministic; takes some milliseconds."""
+def run_history(scenario: Scenario, watch: Watch | None = None) -> Outcome:
+    """Run it from beginning to end. Deterministic; takes some milliseconds. `watch` is called before it begins."""
     topology = TOPOLOGIES[scenario.topology]
     with SimulatedCluster(
         scenario.task_managers,
@@ -59,7 +65,11 @@ def run_history(scenario: Scenario) -> Outcome:
         heartbeat_interval_ms=_HEARTBEAT_INTERVAL_MS,
         heartbeat_timeout_ms=_HEARTBEAT_TIMEOUT_MS,
         slot_timeout_ms=300_000,
+        network=NetworkOptions(max_latency_ms=scenario.max_latency_ms),
     ) as cluster:
+        cluster.storage.extra_ms = scenario.storage_ms
+        if watch is not None:
+            watch(cluster)
         return _History(scenario, topology, cluster).run()
 
 
@@ -76,6 +86,7 @@ class _History:
         job = cluster.submit_translated(
             _translated(scenario.topology, scenario.workload, scenario.task_managers, scenario.slots)
         )
+        cluster.probes.when_committed = lambda: self._nothing_is_extra(job)
         status = self._wait_for(job)
         cluster.run_for(CALM_MS)
         self._judge(job, status)
@@ -125,10 +136,21 @@ class _History:
     def _committed(self, job: JobHandle) -> list[Any]:
         sink = job._sink(OUTPUT)
         assert isinstance(sink, CollectSink)
-        return read_collected(sink.path)
+        try:
+            return read_collected(sink.path)
+        except UnreadableInput as error:
+            self._report(Violation("readable-output", str(error)))
+            return []
+
+    def _nothing_is_extra(self, job: JobHandle) -> None:
+        """Holds at every moment; said once."""
+        if self._topology.exactly_once and not self._found:
+            self._report(nothing_extra(self._committed(job), self._expected))
 
     def _may_fail(self, job: JobHandle) -> bool:
         """A job whose checkpoints were all spoilt cannot go on, and says so."""
+        if not self._cluster.faults_that_happened[RottenFile.__name__]:
+            return False
         return any(failure.error_type == "NoRestorableCheckpoint" for failure in job.details().failures)
 
     def _leftover_files(self) -> Violation | None:

@@ -16,6 +16,7 @@ from ...actors.channels import InputChannel, OutputChannel
 from ...actors.elements import CheckpointBarrier, Element
 from ...actors.job_program import JobProgram
 from ...actors.operators.operator import Operator
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, VertexId
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
@@ -44,6 +45,8 @@ class Probes:
     def __init__(self, world: World) -> None:
         self.violations: list[Violation] = []
         self.exactly_once = True
+        self.when_committed: Callable[[], None] = lambda: None
+        """Called after each commit of a sink, in the middle of whatever happens."""
         self._world = world
         self._channels: dict[ChannelId, _Channel] = {}
         self._failing: Counter[UserCall] = Counter()
@@ -79,6 +82,27 @@ class Probes:
                 "and its metadata was never stored",
             )
 
+    def commits(self, process: Process, sink: TwoPhaseCommitSink[Any], handle: Any) -> None:
+        """What a sink has prepared since it was opened may be committed when its checkpoint, or a later one, is
+        complete.
+        """
+        newest = max(self._completed, default=CheckpointId(0))
+        for transaction in sink._pending:
+            if transaction.handle == handle and (transaction.checkpoint_id or 0) > newest:
+                self.report(
+                    "commits-after-completion",
+                    f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
+                    f"{transaction.checkpoint_id}, whose metadata was never stored",
+                )
+
+    def look(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a function that reads files: not on behalf of a process, so that nothing disturbs it."""
+        before, self._world.current = self._world.current, None
+        try:
+            function(*args)
+        finally:
+            self._world.current = before
+
     def completed(self, event: CheckpointCompleted) -> None:
         """Judge the cut of a completed checkpoint."""
         for channel_id, channel in self._channels.items():
@@ -104,8 +128,8 @@ class Probes:
 class WatchedDataPlane(SimulatedDataPlane):
     """Counts what goes through each channel. `inputs`: the channels of the task that is being put together."""
 
-    def __init__(self, endpoint: str, network: Network, probes: Probes) -> None:
-        super().__init__(endpoint, network)
+    def __init__(self, endpoint: str, network: Network, probes: Probes, initial_credit: int) -> None:
+        super().__init__(endpoint, network, initial_credit=initial_credit)
         self._probes = probes
         self.inputs: list[_Channel] = []
 
@@ -188,10 +212,23 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
 
     operator.on_checkpoint = checkpoint
     operator.on_checkpoint_complete = complete
+    if isinstance(operator, TwoPhaseCommitSink):
+        operator.commit = _watched_commit(operator, probes, process)  # type: ignore[method-assign]
     calls: tuple[UserCall, ...] = ("open", "process_batch", "commit")
     for call in calls:
         if hasattr(operator, call):
             setattr(operator, call, _failing(getattr(operator, call), probes, call))
+
+
+def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Callable[[Any], None]:
+    commit = sink.commit
+
+    def committed(handle: Any) -> None:
+        probes.commits(process, sink, handle)
+        commit(handle)
+        probes.look(probes.when_committed)
+
+    return committed
 
 
 def _failing(function: Callable[..., Any], probes: Probes, call: UserCall) -> Callable[..., Any]:

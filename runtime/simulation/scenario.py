@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 from .faults import (
     FAULTS,
@@ -43,10 +44,22 @@ class Scenario:
     task_managers: int = 2
     slots: int = 1
     faults: tuple[Fault, ...] = ()
+    max_latency_ms: float = 3.0
+    """Of the network, undisturbed."""
+    storage_ms: float = 0.0
+    """What reading or writing a file takes besides its few milliseconds, as with an object store."""
 
     def without(self, position: int) -> Scenario:
         """The same with one fault less."""
         return replace(self, faults=self.faults[:position] + self.faults[position + 1 :])
+
+    def as_python(self) -> str:
+        """A program that runs it, to be pasted. What is as usual is left out."""
+        names: dict[str, set[str]] = {"history": {"run_history"}}
+        text = _as_python(self, names)
+        package = __name__.rpartition(".")[0]
+        imports = [f"from {package}.{module} import {', '.join(sorted(names[module]))}" for module in sorted(names)]
+        return "\n".join([*imports, "", f"outcome = run_history({text})", "print(*outcome.violations)"])
 
     @staticmethod
     def of(seed: int, topology: str | None = None) -> Scenario:
@@ -66,7 +79,29 @@ class Scenario:
         task_managers = chance.choice((1, 2)) if parallelism == 1 else chance.choice((1, 2, 2, 3))
         slots = -(-parallelism // task_managers)
         faults = random_faults(chance, task_managers, workload.duration_ms)
-        return Scenario(seed, name, workload, task_managers, slots, faults)
+        max_latency_ms = chance.choice((3.0, 3.0, 150.0))
+        storage_ms = chance.choice((0.0, 0.0, 400.0))
+        return Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
+
+
+def _as_python(value: object, names: dict[str, set[str]]) -> str:
+    """An expression for it; `names` is told what has to be imported from which module."""
+    if isinstance(value, tuple):
+        return f"({', '.join(_as_python(each, names) for each in value)}{',' if len(value) == 1 else ''})"
+    if not is_dataclass(value):
+        return repr(value)
+    kind = type(value)
+    names.setdefault(kind.__module__.rpartition(".")[2], set()).add(kind.__name__)
+    told = [
+        f"{each.name}={_as_python(getattr(value, each.name), names)}" for each in fields(value) if _differs(value, each)
+    ]
+    return f"{kind.__name__}({', '.join(told)})"
+
+
+def _differs(value: object, its: Field[Any]) -> bool:
+    """From what it is when nothing is said."""
+    usual = its.default if its.default_factory is MISSING else its.default_factory()
+    return bool(getattr(value, its.name) != usual)
 
 
 def random_faults(chance: random.Random, task_managers: int, within_ms: float) -> tuple[Fault, ...]:

@@ -24,6 +24,7 @@ from .faults import JOB_MANAGER, Fault, Who
 from .frame_text import FrameText
 from .trace import Entry, Trace
 
+_FAULT = "FAULT: "
 _LONGEST = 160
 _LONGEST_CYCLE = 12
 _TOLD_IN_FULL = 4
@@ -44,8 +45,9 @@ class Line:
 
 
 def tell(trace: Trace) -> Iterator[str]:
-    """The story, line by line."""
-    return map(str, _without_repetitions(list(_Teller().lines(trace.entries))))
+    """The story, line by line. A fault comes before what it does at the same instant."""
+    lines = sorted(_Teller().lines(trace.entries), key=lambda line: (line.now_ms, not line.told.startswith(_FAULT)))
+    return map(str, _without_repetitions(lines))
 
 
 def told_fault(fault: Fault, name_of: dict[Who, str] | None = None) -> str:
@@ -61,7 +63,7 @@ def _told_field(name: str, value: Any, name_of: dict[Who, str]) -> str:
     match name, value:
         case "at_ms", _:
             return ""
-        case ("who" | "one" | "other"), _:
+        case (("who" | "one" | "other"), _):
             return name_of.get(value) or ("job-manager" if value == JOB_MANAGER else f"TaskManager {value}")
         case _, bool():
             return name.replace("_", " ") if value else ""
@@ -85,6 +87,7 @@ class _Teller:
         self._name_of: dict[Who, str] = {}
         self._told_faults: dict[Fault, str] = {}
         self._restored: set[tuple[str, int]] = set()
+        self._committed: set[str] = set()
 
     def lines(self, entries: Iterable[Entry]) -> Iterator[Line]:
         for now_ms, who, what, details in entries:
@@ -98,17 +101,16 @@ class _Teller:
         match what, details:
             case "received", (FrameText() as frame,):
                 return self._told_restore(who, frame)
-            case "rename", (source, target):
-                return _told_commit(source, target)
-            case "rename refused", (source, target):
-                told = _told_commit(source, target)
-                return f"{told} in vain" if told else ""
+            case "rename", (source, target) if _is_commit(source, target):
+                return self._told_commit(target)
+            case "rename refused", (source, target) if _is_commit(source, target):
+                return f"cannot commit {_name(target)}"
             case "process started", _:
                 self._remember(who)
                 return "starts"
             case "process ended", (reason,):
                 return f"ends: {reason}"
-            case ("fault" | "fault over"), (Fault() as fault,):
+            case (("fault" | "fault over"), (Fault() as fault,)):
                 return self._told_fault(what, fault)
             case "violation", (oracle, problem):
                 return f"VIOLATION of {oracle}: {problem}"
@@ -126,8 +128,14 @@ class _Teller:
         """Its end names those whom its beginning named, although others may have taken their places."""
         if what == "fault":
             self._told_faults[fault] = told_fault(fault, self._name_of)
-            return f"FAULT: {self._told_faults[fault]}"
+            return f"{_FAULT}{self._told_faults[fault]}"
         return f"over: {self._told_faults.get(fault) or told_fault(fault)}"
+
+    def _told_commit(self, target: str) -> str:
+        """After a restore a sink commits once more what may have been committed before."""
+        again = " again, if need be" if target in self._committed else ""
+        self._committed.add(target)
+        return f"commits {_name(target)}{again}"
 
     def _told_restore(self, who: str, frame: FrameText) -> str:
         """Told of the first task that a TaskManager gets to run again."""
@@ -144,9 +152,13 @@ class _Teller:
         return f"restores its tasks from checkpoint {task.restored_checkpoint_id} (attempt {task.attempt_number})"
 
 
-def _told_commit(source: str, target: str) -> str:
-    name = target.rpartition("/")[2]
-    return f"commits {name}" if "/." in source and name.startswith("part-") else ""
+def _is_commit(source: str, target: str) -> bool:
+    """A file goes from a hidden folder to where everybody sees it."""
+    return "/." in source and _name(target).startswith("part-")
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _told_event(event: object) -> str:

@@ -80,9 +80,7 @@ def fault_schedules(
     )
 
 
-def faults(
-    task_managers: int = 2, within_ms: float = 20_000, kinds: Kinds = ALL_KINDS
-) -> SearchStrategy[Fault]:
+def faults(task_managers: int = 2, within_ms: float = 20_000, kinds: Kinds = ALL_KINDS) -> SearchStrategy[Fault]:
     """One fault of these kinds."""
     wanted = set(kinds)
     if unknown := wanted - set(ALL_KINDS):

@@ -7,7 +7,7 @@ order is chance. So a counter of records per key says how many there were, and n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...actors.operators.operator import Collector, KeyedOperator
@@ -101,8 +101,8 @@ class Topology:
 
 
 def environment(workload: Workload, *, exactly_once: bool = True) -> StreamEnvironment:
-    """An environment that puts up with as many failures as a history may hold."""
-    return StreamEnvironment(
+    """An environment that puts up with as many failures as a history may hold. All state goes to files."""
+    env = StreamEnvironment(
         parallelism=workload.parallelism,
         max_parallelism=16,
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
@@ -113,11 +113,14 @@ def environment(workload: Workload, *, exactly_once: bool = True) -> StreamEnvir
         restart_strategy=fixed_delay(1_000_000, delay_ms=300),
         exactly_once=exactly_once,
     )
+    env.checkpoints = replace(env.checkpoints, inline_threshold_bytes=1)
+    return env
 
 
-def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers") -> Any:
+def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
+    """So many numbers, or one `share`-th of them: a source that ends before the other."""
     return environment.from_collection(
-        range(workload.records), records_per_second=workload.records_per_second, name=name, parallelism=1
+        range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
     )
 
 
@@ -145,7 +148,7 @@ def _keyed(workload: Workload) -> StreamEnvironment:
 def _fan_in(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other"))
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
@@ -164,7 +167,7 @@ def _two_inputs(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
     left = _numbers(env, workload, "left numbers").key_by(lambda number: number % keys)
-    right = _numbers(env, workload, "right numbers").key_by(lambda number: number % keys)
+    right = _numbers(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
     left.connect(right).process(Sides, name="sides").collect(name=OUTPUT)
     return env
 
@@ -179,7 +182,7 @@ def _states(workload: Workload) -> StreamEnvironment:
 def _at_least_once(workload: Workload) -> StreamEnvironment:
     env = environment(workload, exactly_once=False)
     keys = workload.keys
-    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other"))
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
     return env
 
@@ -197,13 +200,21 @@ def _all(workload: Workload, times: int = 1) -> list[int]:
     return [number for number in range(workload.records) for _ in range(times)]
 
 
+def _half(workload: Workload) -> list[int]:
+    return list(range(workload.records // 2))
+
+
+def _both(workload: Workload) -> list[int]:
+    return [*_all(workload), *_half(workload)]
+
+
 TOPOLOGIES: dict[str, Topology] = {
     each.name: each
     for each in (
         Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
         Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
         Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
-        Topology("fan-in", _fan_in, lambda work: _counted(_all(work, 2), work.keys)),
+        Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
         Topology(
             "diamond",
             _diamond,
@@ -212,10 +223,13 @@ TOPOLOGIES: dict[str, Topology] = {
         Topology(
             "two-inputs",
             _two_inputs,
-            lambda work: [(side, *each) for side in ("left", "right") for each in _counted(_all(work), work.keys)],
+            lambda work: [
+                *(("left", *each) for each in _counted(_all(work), work.keys)),
+                *(("right", *each) for each in _counted(_half(work), work.keys)),
+            ],
         ),
         Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
-        Topology("at-least-once", _at_least_once, lambda work: _all(work, 2), exactly_once=False),
+        Topology("at-least-once", _at_least_once, _both, exactly_once=False),
     )
 }
 """The standard ones, by name."""

@@ -8,9 +8,11 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from .history import Outcome, run_history
+from .cluster import SimulatedCluster
+from .history import Outcome, Watch, run_history
 from .oracles import Violation
 from .scenario import Scenario
+from .trace import Trace
 from .world import ProcessKilled
 
 CRASH = "crash"
@@ -51,12 +53,19 @@ class Verdict:
                 return oracle
 
 
-def judge(scenario: Scenario) -> Verdict:
+def judge(scenario: Scenario, watch: Watch | None = None) -> Verdict:
     """Run it. Whatever it raises is a violation too, and not the end of a campaign."""
     try:
-        return verdict_on(run_history(scenario))
+        return verdict_on(run_history(scenario, watch))
     except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
         return crashed(scenario, error)
+
+
+def replay(scenario: Scenario) -> tuple[Verdict, Trace]:
+    """Run it, and keep its trace: of a crash, up to there."""
+    clusters: list[SimulatedCluster] = []
+    verdict = judge(scenario, clusters.append)
+    return verdict, clusters[0].trace
 
 
 def verdict_on(outcome: Outcome) -> Verdict:

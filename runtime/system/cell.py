@@ -153,7 +153,8 @@ class Cell:
                 self._fail(error)
             case _:
                 await self._receive(envelope)
-        await self._settle()
+        if self._phase is not Phase.RUNNING:
+            await self._settle()
         return True
 
     async def step(self) -> Step:

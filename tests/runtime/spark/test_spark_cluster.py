@@ -16,13 +16,15 @@ import pyarrow as pa
 import pytest
 
 from understudy import Count, FileSink, JobFailed, KeyedOperator, SparkCluster, StreamEnvironment, Sum, ValueState
-from understudy.messages import CheckpointCompleted, JobStatus, TaskManagerChanged
+from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, TaskManagerChanged
 from understudy.runtime.api import JobHandle, fixed_delay
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 ROWS = 60_000
+WAIT_S = 180
+"""How long a job may take; nothing here asserts that something is fast, and a JVM that is cold and starved is slow."""
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +67,23 @@ class CountPerKey(KeyedOperator):
 
 
 class Killer:
-    """Kills TaskManager `index` with SIGKILL after the n-th completed checkpoint, once."""
+    """Kills TaskManager `index` with SIGKILL, once: after the n-th checkpoint that is complete since subtask `index` of
+    some vertex has had records.
+    """
 
     def __init__(self, job: JobHandle, index: int = 0, after: int = 2) -> None:
         self.killed = threading.Event()
         self._pids: dict[int, int] = {}
         self._index, self._left = index, after
+        self._has_records = False
         job.on_event(self._on_event)
 
     def _on_event(self, event: Any) -> None:
         if isinstance(event, TaskManagerChanged) and event.registered:
             self._pids[event.index] = event.pid
-        if isinstance(event, CheckpointCompleted) and not self.killed.is_set():
+        if isinstance(event, FirstBatchProcessed) and event.subtask_index == self._index:
+            self._has_records = True
+        if isinstance(event, CheckpointCompleted) and self._has_records and not self.killed.is_set():
             self._left -= 1
             if self._left == 0:
                 os.kill(self._pids[self._index], signal.SIGKILL)
@@ -96,7 +103,7 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env, name="numbers")
         killer = Killer(job)
-        details = job.wait(timeout=90)
+        details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
     assert details.restarts == 1
     per_key = {key: len(range(key, ROWS, 7)) for key in range(7)}
@@ -122,7 +129,7 @@ def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
         changes: list[TaskManagerChanged] = []
         job.on_event(lambda event: changes.append(event) if isinstance(event, TaskManagerChanged) else None)
         killer = Killer(job)
-        details = job.wait(timeout=90)
+        details = job.wait(timeout=WAIT_S)
     assert killer.killed.is_set()
     assert details.restarts == 1
     assert [change.index for change in changes if not change.registered] == [0]
@@ -136,7 +143,7 @@ def test_two_dataframes_divide_the_task_managers(spark: Any) -> None:
     left.union(right).map(lambda row: row.id).collect(name="ids")
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env)
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
         assert sorted(job.results("ids")) == list(range(200))
 
 
@@ -146,7 +153,7 @@ def test_a_job_without_a_dataframe_runs_on_spark_too_and_the_session_stays_usabl
             env = StreamEnvironment()
             env.from_collection(range(50)).map(lambda n: n + 1).collect(name="all")
             job = cluster.submit(env)
-            job.wait(timeout=60)
+            job.wait(timeout=WAIT_S)
             assert sorted(job.results("all")) == list(range(1, 51))
     assert spark.range(10).count() == 10
 
@@ -163,7 +170,7 @@ def test_too_few_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) 
     with SparkCluster(spark, task_managers=3, slot_timeout_ms=8000) as cluster:
         job = cluster.submit(env)
         with pytest.raises(JobFailed, match="needs 3 slots, 2 are offered"):
-            job.wait(timeout=60)
+            job.wait(timeout=WAIT_S)
 
 
 def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> None:
@@ -172,13 +179,13 @@ def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> N
             yield pa.RecordBatch.from_pydict({"id": [int.from_bytes(os.urandom(4), "big") for _ in range(len(batch))]})
 
     env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(1, 0))
-    frame = numbers(spark, 20_000).select("id").mapInArrow(shaken, "id long")
+    frame = numbers(spark).select("id").mapInArrow(shaken, "id long")  # more rows than it will come to
     env.from_dataframe(frame, name="shaken", records_per_second=5_000).map(lambda row: row.id).collect(name="ids")
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env)
         Killer(job)
         with pytest.raises(JobFailed, match="NonDeterministicSource"):
-            job.wait(timeout=60)
+            job.wait(timeout=WAIT_S)
 
 
 def test_a_failing_function_is_told_with_its_place_and_traceback(spark: Any) -> None:
@@ -190,7 +197,7 @@ def test_a_failing_function_is_told_with_its_place_and_traceback(spark: Any) -> 
     with SparkCluster(spark, task_managers=2) as cluster:
         job = cluster.submit(env, name="reciprocals")
         with pytest.raises(JobFailed) as failed:
-            job.wait(timeout=60)
+            job.wait(timeout=WAIT_S)
     told = str(failed.value)
     for part in ("reciprocals", "'divide'", "subtask 1", "attempt 0", "record 0", "ZeroDivisionError", "row.id - 500"):
         assert part in told, told

@@ -1,0 +1,65 @@
+"""Count and sum per key of rows with a Zipf skew: exactly once, a checkpoint every second, start-up left out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+
+from .contest import Side, compared, compete, problems_of
+from .data import Dataset, dataset
+from .measure import Measured
+from .peers_known import choose, peer_sides
+from .report import contest_options, finish
+from .side import Order, read_totals
+
+WORKLOAD = "keyed-aggregate"
+
+
+def check(order: Order, _measured: Measured) -> list[str]:
+    """Compare each key's count and sum with those that NumPy made when the data was made."""
+    try:
+        found = read_totals(order.out)
+    except (OSError, ValueError) as error:
+        return [f"no answer: {error}"]
+    wanted = order.data.totals
+    if found.shape != wanted.shape:
+        return [f"{len(found)} rows for {len(wanted)} keys"]
+    wrong = np.flatnonzero((found != wanted).any(axis=1))
+    if len(wrong):
+        return [f"{len(wrong)} keys are wrong; the first: found {found[wrong[0]]}, wanted {wanted[wrong[0]]}"]
+    return []
+
+
+def ours(data: Dataset, cluster: str, emit: str | None, batch_rows: int | None) -> Side:
+    module = "keyed_aggregate" if cluster == "local" else "keyed_aggregate_on_spark"
+    options = {"emit": emit, "batch_rows": batch_rows}
+    setting = f"2 TaskManagers ({cluster}), exactly once, checkpoint every 1 s, results {emit or 'once at the end'}"
+    return Side("understudy", [sys.executable, "-m", f"benchmarks.sides.{module}"], data, options, setting=setting)
+
+
+@click.command(WORKLOAD)
+@click.option("--rows", default=20_000_000, show_default=True, type=click.IntRange(2))
+@click.option("--keys", default=100_000, show_default=True, type=click.IntRange(1))
+@click.option("--cluster", default="local", show_default=True, type=click.Choice(["local", "spark"]))
+@click.option("--emit", type=click.Choice(["end", "updates"]), help="Ours: when results go out. Default: as the API.")
+@click.option("--batch-rows", type=click.IntRange(1), help="Ours: at most so many rows a batch. Default: as the API.")
+@contest_options
+def keyed_aggregate(
+    rows: int,
+    keys: int,
+    cluster: str,
+    emit: str | None,
+    batch_rows: int | None,
+    peers: str,
+    runs: int,
+    json_path: str | None,
+    data_dir: Path,
+) -> None:
+    """Count and sum per key, against peers."""
+    data = dataset(data_dir, rows + rows % 2, keys)
+    sides = [ours(data, cluster, emit, batch_rows), *peer_sides(choose(peers, WORKLOAD, cluster), data, data_dir, keys, WORKLOAD)]
+    scores = compete(WORKLOAD, sides, runs, check)
+    finish({"workload": WORKLOAD, "cluster": cluster, "keys": keys}, compared(scores), problems_of(scores), json_path)

@@ -1,0 +1,142 @@
+"""Runs one side of a comparison as a process of its own, and measures it from outside: time, memory, what it says.
+
+A side is a command. Its last line on standard output is a JSON object with at least `seconds`, the time it took
+without its start-up, and `versions`. Memory is that of the process and of all that descend from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 1800.0
+SAMPLE_S = 0.05
+SHARED_EVERY = 5
+"""Counting shared pages once (PSS) costs more than the sum of resident sets, so it is done in every fifth sample."""
+
+MB = 1024 * 1024
+
+
+class SideFailed(Exception):
+    """A side ended with an error, said nothing, or took too long."""
+
+
+@dataclass
+class Memory:
+    """The most that all processes together held: `rss` counts a page once per process, `pss` once."""
+
+    rss: int = 0
+    pss: int = 0
+    samples: int = field(default=0, repr=False)
+
+    def sample(self, root: psutil.Process) -> None:
+        with contextlib.suppress(psutil.Error):
+            tree = [root, *root.children(recursive=True)]
+            self.rss = max(self.rss, sum(_rss(one) for one in tree))
+            if self.samples % SHARED_EVERY == 0:
+                self.pss = max(self.pss, sum(_pss(one) for one in tree))
+        self.samples += 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of one side. `said`: its JSON; `wall_s`: from its start to its end."""
+
+    said: dict[str, Any]
+    started_s: float
+    wall_s: float
+    peak_rss_mb: float
+    peak_pss_mb: float
+
+    @property
+    def seconds(self) -> float:
+        return float(self.said["seconds"])
+
+
+def measure(
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
+) -> Measured:
+    """Run it to its end. Raises SideFailed."""
+    memory = Memory()
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        started_s, begun = time.time(), time.monotonic()
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+            start_new_session=True,
+        )
+        try:
+            _watch(process, memory, begun + timeout_s)
+        except BaseException:
+            _end(process)
+            raise
+        wall_s = time.monotonic() - begun
+        said = _last_json(output) if process.returncode == 0 else None
+        if said is None:
+            raise SideFailed(f"{' '.join(command)}: exit code {process.returncode}\n{_tail(output)}{_tail(errors)}")
+    return Measured(said, started_s, wall_s, memory.rss / MB, memory.pss / MB)
+
+
+def _watch(process: subprocess.Popen[bytes], memory: Memory, deadline: float) -> None:
+    root = psutil.Process(process.pid)
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            raise SideFailed(f"process {process.pid} did not end in time")
+        memory.sample(root)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(SAMPLE_S)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and what it has started."""
+    for one in _descendants(process.pid):
+        with contextlib.suppress(psutil.Error):
+            one.kill()
+    process.wait()
+
+
+def _descendants(pid: int) -> Iterator[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        yield from [*root.children(recursive=True), root]
+
+
+def _rss(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
+
+
+def _pss(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error, AttributeError):
+        return int(process.memory_full_info().pss)
+    return 0
+
+
+def _last_json(output: IO[str]) -> dict[str, Any] | None:
+    output.seek(0)
+    for line in reversed(output.read().splitlines()):
+        if line.startswith("{"):
+            said: dict[str, Any] = json.loads(line)
+            return said
+    return None
+
+
+def _tail(text: IO[str], lines: int = 25) -> str:
+    text.seek(0)
+    return "".join(f"{line}\n" for line in text.read().splitlines()[-lines:])

@@ -1,0 +1,64 @@
+"""What a side of a comparison is told, and how it answers. Needs NumPy only, as it is imported in every peer's
+environment too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .data import Dataset
+
+TOTALS_FILE = "totals.bin"
+
+
+@dataclass(frozen=True)
+class Order:
+    """One run. `out`: an empty folder for whatever the side writes. `options`: the workload's own."""
+
+    workload: str
+    data: Dataset
+    out: Path
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def to_argument(self) -> str:
+        return json.dumps(
+            {
+                "workload": self.workload,
+                "data": [str(self.data.folder), self.data.rows, self.data.keys],
+                "out": str(self.out),
+                "options": self.options,
+            }
+        )
+
+
+def received_order() -> Order:
+    """The order that this process was started with: its one argument."""
+    told = json.loads(sys.argv[1])
+    folder, rows, keys = told["data"]
+    return Order(told["workload"], Dataset(Path(folder), rows, keys), Path(told["out"]), told["options"])
+
+
+def answer(seconds: float, packages: Iterable[str], **more: Any) -> None:
+    """Say how long it took without start-up, the versions used, and whatever the workload's check needs."""
+    versions = {name: metadata.version(name) for name in packages}
+    print(json.dumps({"seconds": seconds, "versions": versions, **more}), flush=True)
+
+
+def write_totals(order: Order, keys: Any, counts: Any, sums: Any) -> None:
+    """The answer of keyed-aggregate, in any order of the keys."""
+    columns = [np.asarray(column, dtype="<i8") for column in (keys, counts, sums)]
+    np.column_stack(columns).tofile(order.out / TOTALS_FILE)
+
+
+def read_totals(out: Path) -> Any:
+    """Rows of key, count, sum, by ascending key."""
+    found = np.fromfile(out / TOTALS_FILE, dtype="<i8").reshape(-1, 3)
+    return found[np.argsort(found[:, 0], kind="stable")]

@@ -1,0 +1,85 @@
+"""Runs one of our jobs and takes its time: from the JobManager's decision to deploy, when all TaskManagers have
+registered, to the moment when the client knows that the job has finished, with all output committed.
+
+Left out, as start-up, are imports, the start of the cluster and of its TaskManagers. Deployment is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy import LocalCluster, StreamEnvironment
+from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged
+from understudy.runtime.api import JobHandle
+from understudy.runtime.clusters import Cluster
+
+TASK_MANAGERS = 2
+CHECKPOINT_INTERVAL_MS = 1000
+PACKAGES = ("understudy", "numpy", "pyarrow", "pyzmq", "msgpack")
+
+
+@dataclass
+class Timed:
+    """One job, over."""
+
+    job: JobHandle
+    seconds: float
+    checkpoints: list[CheckpointCompleted]
+
+    def told(self) -> dict[str, Any]:
+        """What the report says of the checkpoints."""
+        return {
+            "count": len(self.checkpoints),
+            "longest_ms": max((one.duration_ms for one in self.checkpoints), default=0),
+            "largest_bytes": max((one.state_size_bytes for one in self.checkpoints), default=0),
+        }
+
+
+class Clock:
+    """Hears a job's events."""
+
+    def __init__(self) -> None:
+        self.deployed_s = 0.0
+        self.checkpoints: list[CheckpointCompleted] = []
+
+    def on_event(self, event: Any) -> None:
+        match event:
+            case JobStatusChanged(status=JobStatus.RUNNING):
+                self.deployed_s = self.deployed_s or event.timestamp_ms / 1000
+            case CheckpointCompleted():
+                self.checkpoints.append(event)
+
+
+def timed(cluster: Cluster, env: StreamEnvironment, name: str) -> Timed:
+    """Run the job to its end. Raises JobFailed; a restart would make the time worthless, so it is an error too."""
+    clock = Clock()
+    job = cluster.submit(env, name=name)
+    job.on_event(clock.on_event)
+    submitted_s = time.time()
+    details = job.wait()
+    seconds = time.time() - (clock.deployed_s or submitted_s)
+    if details.restarts:
+        raise RuntimeError(f"the job restarted {details.restarts} times: {details.failures}")
+    return Timed(job, seconds, clock.checkpoints)
+
+
+def environment(out: Path, options: dict[str, Any]) -> StreamEnvironment:
+    """Exactly once with a checkpoint every second, unless the options say otherwise (0: none)."""
+    return StreamEnvironment(
+        parallelism=options.get("parallelism"),
+        checkpoint_interval_ms=options.get("checkpoint_interval_ms", CHECKPOINT_INTERVAL_MS) or None,
+        checkpoint_dir=str(out / "checkpoints"),
+        batch_rows=options.get("batch_rows"),
+        state_backend=options.get("state_backend", "filesystem"),
+    )
+
+
+@contextlib.contextmanager
+def local_cluster(options: dict[str, Any]) -> Iterator[Cluster]:
+    with LocalCluster(task_managers=options.get("task_managers", TASK_MANAGERS)) as cluster:
+        yield cluster

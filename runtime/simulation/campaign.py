@@ -1,0 +1,165 @@
+"""Campaign: very many histories, and the figures of all of them together.
+
+Each seed is one history. They may run in several processes; what comes out does not depend on how many there are, since
+verdicts are counted in the order of their seeds, and no further than the one after which the campaign stops.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .scenario import Scenario
+from .verdict import Verdict, judge
+from .watchdog import Watchdog
+
+_CHUNK = 20
+"""How many seeds a process is given at once."""
+
+_AHEAD = 3
+"""How many chunks per process are under way or wait for their turn to be counted."""
+
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which histories. With several `topologies` they take turns; with none, the seed chooses among all."""
+
+    first_seed: int
+    seeds: int
+    topologies: tuple[str, ...] = ()
+    processes: int = 1
+    stop_after: int | None = 1
+    """After so many failed histories the campaign ends; None: never."""
+
+    def scenario(self, seed: int) -> Scenario:
+        names = self.topologies
+        return Scenario.of(seed, names[seed % len(names)] if names else None)
+
+
+@dataclass
+class Figures:
+    """What a campaign has found so far."""
+
+    histories: int = 0
+    violations: int = 0
+    """Histories with at least one."""
+    virtual_ms: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    recoveries: int = 0
+    checkpoints: int = 0
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_topology: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    """Of real time."""
+    failed: list[Verdict] = field(default_factory=list)
+
+    def add(self, verdict: Verdict) -> None:
+        self.histories += 1
+        self.virtual_ms += verdict.virtual_ms
+        self.faults.update(dict(verdict.faults))
+        self.recoveries += verdict.recoveries
+        self.checkpoints += verdict.checkpoints
+        self.by_status[verdict.status] += 1
+        self.by_topology[verdict.scenario.topology] += 1
+        if verdict.broken is not None:
+            self.violations += 1
+            self.failed.append(verdict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures; faults are counted by kind, and only those that found somebody to happen to."""
+        seconds = max(self.seconds, 1e-9)
+        return {
+            "histories": self.histories,
+            "violations": self.violations,
+            "virtual_hours": round(self.virtual_ms / _MS_PER_HOUR, 3),
+            "faults": dict(sorted(self.faults.items())),
+            "recoveries": self.recoveries,
+            "checkpoints": self.checkpoints,
+            "by_status": dict(sorted(self.by_status.items())),
+            "by_topology": dict(sorted(self.by_topology.items())),
+            "seconds": round(self.seconds, 3),
+            "histories_per_s": round(self.histories / seconds, 1),
+            "speedup": round(self.virtual_ms / 1000 / seconds),
+        }
+
+
+def run_campaign(plan: Plan, *, told: Callable[[Figures], object] = lambda _: None) -> Figures:
+    """Run it; `told` is called after each history. Raises BrokenProcessPool when a watchdog has ended a process."""
+    figures = Figures()
+    started = time.perf_counter()
+    with _verdicts(plan) as verdicts:
+        for verdict in verdicts:
+            figures.add(verdict)
+            figures.seconds = time.perf_counter() - started
+            told(figures)
+            if plan.stop_after is not None and figures.violations >= plan.stop_after:
+                break
+    return figures
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What the product logs about failures that we made ourselves is of no interest."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+# ---- inside
+
+
+@contextmanager
+def _verdicts(plan: Plan) -> Iterator[Iterator[Verdict]]:
+    """In the order of their seeds."""
+    if plan.processes == 1:
+        with quiet(), Watchdog() as watchdog:
+            seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
+            yield (_judge(plan, seed, watchdog) for seed in seeds)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(plan.processes, context, initializer=_prepare)
+    try:
+        yield _from_pool(plan, pool)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _from_pool(plan: Plan, pool: ProcessPoolExecutor) -> Iterator[Verdict]:
+    chunks = iter(range(plan.first_seed, plan.first_seed + plan.seeds, _CHUNK))
+    pending: deque[Future[list[Verdict]]] = deque()
+    while True:
+        while len(pending) < _AHEAD * plan.processes and (first := next(chunks, None)) is not None:
+            count = min(_CHUNK, plan.first_seed + plan.seeds - first)
+            pending.append(pool.submit(_judge_chunk, plan, first, count))
+        if not pending:
+            return
+        yield from pending.popleft().result()
+
+
+def _prepare() -> None:
+    """In a process of the pool: nothing else will ever run here."""
+    logging.disable(logging.CRITICAL)
+    gc.freeze()
+
+
+def _judge_chunk(plan: Plan, first: int, count: int) -> list[Verdict]:
+    with Watchdog() as watchdog:
+        return [_judge(plan, seed, watchdog) for seed in range(first, first + count)]
+
+
+def _judge(plan: Plan, seed: int, watchdog: Watchdog) -> Verdict:
+    with watchdog.watching(f"seed {seed}"):
+        return judge(plan.scenario(seed))

@@ -1,0 +1,118 @@
+"""Generated faults: valid, in order, and shrinking to few, simple, early ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+
+from understudy import StreamEnvironment
+from understudy.runtime.connectors import FileSink
+from understudy.runtime.simulation import (
+    FAULTS,
+    JOB_MANAGER,
+    Fault,
+    FullDisk,
+    KillProcess,
+    PowerFailure,
+    Scenario,
+    SimulatedCluster,
+    fault_schedules,
+    run_history,
+    scenarios,
+)
+from understudy.runtime.simulation.strategies import ALL_KINDS, faults, topologies, workloads
+from understudy.runtime.simulation.topologies import TOPOLOGIES, Workload
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+def test_all_kinds_are_known() -> None:
+    assert set(ALL_KINDS) == set(FAULTS)
+
+
+@quick
+@given(fault_schedules(task_managers=3, within_ms=5_000, max_faults=4))
+def test_a_schedule_is_in_order_within_its_time_and_spares_the_job_manager(schedule: tuple[Fault, ...]) -> None:
+    assert len(schedule) <= 4
+    assert [fault.at_ms for fault in schedule] == sorted(fault.at_ms for fault in schedule)
+    assert all(0 <= fault.at_ms <= 5_000 for fault in schedule)
+    assert not any(isinstance(fault, KillProcess) and fault.who == JOB_MANAGER for fault in schedule)
+    assert all(-1 <= getattr(fault, name, 0) < 3 for fault in schedule for name in ("who", "one", "other"))
+    assert all(getattr(fault, "one", 0) != getattr(fault, "other", 1) for fault in schedule)
+
+
+@quick
+@given(fault_schedules(kinds=[PowerFailure, FullDisk]))
+def test_only_the_kinds_that_are_asked_for(schedule: tuple[Fault, ...]) -> None:
+    assert {type(fault) for fault in schedule} <= {PowerFailure, FullDisk}
+
+
+quick_find = settings(max_examples=2_000, deadline=None, database=None)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_every_kind_can_be_had(kind: type[Fault]) -> None:
+    simplest = find(faults(kinds=ALL_KINDS), lambda fault: isinstance(fault, kind), settings=quick_find)
+    assert isinstance(simplest, kind)
+    assert simplest.at_ms == 0
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="kinds: wanted some of"):
+        fault_schedules(kinds=[int])  # type: ignore[list-item]
+
+
+@quick
+@given(workloads(), topologies())
+def test_workloads_and_topologies_fit_the_simulator(workload: Workload, topology: str) -> None:
+    assert workload.records >= 1
+    assert topology in TOPOLOGIES
+
+
+@settings(quick, max_examples=8)
+@given(scenarios())
+def test_generated_histories_run(scenario: Scenario) -> None:
+    assert not run_history(scenario).violations
+
+
+class HastySink(FileSink):
+    """Commits on the barrier."""
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        super().on_checkpoint(checkpoint_id)
+        for transaction in self.transactions()[:-1]:
+            self.commit(transaction)
+
+
+def _commits(schedule: tuple[Fault, ...]) -> list[int]:
+    env = StreamEnvironment(checkpoint_interval_ms=1_000)
+    numbers = env.from_collection(range(20), records_per_second=4, parallelism=1)
+    numbers.sink_to(HastySink("sim://out", "jsonl"), parallelism=1)
+    with SimulatedCluster(seed=0, faults=schedule) as cluster:
+        cluster.submit(env).wait()
+        return [line for path, data in cluster.disk.files() if "/part-" in path for line in data.splitlines()]
+
+
+def test_what_fails_shrinks_to_one_or_two_faults() -> None:
+    failing = find(
+        fault_schedules(task_managers=1, within_ms=5_000),
+        lambda schedule: len(_commits(schedule)) != 20,
+        settings=settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck)),
+    )
+    print(failing)
+    assert 1 <= len(failing) <= 2
+
+
+def test_without_hypothesis_the_package_works_and_the_strategies_say_what_is_missing() -> None:
+    program = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "from understudy.runtime.simulation import SimulatedCluster, assert_exactly_once\n"
+        "from understudy.runtime.simulation import fault_schedules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "needs Hypothesis: pip install 'understudy[testing]'" in done.stderr
