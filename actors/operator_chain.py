@@ -25,6 +25,8 @@ class OperatorChain:
         self.operators = tuple(operators)
         self._emit = emit
         self._collectors = tuple(Collector() for _ in self.operators)
+        self._idlers = _overriding(self.operators, "on_idle")
+        self._flushers = _overriding(self.operators, "before_barrier")
 
     def open(self) -> None:
         """Open the last operator first, so that whatever an operator emits finds its successors open. Flink:
@@ -55,8 +57,25 @@ class OperatorChain:
                 operator.on_end(self._collectors[index])
             self._pass_on(index)
 
+    def idle(self) -> float | None:
+        """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked
+        again.
+        """
+        delays = []
+        for index in self._idlers:
+            operator = self.operators[index]
+            with blame(operator):
+                delays.append(operator.on_idle(self._collectors[index]))
+            self._pass_on(index)
+        return min((delay for delay in delays if delay is not None), default=None)
+
     def checkpoint(self, checkpoint_id: CheckpointId) -> None:
-        """Let each operator put what must survive into its state."""
+        """Let each operator emit what it holds back, then each put what must survive into its state."""
+        for index in self._flushers:
+            operator, out = self.operators[index], self._collectors[index]
+            with blame(operator):
+                operator.before_barrier(checkpoint_id, out)
+            self._pass_on(index)
         for operator in self.operators:
             with blame(operator):
                 operator.on_checkpoint(checkpoint_id)
@@ -92,6 +111,12 @@ class OperatorChain:
     def _pass_on(self, index: int) -> None:
         for batch in self._collectors[index].drain():
             self.process(batch, 0, index + 1)
+
+
+def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:
+    """The places of the operators that define this method: the others need not be called."""
+    base = getattr(Operator, method)
+    return tuple(index for index, each in enumerate(operators) if getattr(type(each), method, base) is not base)
 
 
 class blame:

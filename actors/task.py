@@ -329,18 +329,25 @@ class Task(Actor):
             self._blocked_since = None
         worked = self._step_source(self._source) if self._source is not None else self._step_gate(parts)
         if not worked:
+            self._rest(parts)
             return Step.IDLE
         self._busy_ms += self.context.clock.now_ms() - now_ms
         return Step.BUSY
 
+    def _rest(self, parts: TaskParts) -> None:
+        """There is nothing to take: let operators emit what they hold back, and settle how long to idle at most."""
+        delays = [parts.chain.idle()]
+        if self._source is not None and not self._data_ended:
+            with blame(self._source, self._records_in):
+                delays.append(self._source.poll_delay_ms())
+        self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
+
     def _step_source(self, source: Source) -> bool:
         if self._data_ended:
-            self.idle_ms = None
             return False
         with blame(source, self._records_in):
             batch = source.poll()
             if batch is None:
-                self.idle_ms = source.poll_delay_ms()
                 return False
         if batch is END:
             self._end_of_data()

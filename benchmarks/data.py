@@ -70,17 +70,18 @@ def dataset(cache: Path, rows: int, keys: int = 100_000, skew: float = SKEW) -> 
     return made
 
 
-def raw_pairs(data: Dataset) -> list[Path]:
-    """The same rows, per half, as little-endian int64 pairs: key, value, key, value, …"""
-    paths = [data.folder / f"half-{half}.bin" for half in range(HALVES)]
-    for half, path in enumerate(paths):
+def raw_pairs(data: Dataset) -> Path:
+    """The same rows as little-endian int64 pairs (key, value, key, value, …) in a folder with one file per half."""
+    folder = data.folder / "pairs"
+    folder.mkdir(exist_ok=True)
+    for half in range(HALVES):
+        path, part = folder / f"half-{half}.bin", folder / f".half-{half}.part"
         if not path.exists():
-            part = path.with_suffix(".part")
             with part.open("wb") as file:
                 for pair in read(data.half(half)):
                     file.write(np.column_stack(pair).astype("<i8").tobytes())
             part.rename(path)
-    return paths
+    return folder
 
 
 def read(files: list[Path]) -> Iterator[tuple[Any, Any]]:

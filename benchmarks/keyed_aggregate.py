@@ -60,6 +60,6 @@ def keyed_aggregate(
 ) -> None:
     """Count and sum per key, against peers."""
     data = dataset(data_dir, rows + rows % 2, keys)
-    sides = [ours(data, cluster, emit, batch_rows), *peer_sides(choose(peers, WORKLOAD, cluster), data, data_dir, keys, WORKLOAD)]
+    sides = [ours(data, cluster, emit, batch_rows), *peer_sides(choose(peers, WORKLOAD, cluster), data, data_dir, WORKLOAD)]
     scores = compete(WORKLOAD, sides, runs, check)
     finish({"workload": WORKLOAD, "cluster": cluster, "keys": keys}, compared(scores), problems_of(scores), json_path)

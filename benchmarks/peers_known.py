@@ -13,10 +13,26 @@ from pathlib import Path
 import click
 
 from .contest import Side
-from .data import Dataset, dataset
+from .data import Dataset, dataset, raw_pairs
 from .venvs import Environment, python_of
 
 DUCKDB = Environment("duckdb", ("duckdb", "pyarrow", "numpy"))
+SPARK = Environment(
+    "spark",
+    (
+        "pyspark>=4.1,<5",
+        "pandas<3",
+        "pyarrow",
+        "numpy",
+        "grpcio",
+        "grpcio-status",
+        "protobuf",
+        "googleapis-common-protos",
+        "zstandard",
+    ),
+)
+BYTEWAX = Environment("bytewax", ("bytewax", "pyarrow", "numpy"))
+FLINK = Environment("flink", ("apache-flink==2.3.0",))
 POLARS = Environment("polars", ("polars", "numpy", "pyarrow"))
 
 
@@ -33,13 +49,70 @@ class Peer:
     clusters: tuple[str, ...] = ("local",)
     most_rows: dict[str, int] = field(default_factory=dict, hash=False)
     options: dict[str, object] = field(default_factory=dict, hash=False)
+    reads_pairs: bool = False
+    """Whether it wants the rows as raw pairs beside the Parquet files."""
 
 
 KEYED, STATEFUL = "keyed-aggregate", "stateful-function"
 
+WARM_UP_ROWS = 200_000
+
+CHECKPOINTED = "exactly once, checkpoint every 1 s"
+
 PEERS = (
     Peer("duckdb", "duckdb", "duckdb", DUCKDB, (KEYED,), "one query, 2 threads, no fault tolerance"),
     Peer("polars", "polars", "polars", POLARS, (KEYED,), "one query, 2 threads, no fault tolerance"),
+    Peer(
+        "spark",
+        "spark",
+        "spark",
+        SPARK,
+        (KEYED, STATEFUL),
+        "Structured Streaming, local[2], micro-batches of about 1 s, each a checkpoint",
+        clusters=("local", "spark"),
+        most_rows={STATEFUL: 200_000},
+        options={"files_per_trigger": 6},
+    ),
+    Peer(
+        "bytewax",
+        "bytewax",
+        "bytewax",
+        BYTEWAX,
+        (KEYED, STATEFUL),
+        "2 processes, recovery on, an epoch a second",
+        most_rows={STATEFUL: 1_000_000},
+    ),
+    Peer(
+        "pyflink",
+        "pyflink",
+        "pyflink",
+        FLINK,
+        (STATEFUL,),
+        f"DataStream, process mode, parallelism 2, {CHECKPOINTED}",
+        most_rows={STATEFUL: 200_000},
+        options={"mode": "process"},
+        reads_pairs=True,
+    ),
+    Peer(
+        "pyflink-thread",
+        "pyflink",
+        "pyflink",
+        FLINK,
+        (STATEFUL,),
+        f"DataStream, thread mode, parallelism 2, {CHECKPOINTED}",
+        most_rows={STATEFUL: 200_000},
+        options={"mode": "thread"},
+        reads_pairs=True,
+    ),
+    Peer(
+        "flink",
+        "flink",
+        "flink",
+        FLINK,
+        (KEYED, STATEFUL),
+        f"Java: SQL with mini-batches in two phases, or DataStream; parallelism 2 in one process, {CHECKPOINTED}",
+        reads_pairs=True,
+    ),
 )
 
 
@@ -58,19 +131,21 @@ def choose(names: str, workload: str, cluster: str) -> list[Peer]:
     ]
 
 
-def peer_sides(peers: Sequence[Peer], data: Dataset, cache: Path, keys: int, workload: str) -> list[Side]:
+def peer_sides(peers: Sequence[Peer], data: Dataset, cache: Path, workload: str) -> list[Side]:
     """Install what is missing, make the data of those that get fewer rows, and say how to run each."""
-    sides = []
-    for peer in peers:
-        python = python_of(peer.environment, cache)
-        rows = min(data.rows, peer.most_rows.get(workload, data.rows))
-        sides.append(
-            Side(
-                peer.name,
-                [str(python), "-P", "-m", f"benchmarks.peers.{peer.module}"],
-                data if rows == data.rows else dataset(cache, rows, keys),
-                {**peer.options, "cache": str(cache)},
-                setting=peer.setting,
-            )
-        )
-    return sides
+    return [_side(peer, data, cache, workload) for peer in peers]
+
+
+def _side(peer: Peer, data: Dataset, cache: Path, workload: str) -> Side:
+    python = python_of(peer.environment, cache)
+    rows = min(data.rows, peer.most_rows.get(workload, data.rows))
+    own = dataset(cache, rows, data.keys)
+    warm_up = dataset(cache, min(rows, WARM_UP_ROWS), data.keys)
+    folders = [raw_pairs(each) if peer.reads_pairs else each.parquet for each in (own, warm_up)]
+    return Side(
+        peer.name,
+        [str(python), "-P", "-m", f"benchmarks.peers.{peer.module}"],
+        own,
+        {**peer.options, "cache": str(cache), "warm_up": str(folders[1])},
+        setting=peer.setting,
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .data import Dataset
+from .digest import combined
 
 TOTALS_FILE = "totals.bin"
 
@@ -62,3 +64,23 @@ def read_totals(out: Path) -> Any:
     """Rows of key, count, sum, by ascending key."""
     found = np.fromfile(out / TOTALS_FILE, dtype="<i8").reshape(-1, 3)
     return found[np.argsort(found[:, 0], kind="stable")]
+
+
+def note(out: Path, moment: str, name: str) -> None:
+    """Note that now is the moment "started" or "ended" of the part `name` of a side."""
+    (out / f"{moment}-{name}").write_text(str(int(time.time() * 1000)))
+
+
+def elapsed(out: Path) -> float:
+    """Seconds from the first note of a start to the last note of an end."""
+    started, ended = (
+        [int(path.read_text()) for path in out.glob(f"{moment}-*")] for moment in ("started", "ended")
+    )
+    return (max(ended) - min(started)) / 1000
+
+
+def read_digests(out: Path) -> dict[str, Any]:
+    """The answer of stateful-function, from files of parts that hold a number of rows and a digest."""
+    parts = [path.read_text().split() for path in out.glob("digest-*")]
+    digest = combined(int(part[1]) for part in parts)
+    return {"outputs": sum(int(part[0]) for part in parts), "digest": f"{digest:016x}"}

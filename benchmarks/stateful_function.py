@@ -46,7 +46,7 @@ def stateful_function(
 ) -> None:
     """A stateful Python function per record, against peers."""
     data = dataset(data_dir, rows + rows % 2, keys)
-    sides = [ours(data, batch_rows), *peer_sides(choose(peers, WORKLOAD, "local"), data, data_dir, keys, WORKLOAD)]
+    sides = [ours(data, batch_rows), *peer_sides(choose(peers, WORKLOAD, "local"), data, data_dir, WORKLOAD)]
     scores = compete(WORKLOAD, sides, runs, check)
     finish({"workload": WORKLOAD, "cluster": "local", "keys": keys}, compared(scores), problems_of(scores), json_path)
 

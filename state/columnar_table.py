@@ -6,7 +6,7 @@ key and parts: what a snapshot stores, and what a first phase of aggregation sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,9 @@ class ColumnarTable:
         self._aggregates = dict(aggregates)
         self._index = KeyIndex(list(keys.values()))
         self._running = {part: Running(part, kind) for part, kind in parts.items()}
+        self._names = _part_names(self._keys, self._running)
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._touched: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
 
     @classmethod
     def for_input(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
@@ -45,10 +47,11 @@ class ColumnarTable:
     @classmethod
     def for_partials(cls, keys: Sequence[str], aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> ColumnarTable:
         """An empty table for partials with these columns. Raises ValueError for a missing column."""
-        for part in parts_of(aggregates):
-            if part.name not in schema.names:
-                raise ValueError(f"no partial {part.name!r}; there are {', '.join(schema.names)}")
-        parts = {part: schema.field(part.name).type for part in parts_of(aggregates)}
+        names = _part_names(keys, parts_of(aggregates))
+        for name in names.values():
+            if name not in schema.names:
+                raise ValueError(f"no partial {name!r}; there are {', '.join(schema.names)}")
+        parts = {part: schema.field(name).type for part, name in names.items()}
         return cls(_key_types(keys, schema), aggregates, parts)
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class ColumnarTable:
 
     @property
     def partial_schema(self) -> pa.Schema:
-        parts = {part.name: running.kind for part, running in self._running.items()}
+        parts = {self._names[part]: running.kind for part, running in self._running.items()}
         return pa.schema(list((self._keys | parts).items()))
 
     @property
@@ -89,7 +92,8 @@ class ColumnarTable:
         slots = self._slots_of(partials)
         rows = _Rows(partials, slots)
         for part, running in self._running.items():
-            running.take_in(rows.slots(part.name), rows.numbers(part.name, running.kind))
+            name = self._names[part]
+            running.take_in(rows.slots(name), rows.numbers(name, running.kind))
         return slots
 
     def distinct(self, slots: Slots) -> Slots:
@@ -122,10 +126,22 @@ class ColumnarTable:
         values = [running.values[: len(slots)].copy() for running in self._running.values()]
         return lambda: self._partials(slots, values)
 
-    def reset(self, slots: Slots) -> None:
-        """Let these slots start again as if nothing had come; their keys stay."""
+    def accumulate(self, batch: pa.RecordBatch) -> None:
+        """Like `update`, for a table that is emptied with `take_partials`."""
+        slots = self.update(batch)
+        if _ROWS not in self._running:
+            self._touched = _grown(self._touched, len(self))
+            self._touched[slots] = True
+
+    def take_partials(self) -> pa.RecordBatch:
+        """The partials of all that was accumulated since the last call, each key once. Keys keep their slots."""
+        marks = self._running[_ROWS].values if _ROWS in self._running else self._touched
+        slots = np.flatnonzero(marks[: len(self)])
+        taken = self.partials(slots)
         for running in self._running.values():
             running.reset(slots)
+        self._touched[: len(self)] = False
+        return taken
 
     def _partials(self, slots: Slots, values: Sequence[Numbers]) -> pa.RecordBatch:
         by_part = dict(zip(self._running, values, strict=True))
@@ -146,6 +162,27 @@ class ColumnarTable:
         if len(self._index) > len(self._last_row):
             self._last_row = np.empty(2 * len(self._index), np.int64)
         return slots
+
+
+_ROWS = Part("count")
+"""It is more than 0 for each key of which any row has come."""
+
+
+def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:
+    if slots <= len(marks):
+        return marks
+    return np.concatenate((marks, np.zeros(max(slots, 2 * len(marks)) - len(marks), np.bool_)))
+
+
+def _part_names(keys: Collection[str], parts: Iterable[Part]) -> dict[Part, str]:
+    """The names of the columns of partials, each there once: a key, or a column `*`, may be called as a part is."""
+    names: dict[Part, str] = {}
+    for part in parts:
+        name = part.name
+        while name in keys or name in names.values():
+            name += "'"
+        names[part] = name
+    return names
 
 
 def parts_of(aggregates: Mapping[str, Aggregate]) -> list[Part]:

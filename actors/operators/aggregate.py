@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from ...messages import CheckpointId
 from ...state.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from ...state.columnar_backend import ColumnarBackend
 from ...state.columnar_table import ColumnarTable
@@ -25,9 +26,21 @@ class _Aggregation(Operator):
 
     takes: ClassVar[Takes] = "columns"
 
-    def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+    _schema: pa.Schema | None = None
+    """Of the input, when it is known before the job runs; then types of columns are its, whatever the first batch has.
+    """
+
+    def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], emit: str) -> None:
         _check(keys, aggregates)
+        if emit not in ("updates", "end"):
+            raise ValueError(f"emit: wanted 'updates' or 'end', found {emit!r}")
         self._keys, self._aggregates = tuple(keys), dict(aggregates)
+        self._emits_updates = emit == "updates"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self._keys
 
 
 class ColumnarAggregate(_Aggregation):
@@ -36,7 +49,6 @@ class ColumnarAggregate(_Aggregation):
     `partials`: the input is what a LocalAggregate of the same keys and aggregates emits.
     """
 
-    _schema: pa.Schema | None = None
     _state: ColumnarBackend | None = None
 
     def __init__(
@@ -47,10 +59,14 @@ class ColumnarAggregate(_Aggregation):
         *,
         partials: bool = False,
     ) -> None:
-        super().__init__(keys, aggregates)
-        if emit not in ("updates", "end"):
-            raise ValueError(f"emit: wanted 'updates' or 'end', found {emit!r}")
-        self._emits_updates, self._takes_partials = emit == "updates", partials
+        super().__init__(keys, aggregates, emit)
+        self.takes_partials = partials
+
+    def in_two_phases(self) -> tuple[LocalAggregate, ColumnarAggregate]:
+        """Two operators, one before and one after the shuffle, that together do what this one does."""
+        emit = "updates" if self._emits_updates else "end"
+        local = LocalAggregate(self._keys, self._aggregates, emit)
+        return local, ColumnarAggregate(self._keys, self._aggregates, emit, partials=True)
 
     @property
     def keyed_state(self) -> ColumnarBackend:
@@ -63,11 +79,11 @@ class ColumnarAggregate(_Aggregation):
 
     def open(self) -> None:
         if self._schema is not None:
-            self.keyed_state.expect(self._schema, partials=self._takes_partials)
+            self.keyed_state.expect(self._schema, partials=self.takes_partials)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
-        table = self.keyed_state.table_for(batch.schema, partials=self._takes_partials)
-        slots = table.merge(batch) if self._takes_partials else table.update(batch)
+        table = self.keyed_state.table_for(batch.schema, partials=self.takes_partials)
+        slots = table.merge(batch) if self.takes_partials else table.update(batch)
         if self._emits_updates:
             out.emit(table.results(table.distinct(slots)))
 
@@ -80,33 +96,84 @@ class ColumnarAggregate(_Aggregation):
         (self._schema,) = inputs
         if self._schema is None:
             return None
-        make = ColumnarTable.for_partials if self._takes_partials else ColumnarTable.for_input
+        make = ColumnarTable.for_partials if self.takes_partials else ColumnarTable.for_input
         return make(self._keys, self._aggregates, self._schema).result_schema
 
 
 class LocalAggregate(_Aggregation):
-    """The first phase, before the shuffle: each batch becomes one partial per key in it. It keeps no state.
+    """The first phase, before the shuffle: many rows become one partial per key.
 
-    Worth it where batches hold many rows per key. What follows is a ColumnarAggregate that takes partials.
+    A ColumnarAggregate that takes partials follows. Partials are held back over several batches, the more the better; they go before a barrier, at the end, and when
+    there are many keys. For updates they also go `LINGER_MS` after their first row once input has run out, and after
+    `MOST_LINGER_MS` or `MOST_ROWS` while it has not. So it has no state when a snapshot is taken.
     """
 
-    _MOST_KEYS: ClassVar[int] = 1 << 20
-    """Slots are kept from batch to batch only because that is faster; with more of them they are given up."""
+    MOST_KEYS: ClassVar[int] = 1 << 20
+    """Between flushes keys keep their slots, only because that is faster; with more of them they are given up."""
+    MOST_ROWS: ClassVar[int] = 1 << 20
+    LINGER_MS: ClassVar[float] = 5.0
+    MOST_LINGER_MS: ClassVar[float] = 100.0
 
     _table: ColumnarTable | None = None
+    _rows: int = 0
+    _since_ms: float = 0.0
+
+    def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], emit: str = "updates") -> None:
+        super().__init__(keys, aggregates, emit)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads of its input."""
+        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
+        return tuple(dict.fromkeys((*self._keys, *used)))
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
-        if self._table is None or len(self._table) > self._MOST_KEYS:
-            self._table = ColumnarTable.for_input(self._keys, self._aggregates, batch.schema)
-        slots = self._table.distinct(self._table.update(batch))
-        out.emit(self._table.partials(slots))
-        self._table.reset(slots)
+        if self._table is None:
+            self._table = ColumnarTable.for_input(self._keys, self._aggregates, self._schema or batch.schema)
+        if self._emits_updates and not self._rows:
+            self._since_ms = self.context.clock.now_ms()
+        self._table.accumulate(batch)
+        self._rows += len(batch)
+        if self._is_due():
+            self._flush(out)
+
+    def on_idle(self, out: Collector) -> float | None:
+        if not (self._emits_updates and self._rows):
+            return None
+        left_ms = self._since_ms + self.LINGER_MS - self.context.clock.now_ms()
+        if left_ms > 0:
+            return left_ms
+        self._flush(out)
+        return None
+
+    def before_barrier(self, checkpoint_id: CheckpointId, out: Collector) -> None:
+        self._flush(out)
+
+    def on_end(self, out: Collector) -> None:
+        self._flush(out)
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
-        (schema,) = inputs
-        if schema is None:
+        (self._schema,) = inputs
+        if self._schema is None:
             return None
-        return ColumnarTable.for_input(self._keys, self._aggregates, schema).partial_schema
+        return ColumnarTable.for_input(self._keys, self._aggregates, self._schema).partial_schema
+
+    def _is_due(self) -> bool:
+        assert self._table is not None, "there was a batch"
+        if len(self._table) > self.MOST_KEYS:
+            return True
+        if not self._emits_updates:
+            return False
+        return self._rows >= self.MOST_ROWS or self.context.clock.now_ms() - self._since_ms >= self.MOST_LINGER_MS
+
+    def _flush(self, out: Collector) -> None:
+        table = self._table
+        if table is None or not self._rows:
+            return
+        out.emit(table.take_partials())
+        self._rows = 0
+        if len(table) > self.MOST_KEYS:
+            self._table = None
 
 
 def _check(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:

@@ -108,6 +108,18 @@ class Operator(Actor):
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
 
+    def on_idle(self, out: Collector) -> float | None:
+        """There is no input at the moment: emit what was held back to make larger batches.
+
+        Returns after how many ms to be called again if nothing comes before; None: when it has run out of input again.
+        """
+        return None
+
+    def before_barrier(self, checkpoint_id: CheckpointId, out: Collector) -> None:
+        """The barrier has come: emit what was held back, as it belongs to this checkpoint. Flink:
+        prepareSnapshotPreBarrier.
+        """
+
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         """The barrier has come; state is snapshotted right after. Keep it short: the task stands still."""
 

@@ -27,7 +27,8 @@ def sizes_of(nodes: Sequence[StreamNode], *, default: int, maximum: int, task_ma
     """Each node's size, by its position. Raises InvalidProgram or ClusterTooSmall."""
     sizes = _dataframe_sizes([node for node in nodes if node.dataframe is not None], task_managers)
     for node in nodes:
-        size = sizes.setdefault(node.position, Size(node.parallelism or default))
+        wanted = sizes[node.inputs[0].source.position].parallelism if node.follows_input else node.parallelism
+        size = sizes.setdefault(node.position, Size(wanted or default))
         if size.parallelism > maximum:
             raise InvalidProgram(
                 f"operator {node.name!r} has parallelism {size.parallelism}, above the max_parallelism of {maximum}"

@@ -51,6 +51,8 @@ class StreamNode:
     uid: str | None = None
     dataframe: Any = None
     """The Spark DataFrame that a source reads."""
+    follows_input: bool = False
+    """Whether it has as many subtasks as what it reads, whatever `parallelism` says."""
 
     @property
     def operator_id(self) -> OperatorId:

@@ -16,6 +16,7 @@ from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall
+from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
 
@@ -59,7 +60,7 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
-    nodes = environment.graph.runnable()
+    nodes = optimized(environment.graph.runnable())
     sizes = sizes_of(
         nodes,
         default=environment.parallelism or default_parallelism,

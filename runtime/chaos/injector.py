@@ -207,13 +207,15 @@ class Injector:
     # -- who is hit
 
     def _victim(self) -> TaskManagerChanged:
-        def living() -> list[TaskManagerChanged]:
-            found = [one for one in self._observer.alive.values() if self._is_ours(one.pid)]
-            return sorted(found, key=lambda one: one.index)
+        found: list[TaskManagerChanged] = []
 
-        if not self._observer.wait_for(lambda: bool(living()), LIVENESS_S):
+        def some_live() -> bool:  # looked at between two events, so what it found stays true for a moment
+            found[:] = [one for one in self._observer.alive.values() if self._is_ours(one.pid)]
+            return bool(found)
+
+        if not self._observer.wait_for(some_live, LIVENESS_S):
             raise NotLive(f"no TaskManager within {LIVENESS_S:.0f} s; the job is {self._observer.status.value}")
-        return self._random.choice(living())
+        return self._random.choice(sorted(found, key=lambda one: one.index))
 
     def _link(self, target: Target) -> tuple[str, Link]:
         job_manager = self._links.job_manager()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -51,9 +52,14 @@ class Observer:
 
     def wait_for(self, condition: Callable[[], bool], within_s: float) -> bool:
         """Wait until the condition, looked at after each event, holds; False if the time or the job ends before."""
+        deadline = time.monotonic() + within_s
         with self._changed:
-            self._changed.wait_for(lambda: condition() or self.status.is_terminal, within_s)
-            return condition()
+            while not condition():
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or self.status.is_terminal:
+                    return False
+                self._changed.wait(left_s)
+            return True
 
     def _take(self, event: Any) -> None:
         if not isinstance(event, FirstBatchProcessed):

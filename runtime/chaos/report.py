@@ -13,7 +13,9 @@ from .injector import Injected
 
 @dataclass
 class Report:
-    """`exact`: the committed output is each expected record once. A run is `ok` without any violation."""
+    """`exact`: the job has finished, and its committed output is each expected record once. A run is `ok` when nothing
+    else was violated either.
+    """
 
     cluster: str
     task_managers: int
@@ -22,6 +24,7 @@ class Report:
     """Those carried out, by kind."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Kinds that this machine does not allow, and why."""
+    finished: bool = False
     records: int = 0
     exact: bool = False
     restarts: int = 0

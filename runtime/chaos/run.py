@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..api import JobFailed, JobHandle
-from ..simulation.oracles import Violation, exactly_once
+from ..simulation.oracles import Violation, exactly_once, nothing_extra
 from .faults import Counts, Disk, Pace, plan
 from .injector import LIVENESS_S, Injector, Say
 from .leftovers import Marked, everything_below, hidden_files, marked
@@ -107,6 +107,7 @@ def _torment(cluster: ProxiedCluster, stage: Stage, mark: Marked, options: Optio
         report.records = reader.next_index + int(END_MARGIN_S * options.records_per_second)
         end.write(report.records)
         failure = failure or _finish(job)
+        report.finished = failure is None
     found = [failure, *reader.violations, _all_injected(options.counts, len(injector.injected))]
     report.violations += [str(violation) for violation in found if violation is not None]
     report.last_events = list(observer.last_events) if report.violations else []
@@ -130,8 +131,9 @@ def _all_injected(counts: Counts, injected: int) -> Violation | None:
 
 def _judge_output(stage: Stage, report: Report) -> None:
     committed = [record for path in visible_files(stage.output) for record in read_file(path)]
-    violation = exactly_once(committed, expected(report.records))
-    report.exact = violation is None
+    judge = exactly_once if report.finished else nothing_extra
+    violation = judge(committed, expected(report.records))
+    report.exact = report.finished and violation is None
     if violation is not None:
         report.violations.append(str(violation))
 

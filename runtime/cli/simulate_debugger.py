@@ -58,13 +58,14 @@ class _Stops:
 class _Debugger(pdb.Pdb):
     """To quit is to end the process at once: an exception would be taken for a failure of whoever is running."""
 
-    def do_quit(self, arg: str) -> None:  # type: ignore[override]
+    def do_quit(self, arg: str) -> None:
         sys.stdout.flush()
         os._exit(1)
 
-    do_q = do_exit = do_quit  # type: ignore[assignment]
+    do_q = do_exit = do_quit
 
 
 def _stop(frame: Any) -> None:
-    """Stop in this frame, at the next line that it runs."""
-    _Debugger().set_trace(frame)
+    """Stop in this frame, at the next line that it runs. What is piped in is read as what is typed."""
+    debugger = _Debugger() if sys.stdin.isatty() else _Debugger(stdin=sys.stdin, stdout=sys.stdout)
+    debugger.set_trace(frame)

@@ -176,7 +176,7 @@ class Cluster(ABC):
         self._submitted.append(graph.job_id)
         submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
         job_manager.ask(submitted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
-        handle = JobHandle(self._client(system, job_manager, graph.job_id), translation)
+        handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
         self._handles.append(handle)
         return handle
 
@@ -186,6 +186,9 @@ class Cluster(ABC):
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         return Client(system, job_manager, job_id)
+
+    def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
+        return JobHandle(client, translation)
 
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url)

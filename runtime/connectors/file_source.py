@@ -7,10 +7,11 @@ files means nothing.
 
 from __future__ import annotations
 
+import copy
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from ...messages import pack_plain
 from .errors import NoInput, OffsetMismatch, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .paced_source import PacedSource
+
+RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536
+"""How many rows are read at a time unless the user says: a step of Python records must stay short."""
 
 
 class FileSource(PacedSource):
@@ -40,11 +44,12 @@ class FileSource(PacedSource):
         *,
         columns: Sequence[str] | None = None,
         schema: pa.Schema | None = None,
-        batch_rows: int = 8192,
+        batch_rows: int | None = None,
         records_per_second: float | None = None,
         null_values: Sequence[str] = ("",),
     ) -> None:
-        super().__init__(batch_rows, records_per_second)
+        self._batch_rows_chosen = batch_rows is not None
+        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
         if format not in READ_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
@@ -53,11 +58,22 @@ class FileSource(PacedSource):
         found = _describe(fs, files, format, tuple(null_values))
         self.splits: tuple[FileSplit, ...] = tuple(split for splits, _ in found.values() for split in splits)
         self.schema = _chosen(_one_schema(found, format, schema), columns, self.path)
-        self._options = ReadOptions(self.schema, batch_rows, tuple(null_values))
+        self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
         self._inputs = zlib.crc32(pack_plain([list(astuple(split)) for split in self.splits]))
         self._split = self._row = 0
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
+
+    def for_columns(self, names: Sequence[str]) -> FileSource:
+        """The same source for a reader that takes these columns as a whole: in larger batches, unless that was chosen.
+
+        An offset of either means the same to both.
+        """
+        narrowed = copy.copy(self)
+        narrowed.schema = _chosen(self.schema, names, self.path)
+        narrowed.batch_rows = self.batch_rows if self._batch_rows_chosen else COLUMN_BATCH_ROWS
+        narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
+        return narrowed
 
     def open(self) -> None:
         super().open()

@@ -27,9 +27,10 @@ from .committed_output import Output
 from .failure_report import Call, failure_report
 from .fault_shrinking import shrink_faults
 from .faults import Fault
-from .job_trial import JobTrial, Tried, Unfit
+from .job_trial import JobTrial, Unfit
 from .network import NetworkOptions
 from .oracles import Violation, at_least_once, exactly_once, nothing_extra
+from .tried import Tried
 
 __all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_once"]
 
@@ -131,7 +132,7 @@ class _Assertion:
             tried = self._try(seed, self._trial.faults_of(seed) if self._faults is None else self._faults)
             if tried.violations:
                 BUDGET.violations += 1
-                raise AssertionError(self._report(tried))
+                raise AssertionError(self._report(tried)) from tried.crash
             survived.add(tried)
         return survived
 
@@ -144,7 +145,9 @@ class _Assertion:
 
     def _judge(self, status: str, output: Output) -> Iterator[Violation]:
         oracle = self._finished if status == JobStatus.FINISHED.value else self._unfinished
-        for name, wanted in self._wanted.items() if oracle is not None else ():
+        if oracle is None:
+            return
+        for name, wanted in self._wanted.items():
             found = output.get(name, [])
             violation = oracle(found, wanted)
             if violation is not None:

@@ -27,6 +27,8 @@ _CHUNK = 20
 _AHEAD = 3
 """How many chunks per process are under way or wait for their turn to be counted."""
 
+_OBJECTS_PER_COLLECTION = 100_000
+
 _MS_PER_HOUR = 3_600_000
 
 
@@ -125,7 +127,7 @@ def quiet() -> Iterator[None]:
 def _verdicts(plan: Plan) -> Iterator[Iterator[Verdict]]:
     """In the order of their seeds."""
     if plan.processes == 1:
-        with quiet(), Watchdog() as watchdog:
+        with quiet(), _seldom_collecting(), Watchdog() as watchdog:
             seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
             yield (_judge(plan, seed, watchdog) for seed in seeds)
         return
@@ -149,10 +151,24 @@ def _from_pool(plan: Plan, pool: ProcessPoolExecutor) -> Iterator[Verdict]:
         yield from pending.popleft().result()
 
 
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """A history leaves many cycles at its end, and few before: it is cheaper to look for them seldom."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 def _prepare() -> None:
     """In a process of the pool: nothing else will ever run here."""
     logging.disable(logging.CRITICAL)
     gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
 
 def _judge_chunk(plan: Plan, first: int, count: int) -> list[Verdict]:

@@ -12,14 +12,13 @@ the clocks, the network, the disk and the processes are simulated. Time goes on 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Self, cast
-
-import pykka
+from functools import lru_cache, partial
+from typing import Any, Self
 
 from ...actors.context import Ref
 from ...actors.job_manager import JobManager
@@ -31,15 +30,14 @@ from ..api.environment import StreamEnvironment
 from ..api.errors import InvalidProgram
 from ..api.job_handle import JobClient, JobHandle
 from ..api.translation import Translation
-from ..clusters.cluster import Client, Cluster, ClusterSettings
+from ..clusters.cluster import Cluster, ClusterSettings
 from ..clusters.task_manager_process import TaskManagerLaunch, make_task_manager
-from ..system import ActorFuture, ActorSystem
+from ..system import ActorSystem
 from .blocking import SimulatedBlocking
 from .disk import SimulatedDisk
 from .dispatchers import SimulatedDispatcher, SimulatedStepping
 from .faults import JOB_MANAGER, Fault, Who
 from .file_system import using
-from .futures import WorldFuture, follow
 from .injector import Injector
 from .launcher import SimulatedLauncher
 from .network import Network, NetworkOptions
@@ -48,11 +46,12 @@ from .storage_conditions import StorageConditions
 from .stored_checkpoints import StoredCheckpoints
 from .trace import Trace
 from .transport import SimulatedTransport
+from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
 from .world import Process, World
 
 STORAGE = "sim://storage"
 DATA_PORT = 7001
-_CREDITS = (1, 2, 4, 16)
+_CREDITS = (1, 2, 16)
 """What a TaskManager's channels begin with: little of it is all lent out at once, even to a slow job."""
 DISK_BYTES = 1 << 30
 PATIENCE_MS = 30 * 60_000.0
@@ -104,18 +103,37 @@ class SimulatedCluster(Cluster):
         self._open.enter_context(using(self.disk))
         self._driver = driver = self.world.process("job-manager")
         self._system = system = self._make_system(driver)
-        self._run_in(driver, system.open())
-        self._start_job_manager(system)
-        driver.when_ended(self._lose_jobs)
+        try:
+            self._run_in(driver, system.open())
+            self._start_job_manager(system)
+        except BaseException:
+            self.close()
+            raise
+        driver.when_ended(self._lost)
         self._injector.arm(self.faults)
         return self
 
     def close(self) -> None:
         """Forget the world. Nothing of it is left: it had no thread, no socket and no file."""
-        if self._driver is not None and self._driver.is_alive:
-            self._lose_jobs("the cluster was closed")
-        self._system = None
+        for process in list(self.processes()):
+            process.kill("the cluster was closed")
+        self._system = self._job_manager = None
         self._open.close()
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    async def submit_async(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
+        return self.submit(env, name)
+
+    def _lost(self, reason: str) -> None:
+        """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""
+        self._lose_jobs(reason)
+        if self._system is not None:
+            self._system.asks.close()
 
     @property
     def faults_that_happened(self) -> Counter[str]:
@@ -159,7 +177,9 @@ class SimulatedCluster(Cluster):
         config = translation.graph.checkpoints
         self.probes.exactly_once = config.exactly_once
         storage = self._open_storage(config.directory)
-        stored = StoredCheckpoints(job.job_id, storage, self.disk, config.retained, self.faults, self.probes.report)
+        stored = StoredCheckpoints(
+            job.job_id, storage, self.disk, config.retained, self.faults, self.trace, self.probes.report
+        )
         job.on_event(self._on_event)
         job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
         return job
@@ -170,11 +190,13 @@ class SimulatedCluster(Cluster):
     def _start_job_manager(self, system: ActorSystem) -> None:
         job_manager = JobManager(self._job_manager_settings(), self._start_launcher(), self._open_storage)
         ref = system.spawn(job_manager, name="job-manager")
-        self._job_manager = _WaitingRef(ref, self._wait)
+        self._job_manager = WaitingRef(ref, self._wait)
 
     def _start_launcher(self) -> Launcher:
         assert self._driver is not None
-        self.launcher = SimulatedLauncher(self.world, self._driver, self._tell_job_manager, self._boot)
+        self.launcher = SimulatedLauncher(
+            self.world, self._driver, self._tell_job_manager, self._boot, self.network.is_cut_off
+        )
         return self.launcher
 
     def _stop_launcher(self) -> None:
@@ -187,7 +209,10 @@ class SimulatedCluster(Cluster):
         self.launcher.prepare(launch)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
-        return _SimulatedClient(system, job_manager, job_id, self._wait)
+        return SimulatedClient(system, job_manager, job_id, self._wait)
+
+    def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
+        return SimulatedJobHandle(client, translation, self._wait, lambda: self.world.now_ms)
 
     # ---- inside
 
@@ -226,15 +251,18 @@ class SimulatedCluster(Cluster):
 
     def _boot(self, process: Process, launch: TaskManagerLaunch, index: int) -> None:
         """A TaskManager process comes to life. Done on behalf of the new process."""
-        process.loop.call_soon(process.loop.create_task, self._run_task_manager(process, replace(launch, index=index)))
+        process.loop.call_soon(self._begin, process, replace(launch, index=index))
 
-    async def _run_task_manager(self, process: Process, launch: TaskManagerLaunch) -> None:
+    def _begin(self, process: Process, launch: TaskManagerLaunch) -> None:
+        process.loop.create_task(self._run_task_manager(process, launch)).add_done_callback(partial(_end, process))
+
+    async def _run_task_manager(self, process: Process, launch: TaskManagerLaunch) -> str:
         """What run_task_manager does in a real process."""
         system = self._make_system(process)
         await system.open()
         data_plane = WatchedDataPlane(
             f"tcp://{process.name}:{DATA_PORT}",
-            self.network.of(process),
+            self.network.data_of(process),
             self.probes,
             self.world.chance(f"credit of {process.name}").choice(_CREDITS),
         )
@@ -247,16 +275,16 @@ class SimulatedCluster(Cluster):
                 program,
                 data_plane,
                 self._open_storage(launch.checkpoints.directory),
-                ended.set_result,
+                partial(_settle, ended),
                 resources={},
                 pid=len(self.world.processes),
             ),
             name="task-manager",
         )
-        reason = await ended
+        reason: str = await ended
         await system.close()
         data_plane.close()
-        process.kill(reason)
+        return reason
 
     def _run_in(self, process: Process, coroutine: Any) -> None:
         """Run a coroutine in a process that has nothing else to do yet."""
@@ -273,39 +301,16 @@ class SimulatedCluster(Cluster):
         return True
 
 
-class _WaitingRef:
-    """The JobManager's reference for code outside the world: the futures of its asks let the world go on."""
-
-    def __init__(self, ref: Ref, run: Callable[[Callable[[], bool], float | None], bool]) -> None:
-        self._ref = ref
-        self._run = run
-
-    @property
-    def address(self) -> str:
-        return self._ref.address
-
-    def tell(self, message: Any) -> None:
-        self._ref.tell(message)
-
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
-        return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run)
+def _settle(ended: asyncio.Future[str], reason: str) -> None:
+    """The first reason counts."""
+    if not ended.done():
+        ended.set_result(reason)
 
 
-class _SimulatedClient(Client):
-    """A client whose promises let the world go on."""
-
-    def __init__(
-        self,
-        system: ActorSystem,
-        job_manager: Ref,
-        job_id: JobId,
-        run: Callable[[Callable[[], bool], float | None], bool],
-    ) -> None:
-        super().__init__(system, job_manager, job_id)
-        self._run = run
-
-    def promise(self) -> ActorFuture[None]:
-        return WorldFuture(self._run)
+def _end(process: Process, task: asyncio.Task[str]) -> None:
+    """What a TaskManager's process is for is done, or it failed to be."""
+    error = task.exception()
+    process.kill(task.result() if error is None else f"{type(error).__name__}: {error}")
 
 
 @lru_cache(maxsize=16)

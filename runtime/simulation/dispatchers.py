@@ -11,7 +11,7 @@ import random
 from ..system.dispatcher import Driven, drive
 from ..system.stepping_dispatcher import SteppingSeat
 from .event_loop import Event
-from .world import Process
+from .world import Process, ProcessKilled, Stuck
 
 _TURN = 32
 _MIN_TURN_MS = 0.01
@@ -26,7 +26,7 @@ class SimulatedSeat:
     def __init__(self, cell: Driven, dispatcher: SimulatedDispatcher) -> None:
         self.cell = cell
         self._dispatcher = dispatcher
-        self._is_launched = self._is_started = self._is_due = False
+        self._is_launched = self._is_started = self._is_due = self._is_turning = False
 
     def signal(self) -> None:
         if self._is_launched and not self._is_due:
@@ -39,15 +39,25 @@ class SimulatedSeat:
 
     def turn(self) -> None:
         """Handle a few messages, and come again when there may be more."""
-        self._is_due = False
+        if self._is_turning:  # its handler waits for a future, and the world goes on meanwhile
+            return
+        self._is_turning = True
+        try:
+            is_more = self._handle_some()
+        finally:
+            self._is_turning = self._is_due = False
+        if is_more:
+            self.signal()
+
+    def _handle_some(self) -> bool:
         cell = self.cell
         if not self._is_started:
             self._is_started = True
             drive(cell.start())
-        for _ in range(_TURN):
-            if cell.is_terminated or not drive(cell.handle_next()):
-                return
-        self.signal()
+        handled = 0
+        while handled < _TURN and cell.has_messages and drive(cell.handle_next()):
+            handled += 1
+        return handled == _TURN
 
 
 class SimulatedDispatcher:
@@ -105,19 +115,31 @@ class SimulatedGroup:
     def _turn(self) -> None:
         """Each seat's turn, as on the group's thread."""
         self._next, self._is_woken = None, False
-        self._is_turning = True
-        clock = self._process.clock
-        self._seats = seats = [seat for seat in self._seats if not seat.cell.is_terminated]
+        self._seats = [seat for seat in self._seats if not seat.cell.is_terminated]
+        clock, seats, world = self._process.clock, list(self._seats), self._process.world
+        self._is_turning = world.is_on_thread = True
         try:
             worked = [seat.turn(clock) for seat in seats]
+        except (ProcessKilled, KeyboardInterrupt, Stuck):
+            raise
+        except BaseException as error:
+            self._abandon_all()
+            if isinstance(error, Exception):
+                raise
+            return
         finally:
-            self._is_turning = False
+            self._is_turning = world.is_on_thread = False
         if any(worked) or self._is_woken:
             self._turn_after(self._chance.uniform(_MIN_TURN_MS, _MAX_TURN_MS))
             return
         dues = [seat.idle_until_ms for seat in seats if seat.idle_until_ms is not None]
         if dues:
             self._turn_after(max(_MIN_TURN_MS, min(dues) - clock.now_ms()))
+
+    def _abandon_all(self) -> None:
+        left, self._seats = self._seats, []
+        for seat in left:
+            seat.cell.abandon("its thread ended")
 
 
 class SimulatedStepping:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 class Event:
     """Something that will happen. It is also what asyncio knows as a handle."""
 
-    __slots__ = ("args", "context", "function", "has_happened", "is_cancelled", "lane", "process", "when_ms")
+    __slots__ = ("args", "context", "function", "is_cancelled", "lane", "process", "when_ms")
 
     def __init__(
         self,
@@ -39,7 +39,6 @@ class Event:
         self.when_ms = when_ms
         self.context = context
         self.is_cancelled = False
-        self.has_happened = False
         self.lane = lane
 
     def __repr__(self) -> str:

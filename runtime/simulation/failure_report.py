@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .job_trial import Tried
 from .story import tell
+from .tried import Tried
 
 _LONGEST_STORY = 60
 

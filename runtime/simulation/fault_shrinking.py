@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from .faults import Fault, FreezeProcess, KillAtOperation, KillProcess, PowerFailure
-from .job_trial import Tried
 from .scenario import Scenario
 from .shrinking import OTHER_SEEDS, fewer_faults, rounder_times, shorter_faults
+from .tried import Tried
 
 RUNS = 120
 """How many histories shrinking may take."""

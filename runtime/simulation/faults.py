@@ -55,9 +55,13 @@ class KillAtOperation(Fault):
 
 @dataclass(frozen=True, slots=True)
 class FreezeProcess(LastingFault):
-    """SIGSTOP, and later SIGCONT: it may be taken for dead meanwhile, and come back as a zombie."""
+    """SIGSTOP, and later SIGCONT: it may be taken for dead meanwhile, and come back as a zombie.
+
+    With `operations` it freezes in the middle of its so-manieth send or disk operation from `at_ms` on.
+    """
 
     who: Who
+    operations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

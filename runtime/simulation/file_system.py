@@ -11,6 +11,7 @@ too, so a process that the hook has ended can change nothing more. Everything ha
 
 from __future__ import annotations
 
+import errno
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,7 +129,15 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.disk = current_disk()
+        self._disk = current_disk()
+        self._owner = self._disk.owner()
+
+    @property
+    def disk(self) -> SimulatedDisk:
+        """Its disk; raises ProcessLookupError when the process that made this is dead, whoever cleans up after it."""
+        if self._owner is not None and not self._owner.is_alive:
+            raise ProcessLookupError(errno.ESRCH, "the process whose file system this is has ended")
+        return self._disk
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pykka
 
@@ -15,16 +15,22 @@ Run = Callable[[Callable[[], bool], float | None], bool]
 
 
 class WorldFuture(ActorFuture[T]):
-    """`get(timeout)` counts virtual seconds."""
+    """`get(timeout)` counts virtual seconds. Awaited on an event loop it keeps that loop waiting too."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run | None = None) -> None:
+        """Without `run` it is what Pykka derives from another one, by `map` and the like, and waits for that."""
         super().__init__()
         self._run = run
 
     def get(self, *, timeout: float | None = None) -> Any:
+        if self._run is None:
+            return super().get(timeout=timeout)
         if not self.is_done and not self._run(lambda: self.is_done, timeout):
             raise pykka.Timeout(f"{timeout} seconds")
         return super().get(timeout=0)
+
+    async def _wait(self) -> T:
+        return cast(T, self.get())
 
 
 def follow(source: ActorFuture[T], run: Run) -> WorldFuture[T]:

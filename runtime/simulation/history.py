@@ -123,10 +123,12 @@ class _History:
             self._report(nothing_extra(committed, self._expected))
         if status == "STALLED":
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
+        if not self._scenario.faults and (details := job._last_details) is not None and details.restarts:
+            self._report(Violation("calm", f"{details.restarts} restarts, and nothing was wrong"))
         if status == JobStatus.FAILED.value and not self._may_fail(job):
             self._report(Violation("liveness", f"the job failed: {job.details().failures[-1]}"))
         if status not in ("LOST", "STALLED"):
-            self._report(self._leftover_files())
+            self._report(self._leftover_files(status))
         self._report(self._leftover_processes(status))
 
     def _report(self, violation: Violation | None) -> None:
@@ -153,8 +155,10 @@ class _History:
             return False
         return any(failure.error_type == "NoRestorableCheckpoint" for failure in job.details().failures)
 
-    def _leftover_files(self) -> Violation | None:
-        left = [path for path, _ in self._cluster.disk.files() if "/collected/" not in path or "/." in path]
+    def _leftover_files(self, status: str) -> Violation | None:
+        """A job that failed leaves what its sinks had prepared for a checkpoint that never completed."""
+        files = [path for path, _ in self._cluster.disk.files()]
+        left = [path for path in files if "/collected/" not in path or ("/." in path and status != "failed")]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
 
     def _leftover_processes(self, status: str) -> Violation | None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .disk import SimulatedDisk
 from .faults import (
+    JOB_MANAGER,
     CutConnections,
     FailingOperator,
     FailingStorage,
@@ -69,8 +69,8 @@ class Injector:
                 return self._to(who, lambda process: process.die_after(operations))
             case SkewClock(who=who, by_ms=by_ms):
                 return self._to(who, lambda process: process.clock.skew(by_ms))
-            case FreezeProcess(who=who):
-                return self._freeze(who)
+            case FreezeProcess():
+                return self._freeze(fault)
             case (
                 CutConnections(one=one, other=other) | Partition(one=one, other=other) | SlowLink(one=one, other=other)
             ):
@@ -88,24 +88,26 @@ class Injector:
         happen(process)
         return _nothing
 
-    def _freeze(self, who: Who) -> Undo | None:
-        process = self._cluster.process(who)
-        if process is None or not process.is_alive or process.is_frozen:
+    def _freeze(self, fault: FreezeProcess) -> Undo | None:
+        process = self._cluster.process(fault.who)
+        if process is None or not process.is_alive or process.is_stopped:
             return None
+        if fault.operations:
+            process.freeze_after(fault.operations, fault.for_ms)
+            return _nothing
         process.freeze()
-        self._cluster.network.froze(process)
         return process.thaw
 
     def _disturb(self, fault: Fault, one: Process | None, other: Process | None) -> Undo | None:
         """Something happens to what is between two processes."""
-        if one is None or other is None or one is other:
+        if one is None or other is None or one.host == other.host:
             return None
         network = self._cluster.network
         match fault:
             case CutConnections():
-                return _nothing if network.cut(one.name, other.name) else None
+                return _nothing if network.cut(one, other) else None
             case Partition(one_way=one_way):
-                pairs = [(one.name, other.name), *([] if one_way else [(other.name, one.name)])]
+                pairs = [(one.host, other.host), *([] if one_way else [(other.host, one.host)])]
                 for source, target in pairs:
                     network.block(source, target)
 
@@ -115,7 +117,7 @@ class Injector:
 
                 return heal
             case SlowLink(extra_latency_ms=extra_ms, bytes_per_ms=bytes_per_ms):
-                return network.slow(one.name, other.name, extra_ms, bytes_per_ms)
+                return network.slow(one.host, other.host, extra_ms, bytes_per_ms)
         raise AssertionError(fault)
 
     def _spoil(self, fault: Fault) -> Undo | None:
@@ -123,16 +125,17 @@ class Injector:
         cluster = self._cluster
         match fault:
             case FailingStorage(probability=probability):
-                return _raised(cluster.storage, "failing", probability)
+                return _added(cluster.storage.failures, probability)
             case SlowStorage(extra_ms=extra_ms):
-                return _raised(cluster.storage, "extra_ms", extra_ms)
+                return _added(cluster.storage.slowdowns_ms, extra_ms)
             case FullDisk():
-                return _fill(cluster.disk)
+                return _added(cluster.storage.full, 1.0)
             case RottenFile():
                 return self._rot()
             case PowerFailure():
-                for index in range(cluster.settings.task_managers):
-                    self._to(index, lambda process: process.kill("the power failed"))
+                for process in list(cluster.processes()):
+                    if process is not cluster.process(JOB_MANAGER):
+                        process.kill("the power failed")
                 cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.now_ms}"))
                 return _nothing
         raise AssertionError(fault)
@@ -149,18 +152,7 @@ def _nothing() -> None:
     """A fault that is not undone."""
 
 
-def _fill(disk: SimulatedDisk) -> Undo:
-    """Take all the room that is left, and give it back when it is undone."""
-    taken = disk.capacity_bytes - disk.used_bytes if disk.capacity_bytes is not None else 0
-    disk.used_bytes += taken
-
-    def empty() -> None:
-        disk.used_bytes -= taken
-
-    return empty
-
-
-def _raised(target: Any, name: str, by: float) -> Undo:
-    """Add to a number, until it is undone."""
-    setattr(target, name, getattr(target, name) + by)
-    return lambda: setattr(target, name, getattr(target, name) - by)
+def _added(numbers: list[float], number: float) -> Undo:
+    """Put a number among those that hold just now, until it is undone."""
+    numbers.append(number)
+    return lambda: numbers.remove(number)

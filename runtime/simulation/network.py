@@ -1,97 +1,41 @@
 """Network: connections between simulated processes, with latency, and with all that can go wrong on real ones.
 
 Within one direction of a connection order is kept, and loss takes a suffix, as with ZeroMQ over TCP; nothing here can
-drop a frame from the middle. A connection breaks when one of its ends dies or closes, when it is cut, or when its
-ends hear nothing of each other for the heartbeat timeout, be it that a link is blocked or that one of them is frozen.
-What is under way on a blocked link arrives when the link opens again, if the connection has survived until then.
+drop a frame from the middle. A connection breaks when one of its ends dies or closes, when it is cut, or when an end
+hears nothing for its heartbeat timeout, be it that a link is blocked or that the other process is frozen; the other end
+hears of that as soon as the link lets it. What is under way on a blocked link arrives when the link opens again, if
+somebody is still there for it. Links are between hosts: a process that is started again on the same one inherits them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .frame_text import FrameText
+from .connection import Arrival, End, Frame, Link, Patience, Slowdown
+from .event_loop import Event
 from .wires import Listener
 from .world import Process, World
 
-Frame = Sequence[bytes]
-Accept = Callable[["End"], Listener]
-Arrival = Callable[[], None]
+__all__ = ["End", "Link", "Network", "NetworkOptions", "ProcessNetwork"]
+
+Accept = Callable[[End], Listener]
+
+_TRY_AGAIN_MS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """What an undisturbed network is like."""
+    """What an undisturbed network is like, and the timeouts of the two kinds of connections on it."""
 
     min_latency_ms: float = 0.1
     max_latency_ms: float = 3.0
     connect_timeout_ms: float = 3_000.0
     heartbeat_timeout_ms: float = 2_000.0
-
-
-class Link:
-    """One direction between two processes, whatever connections use it."""
-
-    def __init__(self) -> None:
-        self.extra_latency_ms = 0.0
-        self.bytes_per_ms: float | None = None
-        self.blocks = 0
-        """By how many faults it is blocked just now."""
-
-
-class End:
-    """One end of one connection, as its process holds it."""
-
-    other: End
-    listener: Listener | None
-
-    def __init__(self, network: Network, process: Process, peer: Process, listener: Listener | None) -> None:
-        self.process = process
-        self.peer = peer
-        self.listener = listener
-        self.is_open = True
-        self.held: list[tuple[Arrival, int]] = []
-        """Sent into a blocked link: what happens when it arrives, and its size in bytes."""
-        self.is_connected = False
-        self.sent_early: list[Frame] = []
-        """Sent before the other side had accepted."""
-        self.arrives_ms = 0.0
-        """When the last frame that was sent from here arrives."""
-        self.lost_from_ms: float | None = None
-        """What would arrive at this end later than this does not."""
-        self._network = network
-
-    def send(self, parts: Frame) -> None:
-        """Raises ProcessKilled when the process is dead."""
-        self.process.operate()
-        if self.is_open:
-            frame = [bytes(part) for part in parts]
-            if not self.is_connected:
-                self.sent_early.append(frame)
-            self._network.transmit(self, frame)
-
-    def unsent(self) -> list[bytes]:
-        """The first parts of the frames that never left, because the connection never came to be."""
-        return [frame[0] for frame in self.sent_early] if not self.is_connected else []
-
-    def close(self) -> None:
-        if self.is_open:
-            self.is_open = False
-            self._network.closed(self)
-
-    def deliver(self, parts: Frame) -> None:
-        """On behalf of this end's process: a frame has come."""
-        if self.is_open and self.listener is not None:
-            self.process.world.trace.add(self.process.name, "received", FrameText(self.peer.name, parts))
-            self.listener.on_frame(parts)
-
-    def lose(self, reason: str) -> None:
-        """On behalf of this end's process: nothing comes any more."""
-        if self.is_open:
-            self.is_open = False
-            if self.listener is not None:
-                self.listener.on_lost(reason)
+    """Both of control connections, between actor systems."""
+    data_timeout_ms: float = 10_000.0
+    """Either of data connections, between TaskManagers."""
 
 
 class Network:
@@ -100,194 +44,250 @@ class Network:
     def __init__(self, world: World, options: NetworkOptions = NetworkOptions()) -> None:
         self._world = world
         self._options = options
+        self._control = Patience(options.connect_timeout_ms, options.heartbeat_timeout_ms, tries_again=True)
+        self._data = Patience(options.data_timeout_ms, options.data_timeout_ms, tries_again=False)
         self._chance = world.chance("network")
         self._listening: dict[str, tuple[Process, Accept]] = {}
+        """Also by those who are dead: their hosts say so."""
         self._links: dict[tuple[str, str], Link] = {}
-        self._ends: dict[str, list[End]] = {}
-        """Both ends of every connection that may live, by the name of the process."""
+        self._ends: dict[Process, dict[End, None]] = {}
+        """The ends of connections that are open or about to be, of each living process."""
 
     def of(self, process: Process) -> ProcessNetwork:
-        """The network as one process sees it."""
-        self._ends[process.name] = []
-        process.when_ended(lambda reason: self._process_ended(process, reason))
-        return ProcessNetwork(self, process)
+        """The network as a process's actor system sees it."""
+        return self._of(process, self._control)
+
+    def data_of(self, process: Process) -> ProcessNetwork:
+        """The network as a process's data plane sees it."""
+        return self._of(process, self._data)
+
+    def _of(self, process: Process, patience: Patience) -> ProcessNetwork:
+        if process not in self._ends:
+            self._ends[process] = {}
+            process.when_ended(lambda _: self._process_ended(process))
+            process.when_frozen(lambda: self._process_frozen(process))
+        return ProcessNetwork(self, process, patience)
+
+    @property
+    def open_ends(self) -> int:
+        """How many ends are kept account of."""
+        return sum(map(len, self._ends.values()))
 
     # ---- for processes
 
     def listen(self, process: Process, endpoint: str, accept: Accept) -> None:
-        assert endpoint not in self._listening, f"{endpoint} is in use"
+        found = self._listening.get(endpoint)
+        if found is not None and found[0].is_alive:
+            raise OSError(errno.EADDRINUSE, f"{endpoint} is in use")
         self._listening[endpoint] = (process, accept)
 
-    def connect(self, process: Process, endpoint: str, listener: Listener) -> End:
-        found = self._listening.get(endpoint)
-        peer = found[0] if found is not None else self._nobody(endpoint)
-        near, far = End(self, process, peer, listener), End(self, peer, process, None)
-        near.other, far.other = far, near
-        if found is None or not peer.is_alive:
-            self._world.after(self._options.connect_timeout_ms, process, near.lose, "it cannot be reached")
-            return near
-        self._ends[process.name].append(near)
-        self._ends[peer.name].append(far)
-        if self._is_silent(near):
-            self._expect_silence_to_end(near, self._options.connect_timeout_ms)
-        accept = found[1]
-        self._send(near, lambda: self._accept(far, accept))
+    def connect(self, process: Process, endpoint: str, listener: Listener, patience: Patience) -> End:
+        near = End(self, process, patience, listener)
+        self._ends[process][near] = None
+        near.deadline = self._world.after(patience.connect_timeout_ms, process, self._give_up, near)
+        self._try(near, endpoint)
         return near
 
     def transmit(self, end: End, parts: Frame) -> None:
-        self._send(end, lambda: end.other.deliver(parts), sum(map(len, parts)))
+        other = _other(end)
+        self._send(end, lambda when_ms: other.deliver(parts, when_ms), sum(map(len, parts)))
 
     def closed(self, end: End) -> None:
         """An end was closed by its process; what it sent before still arrives."""
-        self._forget(end)
-        self._send(end, lambda: end.other.lose("the other end closed it"))
+        if end.deadline is not None:
+            end.deadline.cancel()
+        self._hang_up(end, "the other end closed it")
+
+    def forget(self, end: End) -> None:
+        self._ends.get(end.process, {}).pop(end, None)
 
     # ---- faults
 
     def link(self, source: str, target: str) -> Link:
-        """The direction from one process to another, by their names; there need not be any yet."""
+        """The direction from one host to another; there need not be any of these yet."""
         return self._links.setdefault((source, target), Link())
+
+    def is_cut_off(self, one: Process, other: Process) -> bool:
+        """Whether nothing gets from one to the other, or nothing back."""
+        return self.link(one.host, other.host).blocks + self.link(other.host, one.host).blocks > 0
 
     def block(self, source: str, target: str) -> None:
         """Nothing gets through in this direction, until `unblock`."""
-        self.link(source, target).blocks += 1
-        self._expect_silence_between(source, target)
+        link = self.link(source, target)
+        link.blocks += 1
+        if link.blocks == 1:
+            link.blocked_since_ms = self._world.now_ms
+            for end in self._all_ends():
+                if end.process.host == source and end.other is not None and end.other.process.host == target:
+                    self._watch_for_silence(end.other)
 
     def unblock(self, source: str, target: str) -> None:
         link = self.link(source, target)
         link.blocks -= 1
         if link.blocks == 0:
-            for end in self._ends.get(source, []):
-                if end.peer.name == target:
-                    self._release(end)
+            held, link.held = link.held, []
+            for end, arrive, size_bytes in held:
+                self._send(end, arrive, size_bytes)
 
     def slow(self, source: str, target: str, extra_ms: float, bytes_per_ms: float) -> Callable[[], None]:
         """Make a direction slow; returns what makes it as it was."""
-        link = self.link(source, target)
-        link.extra_latency_ms += extra_ms
-        before, link.bytes_per_ms = link.bytes_per_ms, bytes_per_ms
+        link, slowdown = self.link(source, target), Slowdown(extra_ms, bytes_per_ms)
+        link.slowdowns.append(slowdown)
+        return lambda: link.slowdowns.remove(slowdown)
 
-        def undo() -> None:
-            link.extra_latency_ms -= extra_ms
-            link.bytes_per_ms = before
-
-        return undo
-
-    def cut(self, one: str, other: str) -> int:
+    def cut(self, one: Process, other: Process) -> int:
         """Break all connections between two processes now; what was under way is lost from some point on."""
-        ends = [end for end in self._ends.get(one, []) if end.peer.name == other]
+        ends = [end for end in self._ends.get(one, ()) if end.other is not None and end.other.process is other]
         for end in ends:
-            self._break(end, "the connection broke")
+            for each in (end, _other(end)):
+                self._lose_suffix(each, 0.0)
+                when_ms = each.lost_from_ms or 0.0
+                self._world.schedule(Event(each.process, each.lose, ("the connection broke",), when_ms, lane=each))
         return len(ends)
 
-    def froze(self, process: Process) -> None:
-        """A process stands still: its peers will miss its heartbeats."""
-        for end in list(self._ends.get(process.name, [])):
-            self._expect_silence_to_end(end, self._options.heartbeat_timeout_ms)
+    # ---- inside: connecting
 
-    # ---- inside
-
-    def _nobody(self, endpoint: str) -> Process:
-        process = Process(self._world, f"nobody at {endpoint}")
-        process.is_alive = False
-        return process
+    def _try(self, near: End, endpoint: str) -> None:
+        """On behalf of its process."""
+        if not near.is_open:
+            return
+        found = self._listening.get(endpoint)
+        if found is not None and found[0].is_alive:
+            peer, accept = found
+            far = End(self, peer, near.patience, None)
+            near.other, far.other = far, near
+            self._ends[peer][far] = None
+            self._send(near, lambda _: self._accept(far, accept))
+        elif near.patience.tries_again:
+            self._world.after(_TRY_AGAIN_MS, near.process, self._try, near, endpoint)
+        elif found is None or not self.is_cut_off(near.process, found[0]):
+            self._world.after(2 * self._latency_ms(), near.process, near.lose, "nobody answers there")
 
     def _accept(self, far: End, accept: Accept) -> None:
         if far.is_open:
-            far.is_connected = far.other.is_connected = True
-            far.other.sent_early.clear()
+            far.connected()
             far.listener = accept(far)
+            self._watch_for_silence(far)
+            near = _other(far)
+            self._send(far, lambda _: self._accepted(near))
+
+    def _accepted(self, near: End) -> None:
+        near.connected()
+        self._watch_for_silence(near)
+
+    def _give_up(self, near: End) -> None:
+        if near.is_open and not near.is_connected:
+            self._hang_up(near, "the other end gave up")
+            near.lose("it cannot be reached")
+
+    # ---- inside: under way
+
+    def _latency_ms(self) -> float:
+        return self._chance.uniform(self._options.min_latency_ms, self._options.max_latency_ms)
 
     def _send(self, end: End, arrive: Arrival, size_bytes: int = 0) -> None:
         """Have `arrive` called on behalf of the other end's process, in order with all else that is sent from here."""
-        link = self.link(end.process.name, end.peer.name)
+        other = _other(end)
+        link = self.link(end.process.host, other.process.host)
         if link.blocks:
-            end.held.append((arrive, size_bytes))
+            link.held.append((end, arrive, size_bytes))
             return
-        options = self._options
-        latency_ms = self._chance.uniform(options.min_latency_ms, options.max_latency_ms) + link.extra_latency_ms
-        if link.bytes_per_ms is not None:
-            latency_ms += size_bytes / link.bytes_per_ms
-        end.arrives_ms = max(end.arrives_ms, self._world.now_ms + latency_ms)
-        self._world.at(end.arrives_ms, end.peer, self._arrived, end.other, end.arrives_ms, arrive)
+        end.free_ms = max(end.free_ms, self._world.now_ms) + link.transfer_ms(size_bytes)
+        end.arrives_ms = max(end.arrives_ms, end.free_ms + link.extra_latency_ms + self._latency_ms())
+        self._world.schedule(Event(other.process, arrive, (end.arrives_ms,), end.arrives_ms, lane=other))
 
-    def _arrived(self, end: End, when_ms: float, arrive: Arrival) -> None:
-        """On behalf of the end's process, which may have been frozen when it came."""
-        if end.lost_from_ms is None or when_ms <= end.lost_from_ms:
-            arrive()
+    def _hang_up(self, end: End, reason: str) -> None:
+        """It is over for this end; the other one hears of it after what was sent before."""
+        self.forget(end)
+        other = end.other
+        if other is not None and other.is_open:
+            self._send(end, lambda _: other.lose(reason))
 
-    def _release(self, end: End) -> None:
-        held, end.held = end.held, []
-        for arrive, size_bytes in held:
-            self._send(end, arrive, size_bytes)
+    def _lose_suffix(self, end: End, silent_ms: float) -> None:
+        """Of what is under way to this end, some part arrives, and nothing after it."""
+        chance, now_ms = self._chance, self._world.now_ms
+        end.lost_from_ms = now_ms + chance.uniform(-silent_ms * chance.choice((0, 1)), 2 * self._options.max_latency_ms)
+        link = self.link(_other(end).process.host, end.process.host)
+        own = [position for position, (sender, *_) in enumerate(link.held) if sender is end.other]
+        lost = set(own[chance.randint(0, len(own)) :])
+        link.held = [entry for position, entry in enumerate(link.held) if position not in lost]
 
-    def _is_silent(self, end: End) -> bool:
-        """Whether the two ends hear nothing of each other at the moment; either direction is enough."""
-        near, far = end.process, end.peer
-        return (
-            near.is_frozen
-            or far.is_frozen
-            or self.link(near.name, far.name).blocks > 0
-            or self.link(far.name, near.name).blocks > 0
-        )
+    # ---- inside: silence and death
 
-    def _expect_silence_between(self, one: str, other: str) -> None:
-        for end in list(self._ends.get(one, [])):
-            if end.peer.name == other:
-                self._expect_silence_to_end(end, self._options.heartbeat_timeout_ms)
+    def _all_ends(self) -> list[End]:
+        return [end for ends in self._ends.values() for end in ends]
 
-    def _expect_silence_to_end(self, end: End, within_ms: float) -> None:
-        self._world.after(within_ms, None, self._still_silent, end)
+    def _silent_since(self, end: End) -> float | None:
+        """Since when this end has been hearing nothing; None when it hears the other."""
+        other = _other(end).process
+        link = self.link(other.host, end.process.host)
+        since = [link.blocked_since_ms] if link.blocks else []
+        if other.is_stopped:
+            since.append(other.frozen_since_ms)
+        return min(since, default=None)
+
+    def _watch_for_silence(self, end: End) -> None:
+        """To be called whenever a silence begins, and when a connection is made."""
+        if end.is_open and end.is_connected and (since := self._silent_since(end)) is not None:
+            timeout_ms = end.patience.heartbeat_timeout_ms * self._chance.uniform(1.0, 1.25)
+            self._world.at(max(since, end.connected_ms) + timeout_ms, end.process, self._still_silent, end)
 
     def _still_silent(self, end: End) -> None:
-        if (end.is_open or end.other.is_open) and self._is_silent(end):
-            self._break(end, "nothing was heard for the heartbeat timeout")
-
-    def _break(self, end: End, reason: str) -> None:
-        """Both ends lose the connection; each has received some part of what was under way, and nothing after it."""
-        for one in (end, end.other):
-            self._forget(one)
-            one.held.clear()
-            now_ms = self._world.now_ms
-            one.lost_from_ms = now_ms + self._chance.uniform(0, self._options.max_latency_ms)
-            self._world.at(one.lost_from_ms, one.process, one.lose, reason)
-
-    def _process_ended(self, process: Process, reason: str) -> None:
-        for end in self._ends.pop(process.name, []):
-            end.is_open = False
-            self._break_after_death(end)
-        self._listening = {endpoint: found for endpoint, found in self._listening.items() if found[0] is not process}
-
-    def _break_after_death(self, dead: End) -> None:
-        """The operating system resets a dead process's connections, if it can reach the other side."""
-        other = dead.other
-        if not other.is_open:
+        """A heartbeat timeout, on behalf of the end's process."""
+        since = self._silent_since(end) if end.is_open else None
+        if since is None:
             return
-        other.lost_from_ms = self._world.now_ms + self._chance.uniform(0, 2 * self._options.max_latency_ms)
-        delay_ms = self._options.heartbeat_timeout_ms if self._is_silent(dead) else 0.0
-        self._world.at(other.lost_from_ms + delay_ms, other.process, other.lose, "the connection broke")
-        self._forget(other)
+        silent_ms = self._world.now_ms - max(since, end.connected_ms)
+        if silent_ms < end.patience.heartbeat_timeout_ms:
+            self._watch_for_silence(end)
+            return
+        self._lose_suffix(_other(end), silent_ms)
+        self._hang_up(end, "the connection broke")
+        end.lose("nothing was heard for the heartbeat timeout")
 
-    def _forget(self, end: End) -> None:
-        ends = self._ends.get(end.process.name)
-        if ends is not None and end in ends:
-            ends.remove(end)
+    def _process_frozen(self, process: Process) -> None:
+        """Its peers will miss its heartbeats."""
+        for end in self._ends[process]:
+            if end.other is not None:
+                self._watch_for_silence(end.other)
+
+    def _process_ended(self, process: Process) -> None:
+        """The operating system closes a dead process's connections; what it had not passed on yet is lost."""
+        for end in list(self._ends.pop(process)):
+            end.is_open = False
+            if end.other is not None:
+                self._lose_suffix(end.other, 0.0)
+                self._hang_up(end, "the connection broke")
+        for endpoint, (listening, _) in self._listening.items():
+            if listening is process:
+                self._listening[endpoint] = (process, _nobody)
 
 
 class ProcessNetwork:
     """The two things that a process can do: listen and connect."""
 
-    def __init__(self, network: Network, process: Process) -> None:
+    def __init__(self, network: Network, process: Process, patience: Patience) -> None:
         self._network = network
         self._process = process
+        self._patience = patience
 
     @property
     def process(self) -> Process:
         return self._process
 
     def listen(self, endpoint: str, accept: Accept) -> None:
+        self._process.operate()
         self._network.listen(self._process, endpoint, accept)
 
     def connect(self, endpoint: str, listener: Listener) -> End:
         self._process.operate()
-        return self._network.connect(self._process, endpoint, listener)
+        return self._network.connect(self._process, endpoint, listener, self._patience)
+
+
+def _other(end: End) -> End:
+    assert end.other is not None
+    return end.other
+
+
+def _nobody(_: End) -> Listener:
+    raise AssertionError("the dead accept nobody")

@@ -1,7 +1,7 @@
 """Process: one simulated operating system process. Alive, then perhaps frozen and thawed, and in the end dead.
 
-What a process does to the outside (send, write) is an operation, and must first be announced with `operate`: the process
-may have been killed before, and may be killed or frozen just there, between two effects of one piece of its code.
+What a process does to the outside (send, write) is an operation, and must first be announced with `operate`: the
+process may have been killed before, and may be killed or frozen just there, between two effects of one piece of code.
 """
 
 from __future__ import annotations

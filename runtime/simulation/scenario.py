@@ -33,6 +33,9 @@ JOB_MANAGER_DEATHS = 0.03
 
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
 
+_RATES = (1.3, 2.7, 7.1)
+"""Records a second. No interval of checkpoints is a multiple of theirs: barriers and records meet in every way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -71,7 +74,7 @@ class Scenario:
             records=chance.randint(10, 50),
             keys=chance.randint(1, 6),
             parallelism=parallelism,
-            records_per_second=chance.choice((1.0, 2.0, 5.0)),
+            records_per_second=chance.choice(_RATES),
             checkpoint_interval_ms=chance.choice((1_000, 2_000, 4_000)),
             retained_checkpoints=chance.choice((1, 2, 3)),
             max_concurrent_checkpoints=chance.choice((1, 1, 2)),
@@ -79,8 +82,8 @@ class Scenario:
         task_managers = chance.choice((1, 2)) if parallelism == 1 else chance.choice((1, 2, 2, 3))
         slots = -(-parallelism // task_managers)
         faults = random_faults(chance, task_managers, workload.duration_ms)
-        max_latency_ms = chance.choice((3.0, 3.0, 150.0))
-        storage_ms = chance.choice((0.0, 0.0, 400.0))
+        max_latency_ms = chance.choice((3.0, 3.0, 300.0))
+        storage_ms = chance.choice((0.0, 0.0, 700.0))
         return Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
 
 

@@ -13,6 +13,12 @@ _CHANGES = ("write", "rename", "remove")
 
 _DELAY_MS = (0.2, 8.0)
 
+_PAUSES = 0.03
+"""The probability with which a thread is interrupted before an operation."""
+
+_PAUSE_MS = (1.0, 10.0, 100.0)
+"""For how long at most."""
+
 
 class StorageConditions:
     """The disk asks before each operation. Reading from outside of the world is never disturbed."""
@@ -20,15 +26,21 @@ class StorageConditions:
     def __init__(self, world: World, stored: Callable[[str], None]) -> None:
         """`stored(path)` is told of every rename that is about to succeed."""
         self.extra_ms = 0.0
-        self.failing = 0.0
-        """The probability with which an operation fails."""
+        """How much longer each piece of work always takes."""
+        self.slowdowns_ms: list[float] = []
+        """And how much longer on top of that, for the time being."""
+        self.failures: list[float] = []
+        """Probabilities with which an operation fails; the worst counts."""
+        self.full: list[float] = []
+        """One entry for each fault that lets the disk take nothing more."""
         self._world = world
         self._stored = stored
         self._chance = world.chance("storage")
+        self._chance_of_pause = world.chance("pauses")
 
     def delay_ms(self) -> float:
         """How long the next piece of work with files takes."""
-        return self._chance.uniform(*_DELAY_MS) + self.extra_ms
+        return self._chance.uniform(*_DELAY_MS) + self.extra_ms + sum(self.slowdowns_ms)
 
     def before(self, operation: DiskOperation) -> None:
         process = self._world.current
@@ -53,11 +65,17 @@ class StorageConditions:
             if operation.kind == "write" and was_alive:
                 raise TornWrite(self._some_of(operation), killed) from None
             raise
-        if self.failing and self._chance.random() < self.failing:
+        if self._chance_of_pause.random() < _PAUSES:
+            self._world.pause(process, self._chance_of_pause.choice(_PAUSE_MS) * self._chance_of_pause.random())
+        if self.failures and self._chance.random() < max(self.failures):
             error = OSError(errno.EIO, "the simulated disk failed", operation.path)
             if operation.kind == "write":
                 raise TornWrite(self._some_of(operation), error)
             raise error
+        if self.full and operation.kind == "write" and operation.size_bytes:
+            raise TornWrite(
+                self._some_of(operation), OSError(errno.ENOSPC, "the simulated disk is full", operation.path)
+            )
         if operation.kind == "rename":
             self._stored(operation.target)
 

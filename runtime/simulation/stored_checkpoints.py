@@ -27,13 +27,14 @@ from ...state.errors import StorageError
 from ...state.snapshot_file import state_handles
 from ...state.storage import job_directory
 from .disk import SimulatedDisk
-from .faults import FailingStorage, Fault, FreezeProcess, PowerFailure, RottenFile
+from .faults import Fault, FreezeProcess, PowerFailure, RottenFile
+from .trace import Trace
 
 TIDY_MS = 15_000.0
 """How long the files of a checkpoint may still be there when nobody needs them any more."""
 
-_UNTIDY = (FailingStorage, FreezeProcess, PowerFailure)
-"""With these a deletion may fail, come late, or be undone."""
+_UNTIDY = (FreezeProcess, PowerFailure)
+"""With these a deletion may come late, or be undone."""
 
 
 class StoredCheckpoints:
@@ -46,6 +47,7 @@ class StoredCheckpoints:
         disk: SimulatedDisk,
         retain: int,
         faults: Iterable[Fault],
+        trace: Trace,
         report: Callable[[str, str], None],
     ) -> None:
         self._folder = f"/{job_directory(job_id)}/chk-"
@@ -53,6 +55,7 @@ class StoredCheckpoints:
         self._disk = disk
         self._retain = retain
         self._report = report
+        self._trace = trace
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
@@ -118,8 +121,12 @@ class StoredCheckpoints:
             checkpoint_id = self._checkpoint_of(path)
             since_ms = now_ms - self._unneeded_ms.get(checkpoint_id, now_ms)
             is_excused = self._tasks_have_ended and checkpoint_id not in self._completed
-            if since_ms > TIDY_MS and not is_excused:
+            if since_ms > TIDY_MS and not is_excused and not self._could_not_be_removed(path):
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
+
+    def _could_not_be_removed(self, path: str) -> bool:
+        refused = (details for _, _, what, details in self._trace.entries if what == "remove refused")
+        return any(path in details for details in refused)
 
     def _checkpoint_of(self, path: str) -> CheckpointId:
         """Which checkpoint a file belongs to; 0, which is none, for files of other kinds."""

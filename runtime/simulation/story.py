@@ -25,6 +25,7 @@ from .frame_text import FrameText
 from .trace import Entry, Trace
 
 _FAULT = "FAULT: "
+_NEVER_LEFT_OUT = ("fault", "fault over", "violation")
 _LONGEST = 160
 _LONGEST_CYCLE = 12
 _TOLD_IN_FULL = 4
@@ -69,6 +70,8 @@ def _told_field(name: str, value: Any, name_of: dict[Who, str]) -> str:
             return name.replace("_", " ") if value else ""
         case "call", _:
             return str(value)
+        case _, 0:
+            return ""
         case _ if name.endswith("_ms") and "_per_" not in name:
             words = name.removesuffix("_ms").replace("_", " ")
             return f"{words} {_rounded(value / 1000)} s" if abs(value) >= 1000 else f"{words} {_rounded(value)} ms"
@@ -94,8 +97,8 @@ class _Teller:
             told = self._told(who, what, details)
             if told:
                 told = _short(told)
-                is_alone = what in ("fault", "fault over", "violation")
-                yield Line(now_ms, who, told, f"{who} {told}" if is_alone else re.sub(r"\d+", "0", f"{who} {told}"))
+                kind = f"{now_ms} {told}" if what in _NEVER_LEFT_OUT else re.sub(r"\d+", "0", f"{who} {told}")
+                yield Line(now_ms, who, told, kind)
 
     def _told(self, who: str, what: str, details: tuple[Any, ...]) -> str:
         match what, details:
@@ -108,6 +111,10 @@ class _Teller:
             case "process started", _:
                 self._remember(who)
                 return "starts"
+            case "transaction", ("commits", which):
+                return f"commits transaction {which}"
+            case "frozen", (where,):
+                return f"freezes {where}"
             case "process ended", (reason,):
                 return f"ends: {reason}"
             case (("fault" | "fault over"), (Fault() as fault,)):
@@ -115,7 +122,7 @@ class _Teller:
             case "violation", (oracle, problem):
                 return f"VIOLATION of {oracle}: {problem}"
             case "unhandled", _:
-                return f"unhandled: {details[0]} {details[1]!r}"
+                return f"unhandled: {' '.join(map(str, details))}"
             case _:
                 return _told_event(details[0]) if details else ""
 

@@ -98,7 +98,7 @@ def _makers(task_managers: int, within_ms: float) -> dict[type[Fault], SearchStr
     return {
         KillProcess: st.builds(KillProcess, at_ms, task_manager),
         KillAtOperation: st.builds(KillAtOperation, at_ms, task_manager, st.integers(1, _MOST_OPERATIONS)),
-        FreezeProcess: st.builds(FreezeProcess, at_ms, for_ms, anybody),
+        FreezeProcess: st.builds(FreezeProcess, at_ms, for_ms, anybody, st.integers(0, _MOST_OPERATIONS)),
         CutConnections: st.builds(_between(CutConnections), two, at_ms),
         Partition: st.builds(_between(Partition), two, at_ms, for_ms, one_way=st.booleans()),
         SlowLink: st.builds(_between(SlowLink), two, at_ms, for_ms, extra_latency_ms=_milliseconds(1, 2_000)),

@@ -1,8 +1,13 @@
-"""SimulatedTransport: what carries frames between actor systems, over the simulated network."""
+"""SimulatedTransport: what carries frames between actor systems, over the simulated network.
+
+Unlike the real one it has no bound on the frames that wait for a connection.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ..system.transport import Receiver
 from .network import End, ProcessNetwork
@@ -44,6 +49,11 @@ class SimulatedTransport:
         return True
 
     async def close(self, flush_ms: float) -> None:
+        """Wait a little for connections that are being made, so that what was sent last gets out."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(flush_ms / 1000):
+                for peer in list(self._peers.values()):
+                    await peer.end.has_settled.wait()
         self._is_open = False
         for peer in self._peers.values():
             peer.end.close()

@@ -11,9 +11,9 @@ from typing import Any
 from .cluster import SimulatedCluster
 from .history import Outcome, Watch, run_history
 from .oracles import Violation
+from .process import ProcessKilled
 from .scenario import Scenario
 from .trace import Trace
-from .world import ProcessKilled
 
 CRASH = "crash"
 """The oracle that breaks when the simulator itself, or code that it called, raises what nobody caught."""

@@ -134,9 +134,7 @@ class World:
 
     def may_interrupt(self, process: Process) -> bool:
         """Whether it is this process's code that runs just now, and can stand still while others go on."""
-        return (
-            self.current is process and self._depth < _MAX_DEPTH and asyncio.current_task(loop=process.loop) is None
-        )
+        return self.current is process and self._depth < _MAX_DEPTH and asyncio.current_task(loop=process.loop) is None
 
     def meanwhile(self, is_over: Callable[[], bool]) -> None:
         """Let the world go on until `is_over()`, on top of the code that calls this."""
@@ -151,8 +149,9 @@ class World:
     def pause(self, process: Process, for_ms: float) -> None:
         """Let everything else go on for so long, the process's other threads too. Raises ProcessKilled if it dies."""
         if self.is_on_thread and self.may_interrupt(process):
-            ended = self.after(for_ms, None, _nothing)
-            self.meanwhile(lambda: ended.has_happened and not (process.is_stopped and process.is_alive))
+            over: list[bool] = []
+            self.after(for_ms, None, over.append, True)
+            self.meanwhile(lambda: bool(over) and not (process.is_stopped and process.is_alive))
             if not process.is_alive:
                 raise ProcessKilled(process.name)
 
@@ -174,7 +173,6 @@ class World:
         if process is not self.current:
             self.current = process
             asyncio._set_running_loop(None if process is None else process.loop)
-        event.has_happened = True
         try:
             if event.context is None:
                 event.function(*event.args)
@@ -194,9 +192,5 @@ class World:
         """As an event loop does, note it and go on."""
         if process.is_alive:
             self.unhandled.append((process.name, error))
-            self.trace.add(process.name, "unhandled", f"{type(error).__name__}: {error}")
+            self.trace.add(process.name, "unhandled", type(error).__name__, str(error))
             log.error("%s: unhandled", process.name, exc_info=error)
-
-
-def _nothing() -> None:
-    """What happens at the end of a pause."""

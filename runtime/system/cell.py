@@ -96,6 +96,10 @@ class Cell:
         return self._phase in (Phase.STOPPING, Phase.STOPPED)
 
     @property
+    def has_messages(self) -> bool:
+        return not self.inbox.is_empty
+
+    @property
     def is_stepping(self) -> bool:
         return callable(getattr(self.actor, "step", None))
 

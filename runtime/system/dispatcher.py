@@ -26,6 +26,11 @@ class Driven(Protocol):
     def is_terminated(self) -> bool: ...
 
     @property
+    def has_messages(self) -> bool:
+        """Whether any wait; it is cheaper to ask this than to call `handle_next` in vain."""
+        ...
+
+    @property
     def idle_ms(self) -> float | None:
         """How long a stepping actor idles at most; None: until it is signalled."""
         ...

@@ -85,6 +85,11 @@ class Inbox:
                 (self._urgent if urgent else self._ordinary).append(envelope)
             return not self._closed
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits just now."""
+        return not (self._ordinary or self._urgent)
+
     def take(self, *, only_urgent: bool = False) -> Envelope[Any] | None:
         if self._urgent:
             return self._urgent.popleft()

@@ -56,7 +56,7 @@ class SteppingSeat:
             return False
         self._awake = False  # before looking: a signal that comes meanwhile counts for the next turn
         handled = 0
-        while handled < _TURN and drive(self.cell.handle_next()):
+        while handled < _TURN and self.cell.has_messages and drive(self.cell.handle_next()):
             handled += 1
         if handled == _TURN or (not self.cell.is_terminated and drive(self.cell.step()) is Step.BUSY):
             self._awake = True

@@ -41,10 +41,21 @@ def commit(folder: Path, name: str, records: list[Counted]) -> None:
 def test_the_verdict_on_the_output(tmp_path: Path, records: list[Counted], is_exact: bool) -> None:
     commit(tmp_path / "output", "part-1", records[:4])
     commit(tmp_path / "output", "part-2", records[4:])
-    report = Report("local", 2, 1, records=10)
+    report = Report("local", 2, 1, finished=True, records=10)
     _judge_output(Stage(tmp_path, tmp_path / "checkpoints", tmp_path / "output", {}), report)
     assert report.exact is report.ok is is_exact
     assert bool(report.violations) is not is_exact
+
+
+@pytest.mark.parametrize(("records", "violations"), [(expected(9), 0), ([*expected(9), counted(3)], 1)])
+def test_the_output_of_a_job_that_did_not_finish_is_not_exact_but_shows_nothing_extra(
+    tmp_path: Path, records: list[Counted], violations: int
+) -> None:
+    commit(tmp_path / "output", "part-1", records)
+    report = Report("local", 2, 1, records=10)
+    _judge_output(Stage(tmp_path, tmp_path / "checkpoints", tmp_path / "output", {}), report)
+    assert not report.exact
+    assert len(report.violations) == violations
 
 
 @pytest.fixture

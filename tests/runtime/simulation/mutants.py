@@ -35,7 +35,7 @@ from understudy.actors.task_manager_roster import TaskManagerRoster
 from understudy.actors.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.connectors.file_sink import FileSink
-from understudy.runtime.simulation.faults import JOB_MANAGER, Fault, KillProcess, PowerFailure, RottenFile
+from understudy.runtime.simulation.faults import JOB_MANAGER, FailingOperator, Fault, KillProcess, PowerFailure, RottenFile
 from understudy.runtime.simulation.scenario import Scenario
 from understudy.runtime.transport.frames import FrameKind
 from understudy.runtime.transport.remote_input import RemoteInputChannel
@@ -71,12 +71,12 @@ def mutant(within: int, scenarios: Scenarios = Scenario.of) -> Callable[[Callabl
     return add
 
 
-def also(make: Callable[[float], Fault], since: float = 0.3) -> Scenarios:
-    """Standard histories with one more fault, at some time after this share of the run."""
+def also(make: Callable[[float], Fault], since: float = 0.3, until: float = 0.9) -> Scenarios:
+    """Standard histories with one more fault, at some time between these shares of the run."""
 
     def scenario(seed: int) -> Scenario:
         standard = Scenario.of(seed)
-        at_ms = round(random.Random(seed).uniform(since, 0.9) * standard.workload.duration_ms, 1)
+        at_ms = round(random.Random(seed).uniform(since, until) * standard.workload.duration_ms, 1)
         faults = sorted([*standard.faults, make(at_ms)], key=lambda fault: fault.at_ms)
         return replace(standard, faults=tuple(faults))
 
@@ -505,12 +505,6 @@ def tasks_of_a_lost_task_manager_are_not_failed(patch: Patch) -> None:
 
 
 @mutant(within=40)
-def a_lost_task_manager_is_not_noticed(patch: Patch) -> None:
-    """Neither its silence nor the loss of its connection, nor the end of its process."""
-    patch.setattr(JobManager, "_lose", nothing)
-
-
-@mutant(within=40)
 def the_slots_of_ended_tasks_stay_taken(patch: Patch) -> None:
     patch.setattr(SlotPool, "release", nothing)
 
@@ -524,21 +518,6 @@ def a_task_manager_that_ended_is_not_replaced(patch: Patch) -> None:
         return ScheduleTimer(1e9, None)  # type: ignore[arg-type]
 
     patch.setattr(TaskManagerRoster, "ended", forget)
-
-
-@mutant(within=100)
-def an_attempt_begins_before_the_last_one_has_ended(patch: Patch) -> None:
-    pass
-
-
-@mutant(within=20)
-def who_restored_the_final_checkpoint_is_not_told(patch: Patch) -> None:
-    patch.setattr(JobEnding, "notices_for", lambda *_: [])
-
-
-@mutant(within=100)
-def the_final_notice_is_not_repeated(patch: Patch) -> None:
-    patch.setattr(JobMaster, "_repeat_final_notify", nothing)
 
 
 @mutant(within=100)

@@ -141,7 +141,7 @@ def test_the_mistake_is_caught_and_shrunk(build: Build, buggy: type) -> None:
     ("build", "mended"), [(_totals, Mindful), (_amounts, Resuming), (_log, Patient)], ids=["state", "offset", "commit"]
 )
 def test_mended_it_survives(build: Build, mended: type) -> None:
-    survived = assert_exactly_once(lambda: build(mended), histories=40, first_seed=0)
-    assert survived.histories == 40
+    survived = assert_exactly_once(lambda: build(mended), histories=25, first_seed=0)
+    assert survived.histories == 25
     assert survived.recoveries > 10
     assert survived.checkpoints > 100

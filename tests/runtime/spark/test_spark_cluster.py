@@ -179,9 +179,11 @@ def test_a_partition_that_spark_computes_differently_is_refused(spark: Any) -> N
             yield pa.RecordBatch.from_pydict({"id": [int.from_bytes(os.urandom(4), "big") for _ in range(len(batch))]})
 
     env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(1, 0))
-    frame = numbers(spark).select("id").mapInArrow(shaken, "id long")  # more rows than it will come to
-    env.from_dataframe(frame, name="shaken", records_per_second=5_000).map(lambda row: row.id).collect(name="ids")
     with SparkCluster(spark, task_managers=2) as cluster:
+        # A Python function of Spark keeps the interpreter that was set when it was made: this one, since the start.
+        frame = numbers(spark).select("id").mapInArrow(shaken, "id long")  # more rows than it will come to
+        source = env.from_dataframe(frame, name="shaken", records_per_second=5_000)
+        source.map(lambda row: row.id).collect(name="ids")
         job = cluster.submit(env)
         Killer(job)
         with pytest.raises(JobFailed, match="NonDeterministicSource"):

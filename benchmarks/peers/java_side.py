@@ -1,0 +1,44 @@
+"""Compiles the Java of peers/java against Flink's own jars, once per version and source, and runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent / "java"
+SERVICES = Path("META-INF", "services", "org.apache.flink.table.factories.Factory")
+HEAP = "-Xmx1g"
+"""Less than the 3.3 GB that Flink's default configuration gives to a JobManager and a TaskManager."""
+
+
+def jar(flink_home: Path, cache: Path) -> Path:
+    """The compiled classes as a jar in the cache."""
+    sources = sorted(SOURCES.glob("*.java"))
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in [*sources, SOURCES / SERVICES]))
+    state.update(str(sorted(path.name for path in (flink_home / "lib").iterdir())).encode())
+    made = cache / "java" / f"benchmarks-{state.hexdigest()[:12]}.jar"
+    if not made.exists():
+        classes = made.with_suffix(".classes")
+        shutil.rmtree(classes, ignore_errors=True)
+        classes.mkdir(parents=True)
+        command = ["javac", "-nowarn", "-d", str(classes), "-cp", f"{flink_home}/lib/*", *map(str, sources)]
+        subprocess.run(command, check=True)
+        part = made.with_suffix(".part")
+        with zipfile.ZipFile(part, "w") as archive:
+            for path in sorted(classes.rglob("*.class")):
+                archive.write(path, path.relative_to(classes))
+            archive.write(SOURCES / SERVICES, SERVICES)
+        part.rename(made)
+        shutil.rmtree(classes)
+    return made
+
+
+def run(main_class: str, arguments: list[str], flink_home: Path, cache: Path) -> None:
+    """Run it in a Java process of its own, with the options that Flink's scripts give. Raises CalledProcessError."""
+    opened = re.findall(r"--add-(?:opens|exports)=\S+", (flink_home / "conf" / "config.yaml").read_text())
+    classpath = f"{jar(flink_home, cache)}:{flink_home}/lib/*"
+    subprocess.run(["java", *opened, HEAP, "-cp", classpath, f"benchmarks.{main_class}", *arguments], check=True)

@@ -1,0 +1,98 @@
+"""What is run instead of what was written, with the same result and less work. Flink SQL: the planner's rewrites.
+
+- A columnar aggregation takes two phases: rows become partials before the shuffle, and partials are merged after it.
+- A FileSource that is read for aggregation alone reads only the columns that count, and in larger batches.
+
+The user's graph stays as it is: nodes are copied. Names and identities of the user's operators stay too, so state is
+found again whichever way it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...actors.key_selector import KeySelector
+from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
+from ...actors.operators.operator import Operator
+from ...messages import Partitioning
+from ..connectors import FileSource
+from .schemas import key_columns
+from .stream_graph import StreamEdge, StreamNode
+
+
+def optimized(nodes: Sequence[StreamNode]) -> list[StreamNode]:
+    """The nodes to run, in topological order. `nodes`: those of a StreamGraph that reach a sink."""
+    plan = _Plan(nodes)
+    for node in nodes:
+        edges = [replace(edge, source=plan.copies[edge.source.position]) for edge in node.inputs]
+        if _is_two_phase(node):
+            plan.add_phases(node, edges)
+        else:
+            plan.copies[node.position] = plan.add(node, node.operator, edges)
+    for node in plan.nodes:
+        _narrow(node, plan.nodes)
+    return plan.nodes
+
+
+class _Plan:
+    """The new nodes, and by the position of each old one the node that emits what it emits."""
+
+    def __init__(self, nodes: Sequence[StreamNode]) -> None:
+        self.nodes: list[StreamNode] = []
+        self.copies: dict[int, StreamNode] = {}
+        self._taken = {identity for node in nodes for identity in (node.name, node.uid)}
+
+    def add(self, node: StreamNode, operator: Operator, inputs: Sequence[StreamEdge]) -> StreamNode:
+        """A copy of a node, with this operator and these inputs."""
+        added = replace(node, position=len(self.nodes), operator=operator, inputs=tuple(inputs))
+        self.nodes.append(added)
+        return added
+
+    def add_phases(self, node: StreamNode, edges: Sequence[StreamEdge]) -> None:
+        """A local phase behind each input, with as many subtasks as that has, and the merging one in place of it."""
+        assert isinstance(node.operator, ColumnarAggregate)
+        merged = []
+        for edge in edges:
+            local, merging = node.operator.in_two_phases()
+            schema = local.output_schema(edge.source.schema)
+            added = self.add(node, local, [StreamEdge(edge.source, Partitioning.FORWARD)])
+            added.name, added.uid, added.schema = self._free_name(f"{node.name}-local"), None, schema
+            added.slot_sharing_group, added.bounded = edge.source.slot_sharing_group, edge.source.bounded
+            added.follows_input = True
+            merged.append(replace(edge, source=added, selector=KeySelector(*local.keys)))
+        merging.output_schema(schema)
+        self.copies[node.position] = self.add(node, merging, merged)
+
+    def _free_name(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}-{number}"
+        self._taken.add(name)
+        return name
+
+
+def _is_two_phase(node: StreamNode) -> bool:
+    """Whether this aggregates columns that are known, behind a shuffle by just its keys."""
+    operator = node.operator
+    if type(operator) is not ColumnarAggregate or operator.takes_partials:
+        return False
+    return all(edge.source.schema is not None and _is_keyed_by(edge, operator.keys) for edge in node.inputs)
+
+
+def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
+    if edge.partitioning is not Partitioning.HASH or edge.selector is None or callable(edge.selector.parts[0]):
+        return False
+    return key_columns(edge.selector.parts, edge.source.schema) == keys
+
+
+def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
+    """Let a FileSource read only what the local phases behind it want."""
+    source = node.operator
+    readers = [each.operator for each in nodes for edge in each.inputs if edge.source is node]
+    if type(source) is not FileSource or not all(isinstance(each, LocalAggregate) for each in readers):
+        return
+    wanted = {name for each in readers if isinstance(each, LocalAggregate) for name in each.columns}
+    narrowed = source.for_columns([name for name in source.schema.names if name in wanted])
+    node.operator, node.schema = narrowed, narrowed.source_schema()

@@ -1,0 +1,25 @@
+"""Histories that nobody has run before: the seeds are drawn from the clock, printed, and named when one fails."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from understudy.runtime.simulation.campaign import Plan, run_campaign
+
+HISTORIES = 300
+VARIABLE = "UNDERSTUDY_SIMULATE_SEED"
+
+
+@pytest.mark.timeout(600)
+def test_fresh_histories_break_no_oracle(capsys: pytest.CaptureFixture[str]) -> None:
+    first_seed = int(os.environ.get(VARIABLE) or time.time_ns() % 1_000_000_000)
+    with capsys.disabled():
+        print(f"\n{HISTORIES} histories from seed {first_seed} (set {VARIABLE} to repeat them)", end=" ", flush=True)
+    figures = run_campaign(Plan(first_seed, HISTORIES))
+    for failed in figures.failed:
+        seed = failed.scenario.seed
+        pytest.fail(f"{failed.broken}\n{failed.traceback}python -m understudy simulate --seed {seed}", pytrace=False)
+    assert figures.histories == HISTORIES
