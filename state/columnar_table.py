@@ -79,11 +79,10 @@ class ColumnarTable:
         slots = self._slots_of(batch)
         rows = _Rows(batch, slots)
         for part, running in self._running.items():
-            if part.column is None:
-                running.take_in(slots, 1)
-            elif part.operation == "count":
-                running.take_in(rows.slots(part.column), 1)
+            if part.operation == "count":
+                rows.count(part.column, running)
             else:
+                assert part.column is not None, "only rows are counted without a column"
                 running.take_in(rows.slots(part.column), rows.numbers(part.column, running.kind))
         return slots
 
@@ -196,6 +195,7 @@ class _Rows:
     def __init__(self, batch: pa.RecordBatch, slots: Slots) -> None:
         self._batch, self._all_slots = batch, slots
         self._slots: dict[str, Slots] = {}
+        self._counts: dict[str | None, Numbers] = {}
         self._numbers: dict[tuple[str, pa.DataType], Numbers] = {}
 
     def slots(self, name: str) -> Slots:
@@ -205,6 +205,18 @@ class _Rows:
             present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else slice(None)
             self._slots[name] = self._all_slots[present]
         return self._slots[name]
+
+    def count(self, name: str | None, running: Running) -> None:
+        """Count these rows; without a name, all. Columns without nulls are counted once for all of them."""
+        if name is not None and _column(self._batch, name).null_count == 0:
+            name = None
+        slots = self._all_slots if name is None else self.slots(name)
+        if len(running.values) > len(slots):
+            running.take_in(slots, 1)
+            return
+        if name not in self._counts:
+            self._counts[name] = np.bincount(slots, minlength=len(running.values))
+        running.values += self._counts[name]
 
     def numbers(self, name: str, kind: pa.DataType) -> Numbers:
         """The values of those rows."""

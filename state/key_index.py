@@ -20,9 +20,14 @@ import pyarrow.types as pt
 from .column_values import Words, column_of_words, is_ordered, words_of
 
 Slots: TypeAlias = npt.NDArray[np.int64]
+_Places: TypeAlias = npt.NDArray[np.int32]
 
 _GOLDEN = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: Fibonacci hashing
-_SMALLEST_TABLE = 1024
+_FEWEST_SLOTS = 1024
+_PLACES_PER_SLOT = 4
+_CHUNK = 16_384
+"""How many words are looked up at a time, so that what is computed for them stays in the cache."""
+
 _LOW_WORD = 0xFFFF_FFFF
 
 
@@ -116,13 +121,18 @@ class DistinctIndex:
 
 
 class WordTable:
-    """A hash table from words of 64 bits to slots, with linear probing, for many words at once."""
+    """A hash table from words of 64 bits to slots, with linear probing, for many words at once.
+
+    A place holds a slot, and the slot's word is found by slot: so places are small, and more of them stay in the
+    processor's cache. Temporary arrays are kept, as fresh memory costs more than what is done with it here.
+    """
 
     def __init__(self) -> None:
         self._count = 0
-        self._words: Words = np.empty(_SMALLEST_TABLE // 2, np.int64)
+        self._words: Words = np.zeros(_FEWEST_SLOTS, np.int64)
         """By slot. It is replaced when it grows, and its filled part never changes."""
-        self._clear_places(_SMALLEST_TABLE)
+        self._scratch = _Scratch()
+        self._clear_places()
 
     def __len__(self) -> int:
         return self._count
@@ -133,59 +143,84 @@ class WordTable:
 
     def slots_of(self, words: Words) -> Slots:
         """The slot of each word; new words get the next ones."""
-        slots = self._find(words)
-        missing = np.flatnonzero(slots < 0)
-        if len(missing):
-            self._add(np.unique(words[missing]))
-            slots[missing] = self._find(words[missing])
+        slots = np.empty(len(words), np.int64)
+        for start in range(0, len(words), _CHUNK):
+            self._fill(slots[start : start + _CHUNK], words[start : start + _CHUNK])
         return slots
 
-    def _find(self, words: Words) -> Slots:
-        """The slots, and -1 for a word that is not there."""
-        places = self._home(words)
-        slots = self._place_slots[places]
-        wrong = np.flatnonzero((self._place_words[places] != words) & (slots >= 0))
-        while len(wrong):
-            places[wrong] = probed = (places[wrong] + 1) & self._place_mask
-            slots[wrong] = found = self._place_slots[probed]
-            wrong = wrong[(self._place_words[probed] != words[wrong]) & (found >= 0)]
+    def _fill(self, slots: Slots, words: Words) -> None:
+        slots[:] = self._find(words)
+        if slots.min() < 0:
+            missing = np.flatnonzero(slots < 0)
+            new = words[missing]
+            self._add(np.unique(new))
+            slots[missing] = self._find(new)
+
+    def _find(self, words: Words) -> _Places:
+        """The slots, and -1 for a word that is not there. At most a chunk of words; valid until the next call."""
+        places, slots, found, differ = self._scratch.of(len(words))
+        np.multiply(words, _GOLDEN, out=places)
+        home = places.view(np.uint64)
+        np.right_shift(home, self._shift, out=home)
+        self._places.take(places, out=slots, mode="clip")
+        self._words.take(slots, out=found, mode="clip")  # of a free place it finds some word, and the slot stays -1
+        np.not_equal(found, words, out=differ)
+        wrong = np.flatnonzero(differ)
+        if len(wrong):
+            self._probe(slots, wrong[slots[wrong] >= 0], words, places)
         return slots
+
+    def _probe(self, slots: _Places, wrong: Slots, words: Words, places: Slots) -> None:
+        """Go on from place to place for the words at `wrong`, which found another word's slot at home."""
+        words, places = words[wrong], places[wrong]
+        while len(wrong):
+            places = (places + 1) & self._mask
+            found = self._places[places]
+            slots[wrong] = found
+            left = np.flatnonzero((self._words[found] != words) & (found >= 0))
+            wrong, words, places = wrong[left], words[left], places[left]
 
     def _add(self, words: Words) -> None:
         """Give slots to words that are all new and all different."""
         first, self._count = self._count, self._count + len(words)
-        if self._count > len(self._words):
-            grown = np.empty(_power_of_two(self._count), np.int64)
+        grows = self._count > len(self._words)
+        if grows:
+            grown = np.zeros(_power_of_two(self._count), np.int64)
             grown[:first] = self._words[:first]
             self._words = grown
-            self._clear_places(2 * len(grown))
-            self._words[first : self._count] = words
-            self._place(np.arange(self._count))
-        else:
-            self._words[first : self._count] = words
-            self._place(np.arange(first, self._count))
+            self._clear_places()
+        self._words[first : self._count] = words
+        self._place(np.arange(0 if grows else first, self._count))
 
-    def _clear_places(self, size: int) -> None:
-        """There are twice as many places as slots, so that probes are short. A free place has slot -1."""
-        self._place_mask = size - 1
-        self._shift = np.uint64(64 - self._place_mask.bit_length())
-        self._place_words: Words = np.zeros(size, np.int64)
-        self._place_slots: Slots = np.full(size, -1, np.int64)
+    def _clear_places(self) -> None:
+        """There are several times as many places as slots, so that probes are short. A free place has slot -1."""
+        size = _PLACES_PER_SLOT * len(self._words)
+        self._mask = size - 1
+        self._shift = np.uint64(64 - self._mask.bit_length())
+        self._places: _Places = np.full(size, -1, np.int32)
 
     def _place(self, slots: Slots) -> None:
         """Put each slot at the first free place from its word's home on; where several want one, one gets it."""
-        words = self._words[slots]
-        places = self._home(words)
+        homes = (self._words[slots] * _GOLDEN).view(np.uint64) >> self._shift
+        places = homes.view(np.int64)
         while len(slots):
-            free = self._place_slots[places] < 0
-            self._place_slots[places[free]] = slots[free]
-            placed = self._place_slots[places] == slots
-            self._place_words[places[placed]] = words[placed]
-            left = ~placed
-            slots, words, places = slots[left], words[left], (places[left] + 1) & self._place_mask
+            free = self._places[places] < 0
+            self._places[places[free]] = slots[free]
+            left = self._places[places] != slots
+            slots, places = slots[left], (places[left] + 1) & self._mask
 
-    def _home(self, words: Words) -> Slots:
-        return ((words * _GOLDEN).view(np.uint64) >> self._shift).view(np.int64)
+
+class _Scratch:
+    """Temporary arrays for one chunk."""
+
+    def __init__(self) -> None:
+        self._places = np.empty(_CHUNK, np.int64)
+        self._slots = np.empty(_CHUNK, np.int32)
+        self._found = np.empty(_CHUNK, np.int64)
+        self._differ = np.empty(_CHUNK, np.bool_)
+
+    def of(self, size: int) -> tuple[Slots, _Places, Words, npt.NDArray[np.bool_]]:
+        return self._places[:size], self._slots[:size], self._found[:size], self._differ[:size]
 
 
 def _power_of_two(least: int) -> int:

@@ -1,0 +1,277 @@
+"""Mutants of barriers, snapshots, and of what becomes of checkpoints."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from understudy.actors import task_setup
+from understudy.actors.barrier_buffer import BarrierBuffer
+from understudy.actors.barrier_handler import Aligned
+from understudy.actors.barrier_tracker import BarrierTracker
+from understudy.actors.checkpoint_coordinator import CheckpointCoordinator
+from understudy.actors.checkpoint_effects import RetryFinal, ScheduleTimer, StoreMetadata
+from understudy.actors.elements import CheckpointBarrier
+from understudy.actors.job_ending import JobEnding
+from understudy.actors.outputs import TaskOutputs
+from understudy.actors.pending_checkpoint import PendingCheckpoint
+from understudy.actors.task import Task
+from understudy.actors.task_state import TaskState
+from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
+from understudy.runtime.simulation.faults import FailingStorage
+from understudy.state import CheckpointStorage
+from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.heap_states import HeapState
+
+from .mutant import CUT, EARLY, IDS, KEPT, LIVENESS, LOST, OUTPUT, Patch, also, mutant, nothing
+
+# ---- barriers and snapshots
+
+
+@mutant(CUT, within=20)
+def alignment_is_skipped(patch: Patch) -> None:
+    """Barriers are counted, and no channel waits for the others."""
+    patch.setattr(task_setup, "BarrierBuffer", BarrierTracker)
+
+
+@mutant(CUT, within=20)
+def the_first_barrier_is_enough(patch: Patch) -> None:
+    def on_barrier(self: BarrierBuffer, _channel: int, barrier: CheckpointBarrier, events: list[Any]) -> None:
+        if barrier.checkpoint_id > self._current:
+            self._advance(barrier.checkpoint_id)
+            events.append(Aligned(barrier))
+
+    patch.setattr(BarrierBuffer, "_on_barrier", on_barrier)
+
+
+@mutant(CUT, within=30)
+def one_channel_is_not_aligned(patch: Patch) -> None:
+    """What comes on the first channel passes, even behind its barrier."""
+    take = BarrierBuffer._take
+
+    def unaligned(self: BarrierBuffer, channel: int, element: Any, events: list[Any]) -> None:
+        if channel == 0 and channel in self._blocked and hasattr(element, "__len__"):
+            events.append((channel, element))
+        else:
+            take(self, channel, element, events)
+
+    patch.setattr(BarrierBuffer, "_take", unaligned)
+    patch.setattr(BarrierBuffer, "is_blocked", lambda self, channel: channel != 0 and channel in self._blocked)
+
+
+@mutant(CUT, within=20)
+def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
+    """It is sent on at once, and the snapshot is taken a while later."""
+    checkpoint, handle, broadcast = Task._checkpoint, Task._handle, TaskOutputs.broadcast
+
+    def forward(self: Task, barrier: CheckpointBarrier) -> None:
+        self._running_parts().outputs.broadcast(barrier)
+        later = self.context.run_blocking(lambda: None)
+        self.context.pipe_to_self(later, lambda _: barrier, lambda _: barrier)
+
+    def take(self: Task, message: Any) -> None:
+        if not isinstance(message, CheckpointBarrier):
+            handle(self, message)
+            return
+        outputs = self._running_parts().outputs
+        outputs.broadcast = nothing
+        checkpoint(self, message)
+        outputs.broadcast = broadcast.__get__(outputs)
+
+    patch.setattr(Task, "_checkpoint", forward)
+    patch.setattr(Task, "_handle", take)
+
+
+@mutant(OUTPUT, within=40)
+def the_snapshot_shares_the_state(patch: Patch) -> None:
+    """What is written to the file is the state as it is then, not as it was at the barrier."""
+    patch.setattr(HeapState, "view", lambda self: self.namespaces)
+
+
+@mutant(LOST, within=20)
+def the_snapshot_is_acknowledged_before_it_is_written(patch: Patch) -> None:
+    """Its file is written a while later, unless something comes in between."""
+    snapshot = TaskState.snapshot
+    write = CheckpointStorage.write
+
+    def promising(self: TaskState, *args: Any, **kwargs: Any) -> Callable[[], tuple[SubtaskState, int]]:
+        finish = snapshot(self, *args, **kwargs)
+
+        def promise() -> tuple[SubtaskState, int]:
+            with pytest.MonkeyPatch.context() as only_here:
+                only_here.setattr(CheckpointStorage, "write", _promised)
+                return finish()
+
+        return promise
+
+    def written(self: Task, *args: Any) -> None:
+        acknowledge(self, *args)
+        while _PROMISES:
+            storage, path, data = _PROMISES.pop()
+            self.context.run_blocking(lambda at=storage, to=path, what=data: write(at, to, what))
+
+    acknowledge = Task._acknowledge
+    _PROMISES.clear()
+    patch.setattr(TaskState, "snapshot", promising)
+    patch.setattr(Task, "_acknowledge", written)
+
+
+_PROMISES: list[tuple[CheckpointStorage, str, bytes]] = []
+
+
+def _promised(self: CheckpointStorage, path: str, chunks: Any) -> StateHandle:
+    data = b"".join(chunks)
+    _PROMISES.append((self, path, data))
+    return StateHandle(self.resolve(path), None, len(data), zlib.crc32(data))
+
+
+@mutant(OUTPUT, within=40, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
+def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
+    def decline(self: Task, checkpoint_id: Any, _reason: str) -> None:
+        self._owner.tell(
+            AcknowledgeCheckpoint(self.deployment.job_id, self.deployment.attempt_id, checkpoint_id, None, 0)
+        )
+
+    patch.setattr(Task, "_decline", decline)
+
+
+# ---- completing checkpoints
+
+
+@mutant(OUTPUT, within=20)
+def a_checkpoint_completes_with_one_task_missing(patch: Patch) -> None:
+    few = property(lambda self: len(self._acknowledged) >= len(self.attempts) - 1 and not self.is_storing)
+    patch.setattr(PendingCheckpoint, "is_fully_acknowledged", few)
+    patch.setattr(PendingCheckpoint, "finalize", _finalize_anyway)
+
+
+def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int) -> Any:
+    class Full(dict[Any, Any]):
+        def __len__(self) -> int:
+            return 0
+
+    taken, self.attempts = self.attempts, Full(self.attempts)
+    acknowledged, self._acknowledged = self._acknowledged, Full(self._acknowledged)
+    try:
+        return FINALIZE(self, vertices, completed_ms)
+    finally:
+        self.attempts, self._acknowledged = taken, acknowledged
+
+
+FINALIZE = PendingCheckpoint.finalize
+
+
+@mutant(EARLY, within=10)
+def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
+    acknowledge = CheckpointCoordinator._acknowledge
+
+    def hasty(self: CheckpointCoordinator, ack: AcknowledgeCheckpoint) -> None:
+        acknowledge(self, ack)
+        for effect in list(self._effects):
+            if isinstance(effect, StoreMetadata):
+                self._effects.extend(self._tasks.notify_complete(effect.draft))
+
+    patch.setattr(CheckpointCoordinator, "_acknowledge", hasty)
+
+
+@mutant(LOST, within=10)
+def the_metadata_is_not_written(patch: Patch) -> None:
+    patch.setattr(CheckpointStorage, "write_sealed", nothing)
+
+
+@mutant(IDS, within=60)
+def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
+    restarting = CheckpointCoordinator._region_restarting
+
+    def restart(self: CheckpointCoordinator) -> None:
+        restarting(self)
+        latest = self.store.latest()
+        self._ids._next = latest.checkpoint_id + 1 if latest else 1
+
+    patch.setattr(CheckpointCoordinator, "_region_restarting", restart)
+
+
+@mutant(OUTPUT, within=60)
+def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
+    """The next restore is from the newest checkpoint, instead of from the newest one that is complete."""
+    abort = CheckpointCoordinator._abort
+
+    def keep(self: CheckpointCoordinator, pending: PendingCheckpoint, failure: Any, detail: str = "") -> None:
+        if pending.acknowledged and not pending.is_storing and not self._is_shut_down:
+            draft = _finalize_anyway(pending, self._vertices, self._wall_ms)
+            pending.draft = None
+            latest = self.store.latest()
+            if latest is None or latest.checkpoint_id < draft.checkpoint_id:
+                self.store.add(draft)
+                pending._acknowledged.clear()
+        abort(self, pending, failure, detail)
+
+    patch.setattr(CheckpointCoordinator, "_abort", keep)
+
+
+@mutant(LIVENESS, within=60)
+def a_checkpoint_that_was_given_up_blocks_the_next(patch: Patch) -> None:
+    """Declined and expired ones stay pending for ever."""
+    patch.setattr(CheckpointCoordinator, "_decline", nothing)
+    patch.setattr(CheckpointCoordinator, "_expire", nothing)
+
+
+@mutant(LIVENESS, within=100)
+def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
+    emit = CheckpointCoordinator._emit
+
+    def once(self: CheckpointCoordinator, effect: Any) -> None:
+        if not (isinstance(effect, ScheduleTimer) and isinstance(effect.event, RetryFinal)):
+            emit(self, effect)
+
+    patch.setattr(CheckpointCoordinator, "_emit", once)
+
+
+@mutant(OUTPUT, within=20)
+def the_final_checkpoint_comes_when_one_task_has_ended(patch: Patch) -> None:
+    patch.setattr(JobEnding, "data_ended", lambda self, attempt_id, of_all: True)
+
+
+# ---- what is kept, and what is discarded
+
+
+@mutant(KEPT, within=30)
+def subsumed_checkpoints_are_not_discarded(patch: Patch) -> None:
+    add = StandaloneCompletedCheckpointStore.add
+
+    def hoard(self: Any, completed: Any) -> list[Any]:
+        add(self, completed)
+        return []
+
+    patch.setattr(StandaloneCompletedCheckpointStore, "add", hoard)
+
+
+@mutant(KEPT, within=60)
+def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
+    abort, discard = CheckpointCoordinator._abort, CheckpointCoordinator._discard
+
+    def leak(self: CheckpointCoordinator, *args: Any) -> None:
+        self._discard = nothing
+        abort(self, *args)
+        self._discard = discard.__get__(self)
+
+    patch.setattr(CheckpointCoordinator, "_abort", leak)
+
+
+@mutant(KEPT, within=100)
+def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
+    patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
+
+
+@mutant(LOST, within=20)
+def the_newest_checkpoint_is_discarded(patch: Patch) -> None:
+    """Instead of the oldest."""
+    add = StandaloneCompletedCheckpointStore.add
+
+    def confuse(self: Any, completed: Any) -> list[Any]:
+        return [completed] if add(self, completed) else []
+
+    patch.setattr(StandaloneCompletedCheckpointStore, "add", confuse)

@@ -1,0 +1,71 @@
+"""Mutant: our own protocol, broken on purpose in one place, and which oracle of the simulator must notice it.
+
+A mutant is a function that patches product code. Its name says what is broken, its docstring how.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from understudy.runtime.simulation.faults import Fault
+from understudy.runtime.simulation.scenario import Scenario
+
+Patch = pytest.MonkeyPatch
+Scenarios = Callable[[int], Scenario]
+
+CUT = "consistent-cut"
+OUTPUT = "exactly-once, at-least-once, nothing-extra"
+EARLY = "commits-after-completion"
+UNREADABLE = "readable-output"
+LOST = "nothing-retained-is-lost"
+KEPT = "nothing-discarded-is-kept"
+IDS = "checkpoint-ids"
+LIVENESS = "liveness"
+CALM = "calm"
+LEAKED = "no-leaked-files"
+PROCESSES = "no-leaked-processes"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Must be caught by one of the oracles `by` in so many histories at most; `scenarios` gives one for each seed."""
+
+    name: str
+    apply: Callable[[Patch], None]
+    by: tuple[str, ...]
+    within: int
+    scenarios: Scenarios
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(*by: str, within: int, scenarios: Scenarios = Scenario.of) -> Callable[[Callable[[Patch], None]], None]:
+    """Adds the function to MUTANTS."""
+
+    def add(apply: Callable[[Patch], None]) -> None:
+        oracles = tuple(oracle for several in by for oracle in several.split(", "))
+        MUTANTS.append(Mutant(apply.__name__, apply, oracles, within, scenarios))
+
+    return add
+
+
+def also(make: Callable[[float], Fault], since: float = 0.3, until: float = 0.9) -> Scenarios:
+    """Standard histories with one more fault, at some time between these shares of the run."""
+
+    def scenario(seed: int) -> Scenario:
+        standard = Scenario.of(seed)
+        at_ms = round(random.Random(seed).uniform(since, until) * standard.workload.duration_ms, 1)
+        faults = sorted([*standard.faults, make(at_ms)], key=lambda fault: fault.at_ms)
+        return replace(standard, faults=tuple(faults))
+
+    return scenario
+
+
+def nothing(*_args: Any, **_kwargs: Any) -> Any:
+    """What is done instead of something."""

@@ -1,0 +1,327 @@
+"""SimulatedCluster as its users have it: like a LocalCluster, but for the time, which is virtual."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pykka
+import pytest
+
+from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState
+from understudy.messages import CheckpointCompleted, JobStatus
+from understudy.runtime.api import InvalidProgram
+from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, UnknownOperator
+from understudy.runtime.simulation.cluster import SimulatedCluster, Stalled
+from understudy.runtime.simulation.faults import JOB_MANAGER, FreezeProcess, KillProcess, Partition
+
+
+class Count(KeyedOperator):
+    count = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Any) -> None:
+        self.count.update(self.count.value() + 1)
+        out.collect((self.key, self.count.value()))
+
+    def on_receive(self, message: Any) -> Any:
+        if message == "raise":
+            raise LookupError("asked for")
+        return self.count.value()
+
+
+def counting(records: int = 20, per_second: float | None = 10.0, **options: Any) -> StreamEnvironment:
+    env = StreamEnvironment(**{"checkpoint_interval_ms": 500, **options})
+    numbers = env.from_collection(range(records), records_per_second=per_second)
+    numbers.key_by(lambda number: number % 2).process(Count, name="count").collect(name="out")
+    return env
+
+
+COUNTED = [(key, count) for key in (0, 1) for count in range(1, 11)]
+
+
+class TestJobs:
+    def test_finish_with_all_results(self) -> None:
+        with SimulatedCluster(2) as cluster:
+            job = cluster.submit(counting(), name="counting")
+            assert job.wait().status is JobStatus.FINISHED
+            assert job.status is JobStatus.FINISHED
+            assert sorted(job.results("out")) == COUNTED
+        assert sorted(job.results("out")) == COUNTED  # they outlive the cluster
+
+    def test_of_seconds_take_no_time(self) -> None:
+        started = time.monotonic()
+        with SimulatedCluster(1) as cluster:
+            cluster.submit(counting(records=100, per_second=1.0)).wait()
+            assert cluster.now_ms > 99_000
+        assert time.monotonic() - started < 30
+
+    def test_survive_the_death_of_a_task_manager(self) -> None:
+        with SimulatedCluster(2, faults=[KillProcess(at_ms=1_200, who=1)]) as cluster:
+            job = cluster.submit(counting(parallelism=2))
+            details = job.wait()
+            assert details.restarts == 1
+            assert sorted(job.results("out")) == COUNTED
+
+    def test_one_after_the_other(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            for _ in range(2):
+                job = cluster.submit(counting())
+                job.wait()
+                assert sorted(job.results("out")) == COUNTED
+
+    def test_side_by_side(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            jobs = [cluster.submit(counting()) for _ in range(2)]
+            for job in jobs:
+                job.wait()
+                assert sorted(job.results("out")) == COUNTED
+
+    def test_whose_code_raises_fail_with_its_error(self) -> None:
+        env = StreamEnvironment()
+        env.from_collection([1, 0]).map(lambda number: 1 // number, name="inverse").collect(name="out")
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(env)
+            with pytest.raises(JobFailed, match=r"(?s)inverse.*ZeroDivisionError"):
+                job.wait()
+
+    def test_are_cancelled(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting(records=1_000))
+            cluster.run_for(2_000)
+            job.cancel().get()
+            with pytest.raises(JobCanceled):
+                job.wait()
+
+    def test_are_stopped_with_what_they_have_done_so_far(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting(records=1_000))
+            cluster.run_for(2_000)
+            job.stop().get()
+            assert job.wait().status is JobStatus.FINISHED
+            assert 10 < len(job.results("out")) < 30
+
+    def test_are_watched(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            events: list[Any] = []
+            job.on_event(events.append)
+            job.wait()
+            cluster.run_for(100)
+            assert any(isinstance(event, CheckpointCompleted) for event in events)
+
+    def test_listeners_may_ask_and_wait(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            seen: list[JobStatus] = []
+            job.on_event(lambda _: seen.append(job.details().status))
+            job.wait()
+            cluster.run_for(1_000)
+            assert seen[-1] is JobStatus.FINISHED
+
+    def test_write_files_on_the_simulated_disk(self, tmp_path: Path) -> None:
+        env = StreamEnvironment(checkpoint_interval_ms=500)
+        sink = FileSink("sim://storage/report", format="jsonl")
+        env.from_collection([{"n": number} for number in range(5)]).add_sink(sink, name="files")
+        with SimulatedCluster(1) as cluster:
+            cluster.submit(env).wait()
+            written = [path for path, _ in cluster.disk.files() if path.startswith("/storage/report/")]
+            lines = [line for path in written for line in cluster.disk.read(path).splitlines()]
+            assert len(lines) == 5
+
+
+class TestQuestions:
+    def test_are_answered_by_operators(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(2_000)
+            answer = job.ask("count", message="how many?", key=0).get(timeout=5)
+            assert 2 < answer <= 10
+
+    def test_that_raise_fail_the_future(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(1_500)
+            with pytest.raises(Exception, match="asked for"):
+                job.ask("count", message="raise", key=0).get(timeout=5)
+
+    def test_to_nobody_are_refused(self) -> None:
+        with SimulatedCluster(1) as cluster, pytest.raises(UnknownOperator):
+            cluster.submit(counting()).ask("nobody", message="?")
+
+    def test_futures_can_be_mapped(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            mapped = job.request_details().map(lambda details: details.status)
+            assert mapped.get(timeout=1) in (JobStatus.CREATED, JobStatus.RUNNING)
+
+    def test_savepoints_have_a_path(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(1_500)
+            path = job.trigger_savepoint().get(timeout=10)
+            assert path in {f"sim:/{path}" for path, _ in cluster.disk.files()} | {
+                path.removeprefix("/storage/checkpoints/") for path, _ in cluster.disk.files()
+            }
+
+    def test_metrics_and_details_are_there(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(3_000)
+            assert sum(task.records_out for task in job.metrics()) > 0
+            assert job.details().completed_checkpoints > 0
+
+
+class TestWaiting:
+    def test_timeouts_are_virtual(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting(records=100))
+            before_ms, started = cluster.now_ms, time.monotonic()
+            with pytest.raises(TimeoutError, match="after 5 seconds"):
+                job.wait(timeout=5)
+            assert cluster.now_ms - before_ms == 5_000
+            assert time.monotonic() - started < 5
+            assert job.wait(timeout=60).status is JobStatus.FINISHED
+
+    def test_for_a_frozen_job_manager_takes_until_it_thaws(self) -> None:
+        with SimulatedCluster(1, faults=[FreezeProcess(500, 4_000, JOB_MANAGER)]) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(600)
+            with pytest.raises(pykka.Timeout):
+                job.details(timeout=1)
+            assert job.details(timeout=10).status is JobStatus.RUNNING
+
+    def test_for_what_never_comes_ends(self) -> None:
+        """A job that cannot get its slots back while its TaskManager is out of reach for an hour."""
+        faults = [Partition(1_000, 3_600_000, JOB_MANAGER, 0)]
+        with SimulatedCluster(1, faults=faults, slot_timeout_ms=100_000_000) as cluster:
+            job = cluster.submit(counting(records=100))
+            with pytest.raises(Stalled):
+                cluster.run_for(1_000)
+                job._ended.get()
+
+    def test_run_for_and_run_until_let_time_go_on(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            cluster.run_for(250)
+            assert cluster.now_ms == 250
+            assert not cluster.run_until(lambda: False, timeout_ms=50)
+            assert cluster.now_ms == 300
+            assert cluster.run_until(lambda: cluster.now_ms >= 300)
+
+    def test_works_on_an_event_loop(self) -> None:
+        async def main() -> list[Any]:
+            async with SimulatedCluster(1) as cluster:
+                job = await cluster.submit_async(counting())
+                details = await job
+                assert details.status is JobStatus.FINISHED
+                assert (await job.request_details()).status is JobStatus.FINISHED
+                return job.results("out")
+
+        assert sorted(asyncio.run(main())) == COUNTED
+
+
+class TestTheEnd:
+    def test_of_the_cluster_is_the_end_of_a_running_job(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting(records=1_000))
+            cluster.run_for(1_000)
+        with pytest.raises(JobLost, match="the cluster was closed"):
+            job.wait()
+        with pytest.raises(JobLost):
+            job.wait(timeout=1)
+        with pytest.raises(RuntimeError, match="not running"):
+            cluster.submit(counting())
+        assert list(cluster.processes()) == []
+
+    def test_of_the_job_manager_is_the_end_of_its_jobs(self) -> None:
+        with SimulatedCluster(1, faults=[KillProcess(1_000, JOB_MANAGER)]) as cluster:
+            job = cluster.submit(counting(records=100))
+            with pytest.raises(JobLost, match="SIGKILL"):
+                job.wait()
+            with pytest.raises(Exception, match="shut down"):
+                job.details()
+            cluster.run_for(30_000)
+            assert list(cluster.processes()) == []  # a TaskManager without a JobManager must not go on
+
+    def test_comes_once(self) -> None:
+        cluster = SimulatedCluster(1).start()
+        with pytest.raises(RuntimeError, match="started already"):
+            cluster.start()
+        cluster.close()
+        cluster.close()
+
+    def test_leaves_the_disk_of_an_outer_cluster_alone(self) -> None:
+        with SimulatedCluster(1, seed=1) as outer:
+            job = outer.submit(counting())
+            with SimulatedCluster(1, seed=2) as inner:
+                inner.submit(counting()).wait()
+            job.wait()
+            assert sorted(job.results("out")) == COUNTED
+
+
+class TestMistakes:
+    def test_a_dataframe_is_refused(self) -> None:
+        class DataFrame:
+            """As much of one as the API looks at."""
+
+            schema = None
+
+        with SimulatedCluster(1) as cluster:
+            env = counting()
+            translation = cluster.translate(env)
+            bound = translation.__class__(
+                **{name: getattr(translation, name) for name in translation.__dataclass_fields__}
+                | {"dataframes": (_Bound("flights"),)}
+            )
+            with pytest.raises(InvalidProgram, match="'flights' reads a Spark DataFrame"):
+                cluster.submit_translated(bound)
+
+    def test_settings_are_checked(self) -> None:
+        with pytest.raises(ValueError, match="heartbeat_timeout_ms"):
+            SimulatedCluster(1, heartbeat_interval_ms=100, heartbeat_timeout_ms=50)
+
+    def test_a_cluster_that_was_not_started_says_so(self) -> None:
+        with pytest.raises(RuntimeError, match="with SimulatedCluster"):
+            SimulatedCluster(1).submit(counting())
+
+    def test_a_program_that_cannot_be_unpickled_fails_the_job_and_not_the_simulator(self) -> None:
+        """As in reality the TaskManager's process ends, and each that is started anew."""
+        env = StreamEnvironment()
+        env.from_collection([1]).map(_Unloadable()).collect(name="out")
+        with SimulatedCluster(1, slot_timeout_ms=5_000) as cluster:
+            job = cluster.submit(env)
+            with pytest.raises(JobFailed):
+                job.wait(timeout=600)
+            assert any("cannot be loaded" in process.end_reason for process in cluster.world.processes)
+
+
+class _Bound:
+    def __init__(self, source_name: str) -> None:
+        self.source_name = source_name
+
+
+class _Unloadable:
+    def __call__(self, record: Any) -> Any:
+        return record
+
+    def __reduce__(self) -> Any:
+        return _fail_to_load, ()
+
+
+def _fail_to_load() -> Any:
+    raise ImportError("cannot be loaded")
+
+
+def test_nothing_of_the_real_world_is_used() -> None:
+    """No thread, no socket, no file, no process."""
+    me = psutil.Process()
+    threads, descriptors, children = threading.active_count(), me.num_fds(), len(me.children())
+    with SimulatedCluster(2, faults=[KillProcess(1_000, 0)]) as cluster:
+        job = cluster.submit(counting(parallelism=2))
+        cluster.run_for(1_500)
+        assert (threading.active_count(), me.num_fds(), len(me.children())) == (threads, descriptors, children)
+        job.wait()
+    assert (threading.active_count(), me.num_fds(), len(me.children())) == (threads, descriptors, children)

@@ -1,0 +1,47 @@
+"""A simulator that finds nothing proves nothing: it must find each mutant, and nothing in what is not broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pytest
+
+from understudy.runtime.simulation import history
+from understudy.runtime.simulation.scenario import Scenario
+from understudy.runtime.simulation.verdict import Verdict, judge
+
+from .mutants import MUTANTS, Mutant
+
+RECOVERY_MS = 90_000.0
+"""Enough for what is not broken; a mutant that hangs does so for no longer."""
+
+
+@pytest.fixture(autouse=True)
+def _short_histories() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "RECOVERY_MS", RECOVERY_MS)
+        yield
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_simulator_finds(mutant: Mutant) -> None:
+    for seed in range(mutant.within):
+        scenario = mutant.scenarios(seed)
+        assert not _judge_as_it_is(scenario).violations
+        verdict = _judge_mutant(mutant, scenario)
+        if verdict.violations:
+            assert {violation.oracle for violation in verdict.violations} & set(mutant.by), verdict.violations
+            return
+    pytest.fail(f"no oracle breaks in {mutant.within} histories")
+
+
+def _judge_mutant(mutant: Mutant, scenario: Scenario) -> Verdict:
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.apply(patch)
+        return judge(scenario)
+
+
+@lru_cache(maxsize=1_000)
+def _judge_as_it_is(scenario: Scenario) -> Verdict:
+    return judge(scenario)
