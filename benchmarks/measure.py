@@ -20,10 +20,11 @@ from typing import IO, Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-TIMEOUT_S = 1800.0
-SAMPLE_S = 0.05
-SHARED_EVERY = 5
-"""Counting shared pages once (PSS) costs more than the sum of resident sets, so it is done in every fifth sample."""
+TIMEOUT_S = 900.0
+SAMPLE_S = 0.1
+TREE_EVERY = 3
+SHARED_EVERY = 10
+"""Looking for new processes costs more than a sample, and counting shared pages once (PSS) costs most: not each time."""
 
 MB = 1024 * 1024
 
@@ -38,15 +39,17 @@ class Memory:
 
     rss: int = 0
     pss: int = 0
-    samples: int = field(default=0, repr=False)
+    _samples: int = 0
+    _tree: list[psutil.Process] = field(default_factory=list)
 
     def sample(self, root: psutil.Process) -> None:
-        with contextlib.suppress(psutil.Error):
-            tree = [root, *root.children(recursive=True)]
-            self.rss = max(self.rss, sum(_rss(one) for one in tree))
-            if self.samples % SHARED_EVERY == 0:
-                self.pss = max(self.pss, sum(_pss(one) for one in tree))
-        self.samples += 1
+        if self._samples % TREE_EVERY == 0:
+            with contextlib.suppress(psutil.Error):
+                self._tree = [root, *root.children(recursive=True)]
+        self.rss = max(self.rss, sum(_rss(one) for one in self._tree))
+        if self._samples % SHARED_EVERY == SHARED_EVERY - 1:
+            self.pss = max(self.pss, sum(_pss(one) for one in self._tree))
+        self._samples += 1
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ class JobHandle:
             raise UnknownOperator(f"job {self.name!r} has no operator {operator!r}; it has {names}")
 
     def _on_event(self, event: Any) -> None:
-        if isinstance(event, JobStatusChanged):
+        if isinstance(event, JobStatusChanged) and not self._status.is_terminal:
             self._status = event.status
         with self._lock:
             listeners = tuple(self._listeners)

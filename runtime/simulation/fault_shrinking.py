@@ -27,7 +27,7 @@ def shrink_faults(failed: Tried, run: Run, runs: int = RUNS) -> tuple[Tried, int
     while helped and search.runs < runs:
         helped = False
         for simplify in SIMPLIFICATIONS:
-            while search.improve(simplify(search.best.faults)):
+            while search.improve(simplify(search.best.faults), is_bold=simplify in BOLD):
                 helped = True
     return search.best, search.runs
 
@@ -40,15 +40,12 @@ class _Search:
         self._limit = limit
         self._known = {(failed.seed, failed.faults)}
 
-    def improve(self, candidates: Iterator[Schedule]) -> bool:
-        """Take the first that fails the same way."""
-        return any(self._fails(seed, faults) for faults in candidates for seed in self._seeds())
-
-    def _seeds(self) -> Iterator[int]:
-        """With other faults chance falls differently, so the same seed need not be the luckiest."""
-        own = self.best.seed
-        yield own
-        yield from (seed for seed in OTHER_SEEDS if seed != own)
+    def improve(self, candidates: Iterator[Schedule], *, is_bold: bool) -> bool:
+        """Take the first that fails the same way. With bold changes chance falls differently, so they deserve more
+        than one try.
+        """
+        seeds = (self.best.seed, *OTHER_SEEDS) if is_bold else (self.best.seed,)
+        return any(self._fails(seed, faults) for faults in candidates for seed in seeds)
 
     def _fails(self, seed: int, faults: Schedule) -> bool:
         if self.runs >= self._limit or (seed, faults) in self._known:
@@ -92,7 +89,11 @@ def _rounder(faults: Schedule) -> Iterator[Schedule]:
     yield from _faults_of(rounder_times, faults)
 
 
-SIMPLIFICATIONS: tuple[Callable[[Schedule], Iterator[Schedule]], ...] = (_fewer, _simpler, _earlier, _shorter, _rounder)
+Simplify = Callable[[Schedule], Iterator[Schedule]]
+
+BOLD: tuple[Simplify, ...] = (_fewer, _simpler)
+
+SIMPLIFICATIONS: tuple[Simplify, ...] = (*BOLD, _earlier, _shorter, _rounder)
 
 
 def _faults_of(simplify: Callable[[Scenario], Iterator[Scenario]], faults: Schedule) -> Iterator[Schedule]:

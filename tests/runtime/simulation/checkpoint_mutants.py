@@ -164,7 +164,7 @@ def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int) 
 FINALIZE = PendingCheckpoint.finalize
 
 
-@mutant(EARLY, within=10)
+@mutant(EARLY, within=20)
 def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     acknowledge = CheckpointCoordinator._acknowledge
 
@@ -177,7 +177,7 @@ def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_acknowledge", hasty)
 
 
-@mutant(LOST, within=10)
+@mutant(LOST, within=20)
 def the_metadata_is_not_written(patch: Patch) -> None:
     patch.setattr(CheckpointStorage, "write_sealed", nothing)
 
@@ -194,7 +194,7 @@ def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_region_restarting", restart)
 
 
-@mutant(OUTPUT, within=60)
+@mutant(OUTPUT, KEPT, within=60)
 def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
     """The next restore is from the newest checkpoint, instead of from the newest one that is complete."""
     abort = CheckpointCoordinator._abort
@@ -261,7 +261,7 @@ def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_abort", leak)
 
 
-@mutant(KEPT, within=100)
+@mutant(KEPT, within=250)
 def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
 

@@ -14,7 +14,7 @@ from understudy.actors.partitioner import HashByKey
 from understudy.actors.slot_pool import SlotPool
 from understudy.actors.task_manager import TaskManager
 from understudy.actors.task_manager_roster import TaskManagerRoster
-from understudy.runtime.simulation.faults import JOB_MANAGER, KillProcess
+from understudy.runtime.simulation.faults import JOB_MANAGER, KillProcess, SlowLink
 from understudy.runtime.transport.frames import FrameKind
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import RemoteOutputChannel
@@ -63,7 +63,7 @@ def reports_about_earlier_attempts_count_for_the_current_one(patch: Patch) -> No
     patch.setattr(ExecutionGraph, "execution", execution)
 
 
-@mutant(LIVENESS, within=100)
+@mutant(LIVENESS, within=250)
 def a_restart_does_not_give_up_pending_checkpoints(patch: Patch) -> None:
     restarting = CheckpointCoordinator._region_restarting
 
@@ -94,7 +94,7 @@ def task_managers_send_no_heartbeats(patch: Patch) -> None:
     patch.setattr(TaskManager, "_beat", nothing)
 
 
-@mutant(LIVENESS, within=10)
+@mutant(LIVENESS, within=20)
 def the_partition_ends_before_the_final_checkpoint(patch: Patch) -> None:
     broadcast = TaskOutputs.broadcast
 
@@ -169,7 +169,7 @@ def the_loss_of_a_channel_is_not_told(patch: Patch) -> None:
     patch.setattr(RemoteOutputChannel, "consumer_lost", nothing)
 
 
-@mutant(CUT, within=60)
+@mutant(CUT, within=60, scenarios=also(lambda at_ms: SlowLink(at_ms, 10_000, 0, 1, 800), since=0.1, until=0.5))
 def barriers_overtake_what_waits_for_credit(patch: Patch) -> None:
     forward = RemoteOutputChannel._forward
 

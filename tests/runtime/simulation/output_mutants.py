@@ -18,7 +18,7 @@ from .mutant import EARLY, LEAKED, LIVENESS, OUTPUT, UNREADABLE, Patch, also, mu
 # ---- restoring
 
 
-@mutant(OUTPUT, within=10)
+@mutant(OUTPUT, within=20)
 def nothing_is_restored(patch: Patch) -> None:
     patch.setattr(RestorePoints, "choose", nothing)
 
@@ -52,12 +52,12 @@ def subtasks_get_each_others_state(patch: Patch) -> None:
     patch.setattr(restore_points, "assign_state", lambda *args: list(reversed(assign(*args))))
 
 
-@mutant(OUTPUT, within=10)
+@mutant(OUTPUT, within=20)
 def sources_begin_anew(patch: Patch) -> None:
     patch.setattr(TaskState, "restored_offset", nothing)
 
 
-@mutant(OUTPUT, within=10)
+@mutant(OUTPUT, within=20)
 def sources_are_one_record_ahead(patch: Patch) -> None:
     """The offset in a snapshot is that of the record after the next."""
     offset_of = Task._offset_of
@@ -81,7 +81,7 @@ def unreadable_checkpoints_are_restored_again_and_again(patch: Patch) -> None:
 # ---- sinks
 
 
-@mutant(EARLY, within=10)
+@mutant(EARLY, within=20)
 def sinks_commit_at_the_barrier(patch: Patch) -> None:
     on_checkpoint = TwoPhaseCommitSink.on_checkpoint
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,7 +16,8 @@ from understudy.messages import CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
 from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, UnknownOperator
 from understudy.runtime.simulation.cluster import SimulatedCluster, Stalled
-from understudy.runtime.simulation.faults import JOB_MANAGER, FreezeProcess, KillProcess, Partition
+from understudy.runtime.simulation.faults import JOB_MANAGER, FreezeProcess, KillProcess
+from understudy.state import CheckpointStorage
 
 
 class Count(KeyedOperator):
@@ -122,10 +122,10 @@ class TestJobs:
             cluster.run_for(1_000)
             assert seen[-1] is JobStatus.FINISHED
 
-    def test_write_files_on_the_simulated_disk(self, tmp_path: Path) -> None:
+    def test_write_files_on_the_simulated_disk(self) -> None:
         env = StreamEnvironment(checkpoint_interval_ms=500)
         sink = FileSink("sim://storage/report", format="jsonl")
-        env.from_collection([{"n": number} for number in range(5)]).add_sink(sink, name="files")
+        env.from_collection([{"n": number} for number in range(5)]).sink_to(sink, name="files")
         with SimulatedCluster(1) as cluster:
             cluster.submit(env).wait()
             written = [path for path, _ in cluster.disk.files() if path.startswith("/storage/report/")]
@@ -195,13 +195,10 @@ class TestWaiting:
             assert job.details(timeout=10).status is JobStatus.RUNNING
 
     def test_for_what_never_comes_ends(self) -> None:
-        """A job that cannot get its slots back while its TaskManager is out of reach for an hour."""
-        faults = [Partition(1_000, 3_600_000, JOB_MANAGER, 0)]
-        with SimulatedCluster(1, faults=faults, slot_timeout_ms=100_000_000) as cluster:
-            job = cluster.submit(counting(records=100))
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting(records=10_000, per_second=1.0, checkpoint_interval_ms=60_000))
             with pytest.raises(Stalled):
-                cluster.run_for(1_000)
-                job._ended.get()
+                job.wait()
 
     def test_run_for_and_run_until_let_time_go_on(self) -> None:
         with SimulatedCluster(1) as cluster:
@@ -264,11 +261,6 @@ class TestTheEnd:
 
 class TestMistakes:
     def test_a_dataframe_is_refused(self) -> None:
-        class DataFrame:
-            """As much of one as the API looks at."""
-
-            schema = None
-
         with SimulatedCluster(1) as cluster:
             env = counting()
             translation = cluster.translate(env)
@@ -287,15 +279,36 @@ class TestMistakes:
         with pytest.raises(RuntimeError, match="with SimulatedCluster"):
             SimulatedCluster(1).submit(counting())
 
-    def test_a_program_that_cannot_be_unpickled_fails_the_job_and_not_the_simulator(self) -> None:
-        """As in reality the TaskManager's process ends, and each that is started anew."""
+    def test_code_that_cannot_be_unpickled_fails_the_job(self) -> None:
         env = StreamEnvironment()
         env.from_collection([1]).map(_Unloadable()).collect(name="out")
         with SimulatedCluster(1, slot_timeout_ms=5_000) as cluster:
             job = cluster.submit(env)
-            with pytest.raises(JobFailed):
+            with pytest.raises(JobFailed, match="cannot be loaded"):
                 job.wait(timeout=600)
-            assert any("cannot be loaded" in process.end_reason for process in cluster.world.processes)
+
+    def test_a_task_manager_that_cannot_come_up_ends_and_another_one_is_started(self) -> None:
+        """As in reality: its process exits with a traceback."""
+        with _Stillborn(1, lives=3) as cluster:
+            job = cluster.submit(counting())
+            job.wait()
+            ends = [process.end_reason for process in cluster.world.processes if process.name.startswith("tm-")]
+            assert ends[:3] == ["OSError: no storage in this life"] * 3
+            assert sorted(job.results("out")) == COUNTED
+
+
+class _Stillborn(SimulatedCluster):
+    """Its first TaskManagers raise while they start."""
+
+    def __init__(self, task_managers: int, lives: int) -> None:
+        super().__init__(task_managers)
+        self.lives = lives
+
+    def _open_storage(self, url: str) -> CheckpointStorage:
+        if self.world.current not in (None, self._driver) and self.lives:
+            self.lives -= 1
+            raise OSError("no storage in this life")
+        return super()._open_storage(url)
 
 
 class _Bound:
