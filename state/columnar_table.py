@@ -33,6 +33,7 @@ class ColumnarTable:
         self._index = KeyIndex(list(keys.values()))
         self._running = {part: Running(part, kind) for part, kind in parts.items()}
         self._names = _part_names(self._keys, self._running)
+        self._input_columns = list(dict.fromkeys([*keys, *(part.column for part in parts if part.column is not None)]))
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._touched: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
 
@@ -125,12 +126,20 @@ class ColumnarTable:
         values = [running.values[: len(slots)].copy() for running in self._running.values()]
         return lambda: self._partials(slots, values)
 
-    def accumulate(self, batch: pa.RecordBatch) -> None:
-        """Like `update`, for a table that is emptied with `take_partials`."""
-        slots = self.update(batch)
-        if _ROWS not in self._running:
-            self._touched = _grown(self._touched, len(self))
-            self._touched[slots] = True
+    def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that `update` reads. Raises InvalidKey for a null key, and ValueError for a missing column."""
+        columns = {name: _column_of(batch, name) for name in self._input_columns}
+        for name in self._keys:
+            check_no_null(columns[name], repr(name))
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def accumulate(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """`update` with batches that `readable` returned, for a table that is emptied with `take_partials`."""
+        for batch in _joined(batches):
+            slots = self.update(batch)
+            if _ROWS not in self._running:
+                self._touched = _grown(self._touched, len(self))
+                self._touched[slots] = True
 
     def take_partials(self) -> pa.RecordBatch:
         """The partials of all that was accumulated since the last call, each key once. Keys keep their slots."""
@@ -226,11 +235,25 @@ class _Rows:
         return self._numbers[name, kind]
 
 
-def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array:
-    """A column, as type `kind` if it is given; a dictionary is decoded. Raises ValueError, naming the column."""
+def _joined(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """The same rows in one batch, if their columns are of the same plain types."""
+    schema = batches[0].schema
+    if len(batches) == 1 or any(pt.is_dictionary(field.type) for field in schema):
+        return batches
+    if not all(batch.schema.equals(schema) for batch in batches):
+        return batches
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()  # type: ignore[no-any-return]
+
+
+def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     if batch.schema.get_field_index(name) < 0:
         raise ValueError(f"there is no column {name!r}, or not once; the batch has {', '.join(batch.schema.names)}")
-    column = batch.column(name)
+    return batch.column(name)
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -> pa.Array:
+    """A column, as type `kind` if it is given; a dictionary is decoded. Raises ValueError, naming the column."""
+    column = _column_of(batch, name)
     if pt.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind is None or column.type == kind:

@@ -47,10 +47,10 @@ class HeapBackend(HeapScope):
         return cast(S, known)
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        views = [StateView.of(state) for state in self._states.values()]
         self._snapshots += 1
         number = self._snapshots
         self.snapshots_in_flight.add(number)
-        views = [StateView.of(state) for state in self._states.values()]
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
@@ -73,14 +73,14 @@ class HeapBackend(HeapScope):
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
-        return [] if state is None else list(state.namespaces.get(namespace, ()))
+        return [] if state is None else list(state.visible(namespace))
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
 
     def close(self) -> None:
         for state in self._states.values():
-            state.namespaces.clear()
+            state.drop()
         self._states.clear()
         self._restored.clear()
 

@@ -45,7 +45,7 @@ class StateView:
     @classmethod
     def of(cls, state: HeapState) -> StateView:
         declaration, node = state.declaration, state.node
-        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.view())
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze())
 
 
 @dataclass(slots=True)

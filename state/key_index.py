@@ -25,7 +25,8 @@ _Places: TypeAlias = npt.NDArray[np.int32]
 _GOLDEN = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: Fibonacci hashing
 _FEWEST_SLOTS = 1024
 _PLACES_PER_SLOT = 4
-_CHUNK = 16_384
+_RANGE_PER_SLOT = 8
+_CHUNK = 32_768
 """How many words are looked up at a time, so that what is computed for them stays in the cache."""
 
 _LOW_WORD = 0xFFFF_FFFF
@@ -124,7 +125,8 @@ class WordTable:
     """A hash table from words of 64 bits to slots, with linear probing, for many words at once.
 
     A place holds a slot, and the slot's word is found by slot: so places are small, and more of them stay in the
-    processor's cache. Temporary arrays are kept, as fresh memory costs more than what is done with it here.
+    processor's cache. Words that lie close together, as ids do, are found by subtraction instead (`_Range`). Temporary
+    arrays are kept, as fresh memory costs more than what is done with it here.
     """
 
     def __init__(self) -> None:
@@ -132,6 +134,7 @@ class WordTable:
         self._words: Words = np.zeros(_FEWEST_SLOTS, np.int64)
         """By slot. It is replaced when it grows, and its filled part never changes."""
         self._scratch = _Scratch()
+        self._range: _Range | None = None
         self._clear_places()
 
     def __len__(self) -> int:
@@ -159,6 +162,8 @@ class WordTable:
     def _find(self, words: Words) -> _Places:
         """The slots, and -1 for a word that is not there. At most a chunk of words; valid until the next call."""
         places, slots, found, differ = self._scratch.of(len(words))
+        if self._range is not None and self._range.find(words, places, slots):
+            return slots
         np.multiply(words, _GOLDEN, out=places)
         home = places.view(np.uint64)
         np.right_shift(home, self._shift, out=home)
@@ -191,6 +196,8 @@ class WordTable:
             self._clear_places()
         self._words[first : self._count] = words
         self._place(np.arange(0 if grows else first, self._count))
+        if self._range is None or not self._range.add(words, first):
+            self._range = _Range.of(self._words[: self._count]) if grows or self._range is not None else None
 
     def _clear_places(self) -> None:
         """There are several times as many places as slots, so that probes are short. A free place has slot -1."""
@@ -208,6 +215,41 @@ class WordTable:
             self._places[places[free]] = slots[free]
             left = self._places[places] != slots
             slots, places = slots[left], (places[left] + 1) & self._mask
+
+
+class _Range:
+    """Slots by distance from the least word: for words that fill a good part of the range that they lie in."""
+
+    def __init__(self, low: int, size: int) -> None:
+        self._low = np.int64((low + 2**63) % 2**64 - 2**63)
+        self._slots: _Places = np.full(size, -1, np.int32)
+
+    @classmethod
+    def of(cls, words: Words) -> _Range | None:
+        """A range of these words, with room on both sides; None if it would be too large. Slots are 0, 1, 2, ..."""
+        low, high = int(words.min()), int(words.max())
+        size = high - low + 1
+        if size > _RANGE_PER_SLOT * len(words):
+            return None
+        made = cls(low - size // 2, 2 * size)
+        made.add(words, 0)
+        return made
+
+    def add(self, words: Words, first: int) -> bool:
+        """Give slots from `first` on to words; False if some lie outside."""
+        places = words - self._low
+        if int(places.view(np.uint64).max()) >= len(self._slots):
+            return False
+        self._slots[places] = np.arange(first, first + len(words))
+        return True
+
+    def find(self, words: Words, places: Slots, slots: _Places) -> bool:
+        """Fill in the slots, -1 for words that are not there; False, and nothing of use, if some lie outside."""
+        np.subtract(words, self._low, out=places)
+        if int(places.view(np.uint64).max()) >= len(self._slots):
+            return False
+        self._slots.take(places, out=slots, mode="clip")
+        return True
 
 
 class _Scratch:

@@ -101,25 +101,28 @@ class ColumnarAggregate(_Aggregation):
 
 
 class LocalAggregate(_Aggregation):
-    """The first phase, before the shuffle: many rows become one partial per key.
+    """The first phase, before the shuffle: many rows become one partial per key. A ColumnarAggregate merges them.
 
-    A ColumnarAggregate that takes partials follows. Partials are held back over several batches, the more the better; they go before a barrier, at the end, and when
+    Partials are held back over several batches, the more the better; they go before a barrier, at the end, and when
     there are many keys. For updates they also go `LINGER_MS` after their first row once input has run out, and after
-    `MOST_LINGER_MS` or `MOST_ROWS` while it has not. So it has no state when a snapshot is taken.
+    `MOST_LINGER_MS` or `MOST_ROWS` while it has not. So there is no state left when a snapshot is taken.
     """
 
     MOST_KEYS: ClassVar[int] = 1 << 20
     """Between flushes keys keep their slots, only because that is faster; with more of them they are given up."""
     MOST_ROWS: ClassVar[int] = 1 << 20
+    ENOUGH_ROWS: ClassVar[int] = 1 << 17
+    """Smaller batches wait for each other: tables are out of the processor's cache by the time the next one comes."""
     LINGER_MS: ClassVar[float] = 5.0
     MOST_LINGER_MS: ClassVar[float] = 100.0
 
     _table: ColumnarTable | None = None
-    _rows: int = 0
     _since_ms: float = 0.0
 
     def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], emit: str = "updates") -> None:
         super().__init__(keys, aggregates, emit)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._held_rows = 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -128,17 +131,18 @@ class LocalAggregate(_Aggregation):
         return tuple(dict.fromkeys((*self._keys, *used)))
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
-        if self._table is None:
-            self._table = ColumnarTable.for_input(self._keys, self._aggregates, self._schema or batch.schema)
-        if self._emits_updates and not self._rows:
+        if self._emits_updates and not self._held_rows:
             self._since_ms = self.context.clock.now_ms()
-        self._table.accumulate(batch)
-        self._rows += len(batch)
+        self._waiting.append(self._checked(batch))
+        self._waiting_rows += len(batch)
+        self._held_rows += len(batch)
+        if self._waiting_rows >= self.ENOUGH_ROWS:
+            self._take_in()
         if self._is_due():
             self._flush(out)
 
     def on_idle(self, out: Collector) -> float | None:
-        if not (self._emits_updates and self._rows):
+        if not (self._emits_updates and self._held_rows):
             return None
         left_ms = self._since_ms + self.LINGER_MS - self.context.clock.now_ms()
         if left_ms > 0:
@@ -158,20 +162,32 @@ class LocalAggregate(_Aggregation):
             return None
         return ColumnarTable.for_input(self._keys, self._aggregates, self._schema).partial_schema
 
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are read, with their keys looked at, so that a null is told with its row in this batch."""
+        if self._table is None:
+            self._table = ColumnarTable.for_input(self._keys, self._aggregates, self._schema or batch.schema)
+        return self._table.readable(batch)
+
+    def _take_in(self) -> None:
+        """Aggregate the batches that wait."""
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        if waiting and self._table is not None:
+            self._table.accumulate(waiting)
+
     def _is_due(self) -> bool:
-        assert self._table is not None, "there was a batch"
-        if len(self._table) > self.MOST_KEYS:
+        if self._table is not None and len(self._table) > self.MOST_KEYS:
             return True
         if not self._emits_updates:
             return False
-        return self._rows >= self.MOST_ROWS or self.context.clock.now_ms() - self._since_ms >= self.MOST_LINGER_MS
+        return self._held_rows >= self.MOST_ROWS or self.context.clock.now_ms() - self._since_ms >= self.MOST_LINGER_MS
 
     def _flush(self, out: Collector) -> None:
+        self._take_in()
         table = self._table
-        if table is None or not self._rows:
+        if table is None or not self._held_rows:
             return
         out.emit(table.take_partials())
-        self._rows = 0
+        self._held_rows = 0
         if len(table) > self.MOST_KEYS:
             self._table = None
 

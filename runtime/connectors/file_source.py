@@ -25,7 +25,7 @@ from .errors import NoInput, OffsetMismatch, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .paced_source import PacedSource
 
-RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536
+RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 262_144
 """How many rows are read at a time unless the user says: a step of Python records must stay short."""
 
 

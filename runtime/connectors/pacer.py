@@ -8,7 +8,7 @@ BURST_MS = 1000.0
 """After a stall, as much as this is made up for at once; what is older is not made up for."""
 
 MIN_DELAY_MS = 1.0
-_BATCHES_PER_SECOND = 100
+_BATCHES_PER_SECOND = 200
 """A fast source emits about so many batches a second, each with all that is due, rather than record by record."""
 
 

@@ -50,7 +50,7 @@ class Injector:
             return
         self.happened[type(fault).__name__] += 1
         self._tell("fault", fault)
-        if isinstance(fault, LastingFault):
+        if isinstance(fault, LastingFault) and undo is not _nothing:
             self._cluster.world.at(fault.until_ms, None, self._end, fault, undo)
 
     def _end(self, fault: Fault, undo: Undo) -> None:

@@ -46,8 +46,8 @@ class SimulatedLauncher:
         self._launches: dict[JobId, TaskManagerLaunch] = {}
         self._starting: dict[Place, Event] = {}
         self._living: dict[Place, Process] = {}
-        self._given_up: dict[int, int] = {}
-        """How many hosts of each index are out of reach."""
+        self.zombies: list[Process] = []
+        """Those that were given up, dead or alive."""
         self._lives = itertools.count(1)
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
@@ -77,7 +77,9 @@ class SimulatedLauncher:
     def _start(self, launch: TaskManagerLaunch, index: int) -> None:
         place = launch.job_id, index
         self._starting.pop(place, None)
-        host = f"host-{index}" + "'" * self._given_up.get(index, 0)
+        host = f"host-{index}"
+        while any(zombie.host == host for zombie in self.zombies):
+            host += "'"
         process = self._world.process(f"tm-{index}-{next(self._lives)}", host)
         self._living[place] = process
         process.when_ended(lambda reason: self._ended(place, process, reason))
@@ -93,7 +95,7 @@ class SimulatedLauncher:
             return
         is_far = process.is_frozen or self._is_cut_off(self._owner, process)
         if is_far and self._chance.random() < 0.5:
-            self._given_up[index] = self._given_up.get(index, 0) + 1
+            self.zombies.append(process)
             self._ended(place, process, "given up: it cannot be reached")
         else:
             process.kill("killed by the launcher")

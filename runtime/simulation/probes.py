@@ -220,7 +220,7 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
             setattr(operator, call, _failing(getattr(operator, call), probes, call))
 
 
-def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Callable[[Any], None]:
+def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:
     commit = sink.commit
 
     def committed(handle: Any) -> None:

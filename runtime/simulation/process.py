@@ -137,6 +137,7 @@ class Process:
             self._is_in_the_middle = False
         if not self.is_alive:
             raise ProcessKilled(self.name)
+        self.world.trace.add(self.name, "goes on")
         self._go_on()
 
     def _go_on(self) -> None:

@@ -125,8 +125,10 @@ class StoredCheckpoints:
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
 
     def _could_not_be_removed(self, path: str) -> bool:
-        refused = (details for _, _, what, details in self._trace.entries if what == "remove refused")
-        return any(path in details for details in refused)
+        """State stays, too, while the metadata that points to it cannot be removed."""
+        metadata = f"{path.rpartition('/')[0]}/_metadata"
+        refused = (details[0] for _, _, what, details in self._trace.entries if what == "remove refused")
+        return any(found in (path, metadata) for found in refused)
 
     def _checkpoint_of(self, path: str) -> CheckpointId:
         """Which checkpoint a file belongs to; 0, which is none, for files of other kinds."""

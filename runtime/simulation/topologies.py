@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
+from ...actors.operators.aggregate import Count, Sum
 from ...actors.operators.operator import Collector, KeyedOperator
 from ...state import FoldingState, ListState, MapState, ReducingState, ValueState
 from ..api.environment import StreamEnvironment
@@ -17,6 +20,8 @@ from ..api.restart import fixed_delay
 
 OUTPUT = "out"
 """The name of each topology's sink."""
+
+_COLUMNS = pa.schema([("key", pa.int64()), ("number", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,20 @@ class Sides(KeyedOperator):
     def process_2(self, record: Any, out: Collector) -> None:
         self.right.update(self.right.value() + 1)
         out.collect(("right", self.key, self.right.value()))
+
+
+class Steps(KeyedOperator):
+    """From each update of a key's aggregates, (key, n) for every number of rows that it tells of first.
+
+    How many rows an update takes together is chance; that none is lost or counted twice is not.
+    """
+
+    told = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        for number in range(self.told.value() + 1, record.rows + 1):
+            out.collect((self.key, number))
+        self.told.update(record.rows)
 
 
 class Same(KeyedOperator):
@@ -179,6 +198,32 @@ def _states(workload: Workload) -> StreamEnvironment:
     return env
 
 
+def _columns(environment: StreamEnvironment, workload: Workload) -> Any:
+    """The numbers and their keys as Arrow batches, from all subtasks."""
+    keys = workload.keys
+
+    def batch(start: int, rows: int) -> pa.RecordBatch:
+        numbers = range(start, start + rows)
+        return pa.record_batch([[number % keys for number in numbers], list(numbers)], schema=_COLUMNS)
+
+    rate = workload.records_per_second
+    return environment.generate(batch, workload.records, schema=_COLUMNS, records_per_second=rate, name="numbers")
+
+
+def _columnar(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    totals = _columns(env, workload).key_by("key").aggregate("end", rows=Count(), total=Sum("number"), name="totals")
+    totals.map(tuple, name="plain").collect(name=OUTPUT)
+    return env
+
+
+def _columnar_updates(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    updates = _columns(env, workload).key_by("key").aggregate("updates", rows=Count(), name="totals")
+    updates.key_by("key").process(Steps, name="steps").collect(name=OUTPUT)
+    return env
+
+
 def _at_least_once(workload: Workload) -> StreamEnvironment:
     env = environment(workload, exactly_once=False)
     keys = workload.keys
@@ -194,6 +239,14 @@ def _counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
         seen[number % keys] += 1
         counted.append((number % keys, seen[number % keys]))
     return counted
+
+
+def _totals(workload: Workload) -> list[tuple[int, int, int]]:
+    found = []
+    for key in range(min(workload.keys, workload.records)):
+        numbers = range(key, workload.records, workload.keys)
+        found.append((key, len(numbers), sum(numbers)))
+    return found
 
 
 def _all(workload: Workload, times: int = 1) -> list[int]:
@@ -229,6 +282,8 @@ TOPOLOGIES: dict[str, Topology] = {
             ],
         ),
         Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
+        Topology("columnar", _columnar, _totals),
+        Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
         Topology("at-least-once", _at_least_once, _both, exactly_once=False),
     )
 }

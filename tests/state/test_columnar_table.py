@@ -166,11 +166,12 @@ def test_two_phases_are_one(batches: list[list[dict[str, Any]]], keys: tuple[str
     local = ColumnarTable.for_input(keys, AGGREGATES, columnar([]).schema)
     merged = ColumnarTable.for_partials(keys, AGGREGATES, local.partial_schema)
     for rows in batches:
-        slots = local.distinct(local.update(columnar(rows)))
-        merged.merge(local.partials(slots))
-        local.reset(slots)
-    expected = modelled([row for rows in batches for row in rows], keys)
+        local.accumulate([local.readable(columnar(rows)), local.readable(columnar(rows[:1]))])
+        local.accumulate([local.readable(columnar(rows))])
+        merged.merge(local.take_partials())
+    expected = modelled([row for rows in batches for row in (*rows, *rows[:1], *rows)], keys)
     assert plain(merged.results(merged.all_slots()), len(keys)) == expected
+    assert len(local.take_partials()) == 0
     assert merged.result_schema == local.result_schema
 
 

@@ -11,7 +11,7 @@ import pytest
 from understudy.actors.operators.aggregate import Avg, ColumnarAggregate, Count, LocalAggregate, Max, Sum
 from understudy.actors.operators.operator import Collector
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
-from understudy.state import SnapshotTarget, StateIncompatible
+from understudy.state import InvalidKey, SnapshotTarget, StateIncompatible
 
 Opened = Callable[..., Any]
 Run = Callable[..., list[Any]]
@@ -34,9 +34,7 @@ def by_origin(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def ended(operator: ColumnarAggregate) -> list[dict[str, Any]]:
-    out = Collector()
-    operator.on_end(out)
-    return by_origin(rows(out.drain()))
+    return by_origin(_ended(operator))
 
 
 def test_updates_are_the_changed_keys_of_each_batch(opened: Opened, run: Run) -> None:
@@ -80,15 +78,98 @@ def test_restored_state_of_other_types_is_refused_at_open(opened: Opened, run: R
         opened(changed, handles=[handle])
 
 
+def flushed(local: LocalAggregate) -> list[pa.RecordBatch]:
+    out = Collector()
+    local.before_barrier(CheckpointId(1), out)
+    return out.drain()
+
+
+class AtClock:
+    """Stands still until it is set."""
+
+    ms = 1000.0
+
+    def now_ms(self) -> float:
+        return self.ms
+
+
 def test_two_phases_give_what_one_gives(opened: Opened, run: Run) -> None:
-    local = opened(LocalAggregate(["origin"], SPECS))
-    merging = opened(ColumnarAggregate(["origin"], SPECS, emit="end", partials=True))
-    partials = run(local, FLIGHTS.slice(0, 2), FLIGHTS, FLIGHTS.slice(2))
-    assert [len(batch) for batch in partials] == [2, 2, 1]
-    run(merging, *partials)
+    local, merging = map(opened, ColumnarAggregate(["origin"], SPECS, emit="end").in_two_phases())
+    assert run(local, FLIGHTS.slice(0, 2), FLIGHTS) == []
+    first = flushed(local)
+    assert run(local, FLIGHTS.slice(2)) == []
+    second = flushed(local)
+    assert [len(batch) for batch in (*first, *second, *flushed(local))] == [2, 1]
+    run(merging, *first, *second)
     whole = opened(ColumnarAggregate(["origin"], SPECS, emit="end"))
     run(whole, FLIGHTS, FLIGHTS)
     assert ended(merging) == ended(whole)
+
+
+def test_partials_for_updates_wait_a_little_for_more(opened: Opened, run: Run) -> None:
+    local = opened(LocalAggregate(["origin"], SPECS, "updates"))
+    clock = local.context.clock = AtClock()
+    out = Collector()
+    assert local.on_idle(out) is None
+    assert run(local, FLIGHTS) == []
+    assert local.on_idle(out) == local.LINGER_MS
+    clock.ms += local.LINGER_MS - 1
+    assert local.on_idle(out) == 1
+    clock.ms += 1
+    assert local.on_idle(out) is None
+    assert len(rows(out.drain())) == 2
+    assert local.on_idle(out) is None
+    assert out.drain() == []
+
+
+def test_partials_for_updates_go_in_time_while_input_comes(opened: Opened, run: Run) -> None:
+    local = opened(LocalAggregate(["origin"], SPECS, "updates"))
+    clock = local.context.clock = AtClock()
+    assert run(local, FLIGHTS) == []
+    clock.ms += local.MOST_LINGER_MS
+    assert len(rows(run(local, FLIGHTS))) == 2
+    local.MOST_ROWS = 5  # type: ignore[misc]
+    assert len(rows(run(local, FLIGHTS, FLIGHTS))) == 2
+
+
+@pytest.mark.parametrize("emit", ["updates", "end"])
+def test_many_keys_are_not_held_back(opened: Opened, run: Run, emit: str) -> None:
+    local = opened(LocalAggregate(["n"], {"rows": Count()}, emit))
+    local.context.clock = AtClock()
+    local.MOST_KEYS, local.ENOUGH_ROWS = 5, 4  # type: ignore[misc]
+    batches = [pa.record_batch({"n": list(range(start, start + 4))}) for start in (0, 0, 4, 8)]
+    assert [len(batch) for batch in run(local, *batches)] == [8]
+    assert [(row["n"], row["count(*)"]) for row in rows(flushed(local))] == [(8, 1), (9, 1), (10, 1), (11, 1)]
+
+
+def test_a_null_key_is_told_with_its_row(opened: Opened, run: Run) -> None:
+    local = opened(LocalAggregate(["origin"], SPECS, "end"))
+    run(local, FLIGHTS)
+    with pytest.raises(InvalidKey, match="'origin' is null in row 1 of the batch"):
+        run(local, pa.record_batch({"origin": ["JFK", None], "miles": [1, 2], "delay": [1.0, 2.0]}))
+
+
+def test_local_partials_have_the_types_of_the_declared_columns(opened: Opened, run: Run) -> None:
+    local = LocalAggregate(["origin"], SPECS, "end")
+    schema = local.output_schema(FLIGHTS.schema)
+    found = opened(local)
+    run(found, pa.record_batch({"origin": ["JFK"], "miles": [7], "delay": pa.nulls(1)}))
+    assert [batch.schema for batch in flushed(found)] == [schema]
+
+
+def test_keys_may_be_called_as_partials_are(opened: Opened, run: Run) -> None:
+    batch = pa.record_batch({"sum(*)": [1, 2, 1], "*": [10, None, 30], "count(*)": [5, 6, 5]})
+    specs = {"rows": Count(), "there": Count("*"), "total": Sum("*")}
+    local, merging = map(opened, ColumnarAggregate(["sum(*)", "count(*)"], specs, emit="end").in_two_phases())
+    run(local, batch)
+    run(merging, *flushed(local))
+    assert [tuple(row.values()) for row in sorted(_ended(merging), key=str)] == [(1, 5, 2, 2, 40), (2, 6, 1, 0, None)]
+
+
+def _ended(operator: ColumnarAggregate) -> list[dict[str, Any]]:
+    out = Collector()
+    operator.on_end(out)
+    return rows(out.drain())
 
 
 def test_schemas_are_known_before_the_job_runs(opened: Opened, run: Run) -> None:
@@ -103,9 +184,11 @@ def test_schemas_are_known_before_the_job_runs(opened: Opened, run: Run) -> None
         "worst": pa.float64(),
     }
     assert run(opened(whole), FLIGHTS)[0].schema == schema
-    local = LocalAggregate(["origin"], SPECS)
+    local = LocalAggregate(["origin"], SPECS, "end")
     partial_schema = local.output_schema(FLIGHTS.schema)
-    assert run(opened(local), FLIGHTS)[0].schema == partial_schema
+    arrived = opened(local)
+    run(arrived, FLIGHTS)
+    assert flushed(arrived)[0].schema == partial_schema
     assert ColumnarAggregate(["origin"], SPECS, partials=True).output_schema(partial_schema) == schema
     assert ColumnarAggregate(["origin"], SPECS).output_schema(None) is None
 

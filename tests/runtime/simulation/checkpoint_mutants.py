@@ -128,7 +128,7 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any) -> StateHandle:
     return StateHandle(self.resolve(path), None, len(data), zlib.crc32(data))
 
 
-@mutant(OUTPUT, within=40, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
+@mutant(OUTPUT, within=20, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
     def decline(self: Task, checkpoint_id: Any, _reason: str) -> None:
         self._owner.tell(

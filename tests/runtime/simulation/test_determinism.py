@@ -101,7 +101,7 @@ def test_nothing_asks_the_real_world(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _forbidden(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """For all but logging, which stamps its records, Pykka, which computes deadlines that it does not need, and psutil."""
+    """For all but logging, which stamps records, Pykka, which computes deadlines that it does not need, and psutil."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         caller = sys._getframe(1).f_globals["__name__"].partition(".")[0]

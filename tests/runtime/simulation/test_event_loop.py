@@ -79,13 +79,16 @@ def test_timeouts_cancel_what_takes_too_long(process: Process, wait: str) -> Non
             seen.append("cancelled")
             raise
 
+    async def bounded(work: Coroutine[Any, Any, None]) -> None:
+        if wait == "wait_for":
+            await asyncio.wait_for(work, 1.5)
+        else:
+            async with asyncio.timeout(1.5):
+                await work
+
     async def main() -> float:
         with pytest.raises(TimeoutError):
-            if wait == "wait_for":
-                await asyncio.wait_for(slow(), 1.5)
-            else:
-                async with asyncio.timeout(1.5):
-                    await slow()
+            await bounded(slow())
         return asyncio.get_running_loop().time()
 
     assert run(process, main()) == pytest.approx(1.5)

@@ -202,7 +202,9 @@ class TestStorage:
             assert self.in_process(cluster, b"x") == "written"
 
     def test_a_failing_disk_fails_in_some_operations(self) -> None:
-        with running(FailingStorage(1_000, 500, probability=1.0), FailingStorage(1_000, 300, probability=0.1)) as cluster:
+        with running(
+            FailingStorage(1_000, 500, probability=1.0), FailingStorage(1_000, 300, probability=0.1)
+        ) as cluster:
             cluster.run_for(410)
             assert self.in_process(cluster, b"x") == "the simulated disk failed"
             cluster.run_for(600)

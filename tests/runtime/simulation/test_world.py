@@ -188,7 +188,7 @@ class TestDeath:
         def hiding() -> None:
             try:
                 process.operate()
-            except BaseException:
+            except BaseException:  # noqa: BLE001  (as careless code does)
                 raise ValueError("hidden") from None
 
         world.at(1, process, hiding)
