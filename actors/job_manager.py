@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pykka
@@ -78,8 +78,13 @@ from .job_graph import validate
 from .job_master import JobMaster, JobMasterSettings
 from .launcher import Launcher
 from .restart_strategy import make_restart_strategy
+from .tidying import delete_discarded
 
 log = logging.getLogger(__name__)
+
+TIDY_RETRY_MS = 1_000
+TIDY_TRIES = 8
+"""How often, and after how long at first, files that cannot be deleted are tried again."""
 
 ENDED_JOBS_KEPT = 100
 """So many jobs can still be asked about after their end."""
@@ -107,10 +112,19 @@ class _Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tidied:
-    """A job's last files are deleted."""
+class _Tidy:
+    """Files of a job are to be deleted; `work` may be done again, and has been tried so many times."""
 
     job_id: JobId
+    work: Callable[[], None]
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tidied:
+    """The outcome of that."""
+
+    tidy: _Tidy
     error: BaseException | None
 
 
@@ -168,9 +182,10 @@ class JobManager(Actor):
                 self._beat()
             case _ForJob(job_id, event):
                 self._on_job(job_id, event)
-            case _Tidied(job_id, error):
-                if error is not None:
-                    log.warning("job %s: cannot delete its state: %s", job_id, error)
+            case _Tidy():
+                self._tidy(message)
+            case _Tidied(tidy, error):
+                self._tidied(tidy, error)
             case _:
                 return self._answer(message)
         return None
@@ -402,20 +417,27 @@ class JobManager(Actor):
         )
 
     def _discard(self, job_id: JobId, job: _Job, effect: Discard) -> None:
-        self._tidy(job_id, lambda: _delete(job.storage, effect))
+        self._tidy(_Tidy(job_id, lambda: delete_discarded(job.storage, effect)))
 
-    def _tidy(self, job_id: JobId, work: Callable[[], None]) -> None:
+    def _tidy(self, tidy: _Tidy) -> None:
         self.context.pipe_to_self(
-            self.context.run_blocking(work),
-            lambda _: _Tidied(job_id, None),
-            lambda error: _Tidied(job_id, error),
+            self.context.run_blocking(tidy.work), lambda _: _Tidied(tidy, None), lambda error: _Tidied(tidy, error)
         )
+
+    def _tidied(self, tidy: _Tidy, error: BaseException | None) -> None:
+        """Storage that failed is tried again, and less and less often: nobody else would delete these files."""
+        if error is None:
+            return
+        if tidy.tries < TIDY_TRIES:
+            self.context.schedule(TIDY_RETRY_MS * 2**tidy.tries, replace(tidy, tries=tidy.tries + 1))
+        else:
+            log.warning("job %s: gave up deleting what it does not need any more: %s", tidy.job_id, error)
 
     def _tidy_up_after(self, job_id: JobId, job: _Job) -> None:
         """Nobody restores from a job that has ended, unless from a savepoint: what tasks that were killed, or are
         slow to end, have written for checkpoints that never were goes too."""
         if job.master.status.is_terminal and not job.has_savepoints:
-            self._tidy(job_id, lambda: job.storage.delete_job(job_id))
+            self._tidy(_Tidy(job_id, lambda: job.storage.delete_job(job_id)))
 
     def _ended(self, job_id: JobId, job: _Job) -> None:
         for task_manager_id, worker in job.workers.items():
@@ -437,17 +459,3 @@ class JobManager(Actor):
 
     def _wall(self) -> int:
         return self.context.clock.wall_ms()
-
-
-def _delete(storage: CheckpointStorage, discard: Discard) -> None:
-    """The metadata first: a checkpoint without it is no checkpoint, while one without its state would be a broken
-    one.
-    """
-    if discard.metadata_path:
-        storage.delete(discard.metadata_path)
-    for state in discard.states:
-        for operator in state.operators.values():
-            for keyed in operator.keyed:
-                storage.delete(keyed.handle)
-            for item in operator.lists:
-                storage.delete(item.handle)

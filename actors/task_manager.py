@@ -100,6 +100,7 @@ class TaskManager(Actor):
         self._heard_ms = 0.0
         self._beats = 0
         self._ending: str | None = None
+        self._has_ended = False
         self.stale_messages = 0
         """How many messages of another leader session were dropped."""
 
@@ -235,8 +236,7 @@ class TaskManager(Actor):
             self._end(f"the JobManager is gone: {reason}")
             return
         self._report_if_it_died(address, reason)
-        if self._ending is not None and self._all_stopped(address):
-            self._on_ended(self._ending)
+        self._end_if_all_stopped()
 
     def _report_if_it_died(self, address: str, reason: str) -> None:
         """A task tells its end itself; one that could not, because its thread ended under it, has failed."""
@@ -257,8 +257,11 @@ class TaskManager(Actor):
         running = [hosted for hosted in self._tasks.values() if not hosted.task.state.is_terminal]
         for hosted in running:
             hosted.ref.tell(CancelTask(hosted.task.deployment.job_id, hosted.task.deployment.attempt_id))
-        if not running:
-            self._on_ended(reason)
+        self._end_if_all_stopped()
 
-    def _all_stopped(self, _address: str) -> bool:
-        return all(hosted.task.state.is_terminal for hosted in self._tasks.values())
+    def _end_if_all_stopped(self) -> None:
+        if self._ending is None or self._has_ended:
+            return
+        if all(hosted.task.state.is_terminal for hosted in self._tasks.values()):
+            self._has_ended = True
+            self._on_ended(self._ending)

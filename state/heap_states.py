@@ -66,7 +66,17 @@ class HeapScope:
 class HeapState:
     """The accessor of one state; the task's thread owns it."""
 
-    __slots__ = ("_entries", "_frozen", "_namespace", "_older", "_scope", "declaration", "namespaces", "node")
+    __slots__ = (
+        "_entries",
+        "_frozen",
+        "_has_cleared",
+        "_namespace",
+        "_older",
+        "_scope",
+        "declaration",
+        "namespaces",
+        "node",
+    )
 
     def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
         self.declaration = declaration
@@ -75,6 +85,8 @@ class HeapState:
         """The newer layer."""
         self._frozen: Namespaces = {}
         """The older layer: that of the last snapshot, until it is merged. No namespace in it is empty."""
+        self._has_cleared = False
+        """Whether MISSING may stand in the newer layer."""
         self._scope = scope
         self._enter(NO_NAMESPACE)
 
@@ -92,6 +104,7 @@ class HeapState:
         key = self._scope.current_key
         if key in self._older:
             self._entries[key] = MISSING
+            self._has_cleared = True
         else:
             self._entries.pop(key, None)
 
@@ -102,7 +115,7 @@ class HeapState:
             self._frozen = {namespace: held for namespace in self._known() if (held := self.visible(namespace))}
         else:
             self._frozen = {namespace: entries for namespace, entries in self.namespaces.items() if entries}
-        self.namespaces = {}
+        self.namespaces, self._has_cleared = {}, False
         self._enter(self._namespace)
         return self._frozen.copy()
 
@@ -113,7 +126,7 @@ class HeapState:
     def visible(self, namespace: Hashable) -> dict[Any, Any]:
         """What is held in a namespace, by key; to be read only."""
         newer, older = self.namespaces.get(namespace, _NOTHING), self._frozen.get(namespace, _NOTHING)
-        return _merged(older.copy(), newer) if older else newer
+        return self._merged(older.copy(), newer) if older else newer
 
     def entry_count(self) -> int:
         self._thaw()
@@ -121,7 +134,7 @@ class HeapState:
 
     def drop(self) -> None:
         """Let go of everything."""
-        self.namespaces, self._frozen = {}, {}
+        self.namespaces, self._frozen, self._has_cleared = {}, {}, False
         self._enter(NO_NAMESPACE)
 
     def _read(self) -> Any:
@@ -195,18 +208,18 @@ class HeapState:
             return
         frozen, newer, self._frozen = self._frozen, self.namespaces, {}
         for namespace, entries in newer.items():
-            frozen[namespace] = _merged(frozen.get(namespace, {}), entries)
+            frozen[namespace] = self._merged(frozen.get(namespace, {}), entries)
         self.namespaces = {namespace: entries for namespace, entries in frozen.items() if entries}
+        self._has_cleared = False
         self._enter(self._namespace)
 
-
-def _merged(older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-    """`older`, changed as `newer` says."""
-    older.update(newer)
-    if MISSING in newer.values():
-        for key in [key for key, value in newer.items() if value is MISSING]:
-            del older[key]
-    return older
+    def _merged(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        """`older`, changed as `newer` says."""
+        older.update(newer)
+        if self._has_cleared:
+            for key in [key for key, value in newer.items() if value is MISSING]:
+                del older[key]
+        return older
 
 
 class HeapValue(HeapState):
