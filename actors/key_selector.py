@@ -7,8 +7,9 @@ selector holds nothing else, so it travels with the job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, itemgetter, length_hint
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..state.column_hash import combined, hashes_of
 from ..state.key_groups import groups_of_hashes, key_groups_of
 from .elements import Batch
 from .errors import ActorError
-from .records import rows_of
+from .records import rows_of, rows_one_by_one, values_of
 
 KeyPart: TypeAlias = "str | int | Callable[[Any], Any]"
 
@@ -57,11 +58,27 @@ class KeySelector:
         columns = self._columns(batch)
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
+    def keyed_rows(self, batch: Batch) -> tuple[list[Any], Iterable[Any]]:
+        """The key and the record of each row, in order; Rows are made one by one. Raises KeySelectionFailed."""
+        if not isinstance(batch, pa.RecordBatch):
+            return self.keys(batch), batch
+        if callable(self.parts[0]):
+            rows = rows_of(batch)
+            return self.keys(rows), rows
+        places = [_place(batch, part) for part in self.parts]
+        columns = [values_of(column) for column in batch.columns]
+        keys = [columns[place] for place in places]
+        for part, place in zip(self.parts, places, strict=True):
+            if batch.column(place).null_count:
+                _check_no_null(part, columns[place], batch)
+        rows_left = rows_one_by_one(batch, columns)
+        return keys[0] if len(keys) == 1 else list(zip(*keys, strict=True)), rows_left
+
     def arrays(self, batch: Batch) -> list[pa.Array] | None:
         """The key's columns of an Arrow batch; None for a list, or when the key is a function of the record."""
         if not isinstance(batch, pa.RecordBatch) or callable(self.parts[0]):
             return None
-        return [_column(batch, part) for part in self.parts]
+        return [batch.column(_place(batch, part)) for part in self.parts]
 
     def key_groups(self, batch: Batch, max_parallelism: int) -> npt.NDArray[np.int32]:
         """The key group of each record. Raises KeySelectionFailed, or InvalidKey for what cannot be a key."""
@@ -74,25 +91,28 @@ class KeySelector:
         """The parts of the keys, one list per part."""
         arrays = self.arrays(batch)
         if arrays is not None:
-            columns = [array.to_pylist() for array in arrays]
+            columns = [values_of(array) for array in arrays]
         else:
             records = rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch
             columns = [_values(records, part) for part in self.parts]
         for part, column in zip(self.parts, columns, strict=True):
-            if None in column:
-                position = column.index(None)
-                raise NullKey(
-                    position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}"
-                )
+            _check_no_null(part, column, batch)
         return columns
 
 
-def _column(batch: pa.RecordBatch, part: Any) -> pa.Array:
+def _check_no_null(part: KeyPart, column: list[Any], batch: Batch) -> None:
+    if NoneType in set(map(type, column)):
+        position = column.index(None)
+        raise NullKey(position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}")
+
+
+def _place(batch: pa.RecordBatch, part: Any) -> int:
+    """The index of the part's column."""
     known = batch.schema.names
     if isinstance(part, str) and known.count(part) == 1:
-        return batch.column(part)
+        return known.index(part)  # type: ignore[no-any-return]
     if isinstance(part, int) and -len(known) <= part < len(known):
-        return batch.column(part)
+        return part % len(known)
     raise NoSuchColumn(0, f"{_told(part)} is not there, or not once; the batch has {', '.join(known) or 'no columns'}")
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..messages import CheckpointId
 from .elements import Batch
 from .errors import UserCodeError
-from .operators.operator import Collector, Operator
+from .operators.operator import Collector, Operator, Takes
 from .records import batch_of, rows_of
 
 
@@ -43,7 +43,7 @@ class OperatorChain:
             return
         operator, out = self.operators[start], self._collectors[start]
         with blame(operator):
-            taken = _as_taken(operator, batch)
+            taken = _as_taken(operator._taken_as(input_index), batch)
             if input_index:
                 operator.process_batch_2(taken, out)
             else:
@@ -135,8 +135,7 @@ class blame:
             raise UserCodeError(self._operator.context.name, self._position) from error
 
 
-def _as_taken(operator: Operator, batch: Batch) -> Batch:
-    takes = operator.takes
+def _as_taken(takes: Takes, batch: Batch) -> Batch:
     if takes == "records" and isinstance(batch, pa.RecordBatch):
         return rows_of(batch)
     if takes == "columns" and not isinstance(batch, pa.RecordBatch):

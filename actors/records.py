@@ -8,15 +8,18 @@ All records of a list are of one kind. Nothing here knows where batches come fro
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from ..messages import Row, row_type
+from ..messages import Row, make_rows
 from .errors import ActorError
+
+_NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
 
 
 class RecordMismatch(ActorError, ValueError):
@@ -25,10 +28,23 @@ class RecordMismatch(ActorError, ValueError):
 
 def rows_of(batch: pa.RecordBatch) -> list[Any]:
     """One Row per row, in order."""
-    make = row_type(tuple(batch.schema.names))._make
-    if not batch.num_columns:
-        return [make(()) for _ in range(batch.num_rows)]
-    return list(map(make, zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    return list(rows_one_by_one(batch, [values_of(column) for column in batch.columns]))
+
+
+def rows_one_by_one(batch: pa.RecordBatch, columns: Sequence[Iterable[Any]]) -> Iterator[Any]:
+    """The same, each made when it is asked for: a row that nobody keeps costs no memory and no work to collect it.
+
+    `columns` holds the `values_of` the batch's columns.
+    """
+    tuples = zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+    return make_rows(tuple(batch.schema.names), tuples)
+
+
+def values_of(array: pa.Array) -> list[Any]:
+    """The same as `to_pylist`; numbers without nulls take half the time."""
+    if array.null_count == 0 and array.type in _NUMBERS:
+        return array.to_numpy().tolist()  # type: ignore[no-any-return]
+    return array.to_pylist()  # type: ignore[no-any-return]
 
 
 def batch_of(records: Sequence[Any], schema: pa.Schema | None = None) -> pa.RecordBatch:
@@ -124,6 +140,8 @@ def _tuple_names(record: tuple[Any, ...]) -> Sequence[str]:
 
 
 def _check_kind(records: Sequence[Any], wanted: type) -> None:
+    if all(issubclass(kind, wanted) for kind in set(map(type, records))):
+        return
     for position, record in enumerate(records):
         if not isinstance(record, wanted):
             found = type(record).__name__
@@ -134,6 +152,8 @@ def _check_kind(records: Sequence[Any], wanted: type) -> None:
 
 def _check_lengths(records: Sequence[tuple[Any, ...]]) -> None:
     wanted = len(records[0])
+    if set(map(len, records)) == {wanted}:
+        return
     for position, record in enumerate(records):
         if len(record) != wanted:
             raise RecordMismatch(

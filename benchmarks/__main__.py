@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+
 import click
 
 from .keyed_aggregate import keyed_aggregate
@@ -18,4 +21,5 @@ for command in (keyed_aggregate, stateful_function, recovery):
     main.add_command(command)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that sides are ended, too
     main(prog_name="python -m benchmarks")

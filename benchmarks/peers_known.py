@@ -119,7 +119,7 @@ PEERS = (
 def choose(names: str, workload: str, cluster: str) -> list[Peer]:
     """The peers of a comma-separated list that run this workload. Raises BadParameter for an unknown word."""
     words = [word for word in names.replace(" ", "").split(",") if word]
-    known = {peer.chosen_by for peer in PEERS}
+    known = {word for peer in PEERS for word in (peer.chosen_by, peer.name)}
     for word in words:
         if word not in known:
             raise click.BadParameter(f"wanted some of {','.join(sorted(known))}, found {word!r}", param_hint="--peers")
@@ -127,7 +127,7 @@ def choose(names: str, workload: str, cluster: str) -> list[Peer]:
         peer
         for word in words
         for peer in PEERS
-        if peer.chosen_by == word and workload in peer.workloads and cluster in peer.clusters
+        if word in (peer.chosen_by, peer.name) and workload in peer.workloads and cluster in peer.clusters
     ]
 
 

@@ -72,7 +72,7 @@ from .registration import (
     TaskManagerFailing,
 )
 from .registry import Message, Plain, message, register, registered_messages, tag_of
-from .row import Row, row_type
+from .row import Row, make_rows, row_type
 from .state_handles import KeyedStateHandle, OperatorListHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from .tasks import (
     CancelTask,
@@ -178,6 +178,7 @@ __all__ = [
     "VertexId",
     "decode",
     "encode",
+    "make_rows",
     "message",
     "pack_plain",
     "register",

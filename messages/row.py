@@ -6,7 +6,9 @@ unpacking all work. The class of a given list of names is made once, so rows of 
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 
@@ -26,3 +28,8 @@ def row_type(names: tuple[str, ...]) -> type[Any]:
     """
     base = namedtuple("Row", names, rename=True)  # type: ignore[misc]
     return type("Row", (base, Row), {"__slots__": (), "_columns": names, "__module__": __name__})
+
+
+def make_rows(names: tuple[str, ...], tuples: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Rows with these columns, made one at a time from tuples of as many values; nobody counts them again."""
+    return map(tuple.__new__, repeat(row_type(names)), tuples)

@@ -6,26 +6,43 @@ table is made when the first batch, or a restored snapshot, tells the types of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
 from .aggregates import Aggregate
 from .backend import KeyedSnapshot, ReadState
-from .columnar_table import ColumnarTable
+from .columnar_table import ColumnarTable, FrozenTable
 from .descriptors import KeyedStateDeclaration
 from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from .key_groups import KeyGroupRange, key_groups_of
+from .key_index import Slots
 from .storage import inline_handle
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
 _HEADER = -1
 _FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """In which order the keys of so many slots are stored."""
+
+    groups: npt.NDArray[np.uint16]
+    """By slot."""
+    slots: Slots
+    """Sorted by key group."""
+    keys: Sequence[pa.Array]
+    """The key columns in that order."""
+    shares: Sequence[tuple[int, int, int]]
+    """Key group, begin and end in that order."""
 
 
 class ColumnarBackend:
@@ -45,6 +62,7 @@ class ColumnarBackend:
         """None until something has come."""
         self._keys, self._aggregates = tuple(keys), dict(aggregates)
         self._key_groups, self._max_parallelism = key_groups, max_parallelism
+        self._layout: _Layout | None = None
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -73,8 +91,8 @@ class ColumnarBackend:
         table = self.table
         if not table:
             return lambda target: None
-        partials = table.frozen()
-        return lambda target: self._write(partials())
+        frozen = table.frozen()
+        return lambda target: self._write(frozen)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
@@ -105,33 +123,46 @@ class ColumnarBackend:
     def close(self) -> None:
         self.table = None
 
-    def _write(self, partials: pa.RecordBatch) -> KeyedStateHandle:
-        sections = {_HEADER: self._header(partials.schema)}
-        for group, share in self._by_group(partials):
-            sections[group] = share.serialize().to_pybytes()
+    def _write(self, frozen: FrozenTable) -> KeyedStateHandle:
+        layout = self._layout_of(frozen)
+        partials = frozen.take_partials(layout.slots, layout.keys)
+        sections: dict[int, Any] = {_HEADER: self._header(partials.schema)}
+        for group, start, end in layout.shares:
+            sections[group] = partials.slice(start, end - start).serialize()
         offsets: dict[int, tuple[int, ...]] = {}
         at = 0
         for group, section in sections.items():
-            offsets[group] = (at, len(section))
-            at += len(section)
+            size = memoryview(section).nbytes
+            offsets[group] = (at, size)
+            at += size
         data = inline_handle(b"".join(sections.values()))
         return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, self.name)
 
-    def _by_group(self, partials: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Sort the rows by key group and cut between the groups."""
-        groups = key_groups_of(partials.columns[: len(self._keys)], self._max_parallelism)
+    def _layout_of(self, frozen: FrozenTable) -> _Layout:
+        """The one of the last snapshot if there are no new keys since. Two writers at a time make it twice."""
+        layout = self._layout
+        if layout is None or len(layout.slots) != len(frozen):
+            layout = self._layout = self._new_layout(frozen, layout)
+        return layout
+
+    def _new_layout(self, frozen: FrozenTable, last: _Layout | None) -> _Layout:
+        known = np.empty(0, np.uint16) if last is None or len(last.groups) > len(frozen) else last.groups
+        new = key_groups_of(frozen.keys(np.arange(len(known), len(frozen))), self._max_parallelism)
+        self._check_owned(new)
+        groups = np.concatenate((known, new.astype(np.uint16)))
+        slots = np.argsort(groups, kind="stable")
+        ends = np.cumsum(np.bincount(groups))
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+        shares = [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
+        return _Layout(groups, slots, frozen.keys(slots), shares)
+
+    def _check_owned(self, groups: npt.NDArray[np.int32]) -> None:
         first, last = self._key_groups
         if groups.min() < first or groups.max() > last:
             raise StateNotStorable(
                 f"keys {self._keys}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
                 f"{first} to {last}: the stream is not partitioned by these columns"
             )
-        order = np.argsort(groups.astype(np.uint16), kind="stable")
-        grouped = partials.take(pa.array(order))
-        counts = np.bincount(groups)
-        ends = np.cumsum(counts)
-        for group in np.flatnonzero(counts).tolist():
-            yield group, grouped.slice(int(ends[group] - counts[group]), int(counts[group]))
 
     def _header(self, schema: pa.Schema) -> bytes:
         header = {

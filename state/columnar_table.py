@@ -6,7 +6,7 @@ key and parts: what a snapshot stores, and what a first phase of aggregation sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ class ColumnarTable:
         self._aggregates = dict(aggregates)
         self._index = KeyIndex(list(keys.values()))
         self._running = {part: Running(part, kind) for part, kind in parts.items()}
+        self._spares: list[list[Numbers]] = []
         self._names = _part_names(self._keys, self._running)
         self._input_columns = list(dict.fromkeys([*keys, *(part.column for part in parts if part.column is not None)]))
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -120,11 +121,15 @@ class ColumnarTable:
         """A row of keys and parts for each slot."""
         return self._partials(slots, [running.values[slots] for running in self._running.values()])
 
-    def frozen(self) -> Callable[[], pa.RecordBatch]:
-        """All partials as of now, made when called, on any thread. Slots keep their keys, so only values are copied."""
-        slots = self.all_slots()
-        values = [running.values[: len(slots)].copy() for running in self._running.values()]
-        return lambda: self._partials(slots, values)
+    def frozen(self) -> FrozenTable:
+        """All partials as of now. Slots keep their keys, so only values are copied, into memory that is kept for it."""
+        values = self._spares.pop() if self._spares else []
+        if [len(each) for each in values] != [len(running.values) for running in self._running.values()]:
+            values = [np.empty_like(running.values) for running in self._running.values()]
+        count = len(self)
+        for copy, running in zip(values, self._running.values(), strict=True):
+            copy[:count] = running.values[:count]
+        return FrozenTable(self, count, values)
 
     def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that `update` reads. Raises InvalidKey for a null key, and ValueError for a missing column."""
@@ -151,12 +156,15 @@ class ColumnarTable:
         self._touched[: len(self)] = False
         return taken
 
-    def _partials(self, slots: Slots, values: Sequence[Numbers]) -> pa.RecordBatch:
+    def _partials(
+        self, slots: Slots, values: Sequence[Numbers], keys: Sequence[pa.Array] | None = None
+    ) -> pa.RecordBatch:
+        keys = self._index.keys(slots) if keys is None else list(keys)
         by_part = dict(zip(self._running, values, strict=True))
         columns = [
             column_of(by_part[part], running.kind, _present(part, by_part)) for part, running in self._running.items()
         ]
-        return pa.RecordBatch.from_arrays(self._index.keys(slots) + columns, schema=self.partial_schema)
+        return pa.RecordBatch.from_arrays([*keys, *columns], schema=self.partial_schema)
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:
         columns = []
@@ -170,6 +178,26 @@ class ColumnarTable:
         if len(self._index) > len(self._last_row):
             self._last_row = np.empty(2 * len(self._index), np.int64)
         return slots
+
+
+class FrozenTable:
+    """The partials of a table at one moment, for use on any thread while the table goes on. Used once."""
+
+    def __init__(self, table: ColumnarTable, count: int, values: list[Numbers]) -> None:
+        self._table, self._count, self._values = table, count, values
+
+    def __len__(self) -> int:
+        return self._count
+
+    def keys(self, slots: Slots) -> list[pa.Array]:
+        """The key columns of these slots."""
+        return self._table._index.keys(slots)
+
+    def take_partials(self, slots: Slots, keys: Sequence[pa.Array]) -> pa.RecordBatch:
+        """The partials of these slots, whose keys are these. The memory goes back to the table."""
+        taken = self._table._partials(slots, [each.take(slots) for each in self._values], keys)
+        self._table._spares.append(self._values)
+        return taken
 
 
 _ROWS = Part("count")

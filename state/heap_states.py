@@ -109,7 +109,7 @@ class HeapState:
             self._entries.pop(key, None)
 
     def freeze(self) -> Namespaces:
-        """The state as it is now, for a snapshot that is about to be in flight: nobody changes these dicts meanwhile."""
+        """The state as it is now, for a snapshot that will be in flight: these dicts do not change meanwhile."""
         self._thaw()
         if self._frozen:  # an earlier snapshot still reads them
             self._frozen = {namespace: held for namespace in self._known() if (held := self.visible(namespace))}

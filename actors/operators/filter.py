@@ -14,7 +14,7 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from ..elements import Batch
-from ..records import batch_of, rows_of
+from ..records import batch_of
 from .operator import Collector, Takes
 from .record_function import RecordFunction
 
@@ -34,7 +34,7 @@ class Filter(RecordFunction):
             for part in _filtered(pa.Table.from_batches([columns]), self._expression).to_batches():
                 out.emit(part)
         elif isinstance(batch, pa.RecordBatch):
-            out.emit(batch.filter(pa.array(self._over(rows_of(batch), self._test), pa.bool_())))
+            out.emit(batch.filter(pa.array(self._over(batch, self._test), pa.bool_())))
         else:
             out.emit(self._over(batch, self._keep))
 

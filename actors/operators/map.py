@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..elements import Batch
 from .operator import Collector
 from .record_function import RecordFunction
 
@@ -12,7 +13,7 @@ from .record_function import RecordFunction
 class Map(RecordFunction):
     """One record out for each record in."""
 
-    def process_batch(self, batch: list[Any], out: Collector) -> None:
+    def process_batch(self, batch: Batch, out: Collector) -> None:
         out.emit(self._over(batch, self._map))
 
     def _map(self, records: Iterator[Any]) -> list[Any]:

@@ -105,6 +105,10 @@ class Operator(Actor):
         """Take one batch of the second input."""
         raise NotImplementedError(f"{type(self).__name__} takes no second input")  # abstract
 
+    def _taken_as(self, input_index: int) -> Takes:
+        """What this input really takes: an operator that makes Rows by itself, one at a time, takes any batch."""
+        return self.takes
+
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
 
@@ -162,22 +166,26 @@ class KeyedOperator(Operator):
         """Take one record of the second input of a connected stream."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
-    def process_batch(self, batch: list[Any], out: Collector) -> None:
+    def process_batch(self, batch: Batch, out: Collector) -> None:
         self._process_keyed(self.process, 0, batch, out)
 
-    def process_batch_2(self, batch: list[Any], out: Collector) -> None:
+    def process_batch_2(self, batch: Batch, out: Collector) -> None:
         self._process_keyed(self.process_2, 1, batch, out)
 
+    def _taken_as(self, input_index: int) -> Takes:
+        own = (KeyedOperator.process_batch, KeyedOperator.process_batch_2)[input_index]
+        return "any" if getattr(type(self), own.__name__) is own else self.takes
+
     def _process_keyed(
-        self, process: Callable[[Any, Collector], None], input_index: int, batch: list[Any], out: Collector
+        self, process: Callable[[Any, Collector], None], input_index: int, batch: Batch, out: Collector
     ) -> None:
         try:
-            keys = self._selectors[input_index].keys(batch)
+            keys, records = self._selectors[input_index].keyed_rows(batch)
         except KeySelectionFailed as error:
             raise UserCodeError(self.context.name, self._taken + error.position) from error
-        backend, left = self._backend, iter(batch)
+        backend, left = self._backend, iter(keys)
         try:
-            for key, record in zip(keys, left, strict=True):
+            for key, record in zip(left, records, strict=True):
                 backend.current_key = self.key = key
                 process(record, out)
         except Exception as error:

@@ -6,11 +6,15 @@ from how far the batch was taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, ClassVar, TypeVar
 
+import pyarrow as pa
+
+from ..elements import Batch
 from ..errors import UserCodeError
+from ..records import rows_of, rows_one_by_one, values_of
 from .operator import Operator, Takes
 
 T = TypeVar("T")
@@ -19,7 +23,7 @@ T = TypeVar("T")
 class RecordFunction(Operator):
     """An operator made of a function of one record."""
 
-    takes: ClassVar[Takes] = "records"
+    takes: ClassVar[Takes] = "any"
 
     _taken: int = 0
     """Records of this attempt in the batches before."""
@@ -27,13 +31,26 @@ class RecordFunction(Operator):
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def _over(self, records: Sequence[Any], run: Callable[[Iterator[Any]], T]) -> T:
+    def _over(self, batch: Batch, run: Callable[[Iterator[Any]], T]) -> T:
         """`run` over the records; raises UserCodeError with the position of the record it stopped at."""
-        left = iter(records)
+        left, records = _records(batch)
         try:
-            result = run(left)
+            result = run(records)
         except Exception as error:
-            position = self._taken + len(records) - length_hint(left) - 1
+            position = self._taken + len(batch) - length_hint(left) - 1
             raise UserCodeError(self.context.name, position) from error
-        self._taken += len(records)
+        self._taken += len(batch)
         return result
+
+
+def _records(batch: Batch) -> tuple[Iterator[Any], Iterator[Any]]:
+    """The records, one by one, behind an iterator that knows how many are left."""
+    if not isinstance(batch, pa.RecordBatch):
+        left = iter(batch)
+        return left, left
+    if not batch.num_columns:
+        left = iter(rows_of(batch))
+        return left, left
+    first, *others = (values_of(column) for column in batch.columns)
+    left = iter(first)
+    return left, rows_one_by_one(batch, [left, *others])

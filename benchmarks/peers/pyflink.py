@@ -6,7 +6,9 @@ Reads and writes through the same Java connectors as flink.py, as Flink's docume
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ DIGESTS = """CREATE TABLE digests (`key` BIGINT, `count` BIGINT, `change` BIGINT
 
 def run(order: Order) -> None:
     pyflink: Any = importlib.import_module("pyflink")
+    # Thread mode embeds an interpreter that does not know of the virtual environment.
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), sysconfig.get_path("purelib")])
     jar = java_side.jar(Path(pyflink.__file__).parent, Path(order.options["cache"]))
     tables, environment = _environment(order, jar)
     out = order.out / "measured"
@@ -49,6 +53,7 @@ def _environment(order: Order, jar: Path) -> tuple[Any, Any]:
         "pipeline.object-reuse": "true",
         "python.execution-mode": order.options["mode"],
         "python.executable": sys.executable,
+        "restart-strategy.type": "disable",
         "state.backend.type": "hashmap",
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.mode": "EXACTLY_ONCE",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def run(order: Order) -> None:
 
 def _session(order: Order) -> Any:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     sql: Any = importlib.import_module("pyspark.sql")
     builder = sql.SparkSession.builder.master("local[2]").appName("benchmark")
     for name, value in {

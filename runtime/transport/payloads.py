@@ -1,7 +1,7 @@
 """Elements to frame contents and back. No state, and no pickle.
 
-A record batch travels as `arrow_payloads` has it. Records of one shape travel as columns, which is ten times faster than
-record by record.
+A record batch travels as `arrow_payloads` has it. Records of one shape travel as columns, which is ten times faster
+than record by record.
 """
 
 from __future__ import annotations

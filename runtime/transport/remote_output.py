@@ -15,9 +15,10 @@ from typing import TypeAlias
 from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelId
+from .arrow_payloads import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake, nobody
-from .payloads import Content, Payload, encode_element
+from .payloads import Content, encode_element
 
 Frame: TypeAlias = "tuple[bytes] | tuple[bytes, Payload]"
 """A header, and for a batch its payload."""

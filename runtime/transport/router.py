@@ -58,7 +58,7 @@ class Router:
 
     def _send(self, consumer: Consumer, frame: Frame) -> None:
         try:
-            self._watched.socket.send_multipart((consumer, *frame))
+            self._watched.socket.send_multipart((consumer, *frame), copy=len(frame) == 1)  # no payload is copied
         except zmq.ZMQError as error:
             if error.errno != zmq.EHOSTUNREACH:
                 raise

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from understudy.actors.checkpoint_effects import Discard
 from understudy.actors.tidying import delete_discarded
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle, SubtaskState

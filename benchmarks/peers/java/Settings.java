@@ -15,6 +15,7 @@ final class Settings {
         settings.setString("parallelism.default", "2");
         settings.setString("taskmanager.numberOfTaskSlots", "2");
         settings.setString("pipeline.object-reuse", "true");
+        settings.setString("restart-strategy.type", "disable");
         settings.setString("state.backend.type", "hashmap");
         settings.setString("execution.checkpointing.interval", "1 s");
         settings.setString("execution.checkpointing.mode", "EXACTLY_ONCE");

@@ -24,14 +24,14 @@ from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.simulation.faults import FailingStorage
 from understudy.state import CheckpointStorage
 from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
-from understudy.state.heap_states import HeapState
+from understudy.state.heap_backend import HeapBackend
 
 from .mutant import CUT, EARLY, IDS, KEPT, LIVENESS, LOST, OUTPUT, Patch, also, mutant, nothing
 
 # ---- barriers and snapshots
 
 
-@mutant(CUT, within=20)
+@mutant(CUT, within=60)
 def alignment_is_skipped(patch: Patch) -> None:
     """Barriers are counted, and no channel waits for the others."""
     patch.setattr(task_setup, "BarrierBuffer", BarrierTracker)
@@ -47,7 +47,7 @@ def the_first_barrier_is_enough(patch: Patch) -> None:
     patch.setattr(BarrierBuffer, "_on_barrier", on_barrier)
 
 
-@mutant(CUT, within=30)
+@mutant(CUT, within=60)
 def one_channel_is_not_aligned(patch: Patch) -> None:
     """What comes on the first channel passes, even behind its barrier."""
     take = BarrierBuffer._take
@@ -86,9 +86,12 @@ def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
 
 
 @mutant(OUTPUT, within=40)
-def the_snapshot_shares_the_state(patch: Patch) -> None:
-    """What is written to the file is the state as it is then, not as it was at the barrier."""
-    patch.setattr(HeapState, "view", lambda self: self.namespaces)
+def the_snapshot_shows_what_came_after_the_barrier(patch: Patch) -> None:
+    """Keyed state is looked at when it is written."""
+    snapshot = HeapBackend.snapshot
+    patch.setattr(
+        HeapBackend, "snapshot", lambda self, checkpoint_id: lambda target: snapshot(self, checkpoint_id)(target)
+    )
 
 
 @mutant(LOST, within=20)
@@ -128,7 +131,7 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any) -> StateHandle:
     return StateHandle(self.resolve(path), None, len(data), zlib.crc32(data))
 
 
-@mutant(OUTPUT, within=20, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
+@mutant(OUTPUT, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
     def decline(self: Task, checkpoint_id: Any, _reason: str) -> None:
         self._owner.tell(
@@ -141,7 +144,7 @@ def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
 # ---- completing checkpoints
 
 
-@mutant(OUTPUT, within=20)
+@mutant(OUTPUT, CUT, within=20)
 def a_checkpoint_completes_with_one_task_missing(patch: Patch) -> None:
     few = property(lambda self: len(self._acknowledged) >= len(self.attempts) - 1 and not self.is_storing)
     patch.setattr(PendingCheckpoint, "is_fully_acknowledged", few)
@@ -177,12 +180,12 @@ def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_acknowledge", hasty)
 
 
-@mutant(LOST, within=20)
+@mutant(LOST, EARLY, within=20)
 def the_metadata_is_not_written(patch: Patch) -> None:
     patch.setattr(CheckpointStorage, "write_sealed", nothing)
 
 
-@mutant(IDS, within=60)
+@mutant(IDS, CUT, within=40)
 def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     restarting = CheckpointCoordinator._region_restarting
 
@@ -194,7 +197,7 @@ def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_region_restarting", restart)
 
 
-@mutant(OUTPUT, KEPT, within=60)
+@mutant(OUTPUT, KEPT, LOST, within=60)
 def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
     """The next restore is from the newest checkpoint, instead of from the newest one that is complete."""
     abort = CheckpointCoordinator._abort
@@ -249,7 +252,7 @@ def subsumed_checkpoints_are_not_discarded(patch: Patch) -> None:
     patch.setattr(StandaloneCompletedCheckpointStore, "add", hoard)
 
 
-@mutant(KEPT, within=60)
+@mutant(KEPT, within=200)
 def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
     abort, discard = CheckpointCoordinator._abort, CheckpointCoordinator._discard
 
@@ -261,7 +264,7 @@ def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_abort", leak)
 
 
-@mutant(KEPT, within=250)
+@mutant(KEPT, within=200)
 def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
 

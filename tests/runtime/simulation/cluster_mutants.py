@@ -63,7 +63,7 @@ def reports_about_earlier_attempts_count_for_the_current_one(patch: Patch) -> No
     patch.setattr(ExecutionGraph, "execution", execution)
 
 
-@mutant(LIVENESS, within=250)
+@mutant(LIVENESS, within=300)
 def a_restart_does_not_give_up_pending_checkpoints(patch: Patch) -> None:
     restarting = CheckpointCoordinator._region_restarting
 
@@ -89,7 +89,7 @@ def a_task_manager_goes_on_without_a_job_manager(patch: Patch) -> None:
     patch.setattr(TaskManager, "_end", stay)
 
 
-@mutant(CALM, PROCESSES, within=100)
+@mutant(CALM, PROCESSES, LIVENESS, within=60)
 def task_managers_send_no_heartbeats(patch: Patch) -> None:
     patch.setattr(TaskManager, "_beat", nothing)
 
