@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 
 .PHONY: demo test slow unit check bench clean lint types wheel
 
@@ -31,7 +32,14 @@ wheel: $(READY)
 	$(BIN)/python tests/check_wheel.py
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks recovery
+	mkdir -p build
+	$(BIN)/python -m benchmarks keyed-aggregate --runs 5 --peers "$(PEERS)" --json build/bench-keyed-aggregate.json
+	$(BIN)/python -m benchmarks stateful-function --runs 5 --peers "$(PEERS)" --json build/bench-stateful-function.json
+	$(BIN)/python -m benchmarks latency --json build/bench-latency.json
+	$(BIN)/python -m benchmarks checkpoint --runs 3 --json build/bench-checkpoint.json
+	$(BIN)/python -m benchmarks growth --runs 3 --json build/bench-growth.json
+	$(BIN)/python -m benchmarks first-output --runs 5 --json build/bench-first-output.json
+	$(BIN)/python -m benchmarks recovery --json build/bench-recovery.json
 
 $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

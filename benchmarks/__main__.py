@@ -7,7 +7,11 @@ import sys
 
 import click
 
+from .checkpoint import checkpoint
+from .first_output import first_output
+from .growth import growth
 from .keyed_aggregate import keyed_aggregate
+from .latency import latency
 from .recovery import recovery
 from .stateful_function import stateful_function
 
@@ -17,7 +21,7 @@ def main() -> None:
     """Measure Understudy. Every benchmark checks its answer, and its exit code is 1 when that is wrong."""
 
 
-for command in (keyed_aggregate, stateful_function, recovery):
+for command in (keyed_aggregate, stateful_function, latency, checkpoint, growth, first_output, recovery):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def digest_of_rows(rows: list[tuple[int, int, int, int]]) -> int:
 
 def combined(digests: Any) -> int:
     """The digest of all rows together, from the digests of parts."""
-    return sum(digests) & MASK
+    return int(sum(digests)) & MASK
 
 
 def running_answer(data: Dataset) -> int:

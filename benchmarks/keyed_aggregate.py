@@ -11,11 +11,12 @@ import numpy as np
 from .contest import Side, compared, compete, problems_of
 from .data import Dataset, dataset
 from .measure import Measured
-from .peers_known import choose, peer_sides
+from .peers_known import WARM_UP_ROWS, choose, peer_sides
 from .report import contest_options, finish
 from .side import Order, read_totals
 
 WORKLOAD = "keyed-aggregate"
+DRAIN = "drained"
 
 
 def check(order: Order, _measured: Measured) -> list[str]:
@@ -33,11 +34,26 @@ def check(order: Order, _measured: Measured) -> list[str]:
     return []
 
 
-def ours(data: Dataset, cluster: str, emit: str | None, batch_rows: int | None) -> Side:
-    module = "keyed_aggregate" if cluster == "local" else "keyed_aggregate_on_spark"
+def ours(data: Dataset, emit: str | None, batch_rows: int | None) -> Side:
     options = {"emit": emit, "batch_rows": batch_rows}
-    setting = f"2 TaskManagers ({cluster}), exactly once, checkpoint every 1 s, results {emit or 'once at the end'}"
-    return Side("understudy", [sys.executable, "-m", f"benchmarks.sides.{module}"], data, options, setting=setting)
+    setting = f"2 TaskManagers (local), exactly once, checkpoint every 1 s, results {emit or 'once at the end'}"
+    return Side(
+        "understudy", [sys.executable, "-m", "benchmarks.sides.keyed_aggregate"], data, options, setting=setting
+    )
+
+
+def ours_on_spark(data: Dataset, warm_up: Dataset, emit: str | None) -> list[Side]:
+    """From a DataFrame; and, as the limit, that DataFrame drained, which gives no answer to check."""
+    command = [sys.executable, "-m", "benchmarks.sides.on_spark"]
+    options = {"emit": emit, "warm_up": str(warm_up.parquet), "drain": False}
+    drained = "mapInArrow that returns nothing, local[2]"
+    setting = (
+        f"2 TaskManagers (Spark local[2]), exactly once, checkpoint every 1 s, results {emit or 'once at the end'}"
+    )
+    return [
+        Side("understudy", command, data, options, setting=setting),
+        Side(DRAIN, command, data, {**options, "drain": True}, setting=drained, answers=False),
+    ]
 
 
 @click.command(WORKLOAD)
@@ -60,6 +76,10 @@ def keyed_aggregate(
 ) -> None:
     """Count and sum per key, against peers."""
     data = dataset(data_dir, rows + rows % 2, keys)
-    sides = [ours(data, cluster, emit, batch_rows), *peer_sides(choose(peers, WORKLOAD, cluster), data, data_dir, WORKLOAD)]
+    if cluster == "local":
+        sides = [ours(data, emit, batch_rows)]
+    else:
+        sides = ours_on_spark(data, dataset(data_dir, min(data.rows, WARM_UP_ROWS), keys), emit)
+    sides += peer_sides(choose(peers, WORKLOAD, cluster), data, data_dir, WORKLOAD)
     scores = compete(WORKLOAD, sides, runs, check)
     finish({"workload": WORKLOAD, "cluster": cluster, "keys": keys}, compared(scores), problems_of(scores), json_path)

@@ -24,7 +24,7 @@ TIMEOUT_S = 900.0
 SAMPLE_S = 0.1
 TREE_EVERY = 3
 SHARED_EVERY = 10
-"""Looking for new processes costs more than a sample, and counting shared pages once (PSS) costs most: not each time."""
+"""Looking for new processes costs more than a sample, counting shared pages once (PSS) costs most: not each time."""
 
 MB = 1024 * 1024
 

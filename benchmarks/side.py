@@ -73,9 +73,7 @@ def note(out: Path, moment: str, name: str) -> None:
 
 def elapsed(out: Path) -> float:
     """Seconds from the first note of a start to the last note of an end."""
-    started, ended = (
-        [int(path.read_text()) for path in out.glob(f"{moment}-*")] for moment in ("started", "ended")
-    )
+    started, ended = ([int(path.read_text()) for path in out.glob(f"{moment}-*")] for moment in ("started", "ended"))
     return (max(ended) - min(started)) / 1000
 
 

@@ -22,8 +22,8 @@ from .columnar_table import ColumnarTable, FrozenTable
 from .descriptors import KeyedStateDeclaration
 from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from .key_groups import KeyGroupRange, key_groups_of
-from .key_index import Slots
 from .storage import inline_handle
+from .word_table import Slots
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 

@@ -16,7 +16,8 @@ import pyarrow.types as pt
 from .aggregates import Aggregate, Part, Running
 from .column_hash import check_no_null
 from .column_values import Numbers, column_of, numbers_of, plain_type
-from .key_index import KeyIndex, Slots
+from .key_index import KeyIndex
+from .word_table import Slots
 
 
 class ColumnarTable:

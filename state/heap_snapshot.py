@@ -2,8 +2,9 @@
 
 A snapshot is one run of bytes: a header, at the pseudo key group HEADER of the handle's offsets, then a block per key
 group. The header says how to read the blocks: key type, and name, kind and schema of each state. A block is a list of
-`[state index, payload]`; a payload is `[namespace, [key, ...], [value, ...], namespace, ...]` as plain data, packed
-by itself, so that an unreadable value is blamed on its state.
+`[state index, payload]`, with several payloads for a state of many keys; a payload is `[namespace, keys, values]` as
+plain data (heap_blocks.py says how keys and values stand in it), packed by itself, so that an unreadable value is
+blamed on its state.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
-
-import pyarrow as pa
 
 from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
 from .backend import ReadState, SnapshotTarget
 from .errors import CorruptState, StateIncompatible, StateNotStorable
+from .heap_blocks import pieces, unpacked
 from .heap_states import HeapState, Namespaces
-from .key_groups import key_group, key_groups_of
+from .key_hash import InvalidKey
 from .record_serializer import Convert, Schema, SchemaMismatch, TypeNode, schema_text
 from .storage import inline_handle
 
 HEADER = -1
 """Where the header's offset and length stand in a handle's offsets."""
 
-_FORMAT = 1
+_FORMAT = 2
 
 Blocks = dict[int, list[Any]]
 """key group -> [[state index, payload], ...]."""
@@ -56,15 +57,17 @@ class StoredState:
     kind: str
     schema: Schema
     decode_key: Convert
-    payloads: dict[int, bytes] = field(default_factory=dict)
+    payloads: dict[int, list[bytes]] = field(default_factory=dict)
     """By key group."""
 
     def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
         """(namespace, keys, encoded values); raises MalformedMessage."""
-        for payload in self.payloads.values():
-            flat = iter(unpack_plain(payload))
-            for namespace, keys, values in zip(flat, flat, flat, strict=True):
-                yield namespace, keys if self.decode_key is None else list(map(self.decode_key, keys)), values
+        for payload in chain.from_iterable(self.payloads.values()):
+            match unpack_plain(payload):
+                case [namespace, keys, values]:
+                    yield namespace, _decoded(unpacked(keys), self.decode_key), unpacked(values)
+                case other:
+                    raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
 
 class HeapSnapshot:
@@ -101,8 +104,8 @@ class HeapSnapshot:
         for index, view in enumerate(self._views):
             self._add(index, view, blocks)
         for index, stored in enumerate(self._carried, len(self._views)):
-            for group, payload in stored.payloads.items():
-                blocks[group].append([index, payload])
+            for group, payloads in stored.payloads.items():
+                blocks[group] += ([index, payload] for payload in payloads)
         parts = {HEADER: self._header()} | {group: pack_plain(blocks[group]) for group in sorted(blocks)}
         return self._handle(parts)
 
@@ -129,41 +132,21 @@ class HeapSnapshot:
 
     def _add(self, index: int, view: StateView, blocks: Blocks) -> None:
         """Cut one state by key group and pack each share."""
-        payloads: dict[int, list[Any]] = defaultdict(list)
         try:
             for namespace, entries in view.namespaces.items():
-                for group, keys in self._by_group(view.name, list(entries)).items():
-                    values = [entries[key] for key in keys]
-                    payloads[group] += (namespace, _encoded(keys, self._key_node.encode), _encoded(values, view.encode))
-            for group, payload in payloads.items():
-                blocks[group].append([index, pack_plain(payload)])
-        except UnsupportedValue as error:
+                for piece in pieces(entries, self._max_parallelism, self._key_node.encode, view.encode):
+                    if piece.group not in self._key_groups:
+                        raise self._foreign(view.name, piece.first_key, piece.group)
+                    payload = pack_plain([namespace, piece.keys, piece.values])
+                    blocks[piece.group].append([index, payload])
+        except (UnsupportedValue, InvalidKey) as error:
             raise StateNotStorable(f"state {view.name!r}: {error}") from error
 
-    def _by_group(self, state: str, keys: list[Any]) -> dict[int, list[Any]]:
-        by_group: dict[int, list[Any]] = defaultdict(list)
-        for key, group in zip(keys, groups_of(keys, self._max_parallelism), strict=True):
-            by_group[group].append(key)
-        for group, members in by_group.items():
-            if group not in self._key_groups:
-                raise StateNotStorable(
-                    f"state {state!r}: key {members[0]!r:.60} is of key group {group}, and this subtask owns "
-                    f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
-                )
-        return by_group
-
-
-def groups_of(keys: list[Any], max_parallelism: int) -> list[int]:
-    """The key group of each key; vectorised where all keys are texts, or all are integers of 64 bits."""
-    kinds = set(map(type, keys))
-    if kinds == {str}:
-        column = pa.array(keys, pa.string())
-    elif kinds == {int} and min(keys) >= -(2**63) and max(keys) < 2**63:
-        column = pa.array(keys, pa.int64())
-    else:
-        return [key_group(key, max_parallelism) for key in keys]
-    groups: list[int] = key_groups_of(column, max_parallelism).tolist()
-    return groups
+    def _foreign(self, state: str, key: Any, group: int) -> StateNotStorable:
+        return StateNotStorable(
+            f"state {state!r}: key {key!r:.60} is of key group {group}, and this subtask owns "
+            f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
+        )
 
 
 def read_snapshot(
@@ -179,7 +162,7 @@ def read_snapshot(
         states = _stored_states(header, max_parallelism, key_node)
         for group in handle.offsets.keys() & set(key_groups):
             for index, payload in unpack_plain(_slice(data, handle.offsets[group], path)):
-                states[index].payloads[group] = payload
+                states[index].payloads.setdefault(group, []).append(payload)
     except (MalformedMessage, LookupError, TypeError, ValueError) as error:
         raise CorruptState(path, "a heap snapshot", f"{type(error).__name__}: {error}") from error
     return [state for state in states if state.payloads]
@@ -205,5 +188,5 @@ def _slice(data: bytes, position: tuple[int, ...], path: str) -> bytes:
     return part
 
 
-def _encoded(items: list[Any], encode: Convert) -> list[Any]:
-    return items if encode is None else [encode(item) for item in items]
+def _decoded(items: list[Any], decode: Convert) -> list[Any]:
+    return items if decode is None else [decode(item) for item in items]

@@ -223,18 +223,20 @@ class HeapState:
 
 
 class HeapValue(HeapState):
-    __slots__ = ("_default",)
+    __slots__ = ("_default", "_is_default_fixed")
 
     def __init__(self, declaration: ValueState[Any], scope: HeapScope) -> None:
         super().__init__(declaration, scope)
         self._default = declaration.default
+        self._is_default_fixed = private_copy(self._default) is self._default
 
     def value(self) -> Any:
         scope = self._scope
         value = self._entries.get(scope.current_key, MISSING)
         if value is MISSING or scope.is_read_only:
             value = self._find()
-            return private_copy(self._default) if value is MISSING else value
+            if value is MISSING:
+                return self._default if self._is_default_fixed else private_copy(self._default)
         return value
 
     def update(self, value: Any) -> None:

@@ -8,7 +8,7 @@ exact, whatever the values. Slots are as in key_index: never given up, and reada
 from __future__ import annotations
 
 import sys
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from .word_table import Slots, WordTable
 
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Unsigned: TypeAlias = npt.NDArray[np.uint64]
+
+_N = TypeVar("_N", np.int64, np.uint8)
 
 _WORD = 8
 _MOST_HASHED = 64 * _WORD
@@ -60,7 +62,8 @@ class TextIndex:
         if 2 * len(encoded.dictionary) > len(column):
             self._unencoded = _ENCODES_AFTER
         slots = self._find_or_add(encoded.dictionary.cast(self._wide))
-        return slots.take(encoded.indices.to_numpy())
+        taken: Slots = slots[encoded.indices.to_numpy()]
+        return taken
 
     def values(self, slots: Slots) -> pa.Array:
         return self._kept.all().take(pa.array(slots)).cast(self._kind)
@@ -92,7 +95,7 @@ class _KeptValues:
     def __init__(self, wide: pa.DataType) -> None:
         self._wide = wide
         self._count = 0
-        self._offsets = np.zeros(1024, np.int64)
+        self._offsets: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
         self._bytes: _Bytes = np.zeros(1024, np.uint8)
 
     def all(self) -> pa.Array:
@@ -109,7 +112,7 @@ class _KeptValues:
         self._count = count
 
 
-def _grown(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _grown(array: npt.NDArray[_N], size: int) -> npt.NDArray[_N]:
     if size <= len(array):
         return array
     grown = np.zeros(max(size, 2 * len(array)), array.dtype)

@@ -100,7 +100,7 @@ class Total(operators.StatefulBatchLogic):  # type: ignore[misc]
         self._key, self._count, self._sum = resumed or (0, 0, 0)
 
     def on_batch(self, values: list[tuple[int, int, int]]) -> tuple[Any, bool]:
-        for self._key, count, total in values:  # noqa: B007 - the key of all is the same
+        for self._key, count, total in values:
             self._count += count
             self._sum += total
         return (), False

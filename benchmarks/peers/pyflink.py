@@ -28,7 +28,7 @@ def run(order: Order) -> None:
     # Thread mode embeds an interpreter that does not know of the virtual environment.
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), sysconfig.get_path("purelib")])
     jar = java_side.jar(Path(pyflink.__file__).parent, Path(order.options["cache"]))
-    tables, environment = _environment(order, jar)
+    tables = _tables(order, jar)
     out = order.out / "measured"
     out.mkdir()
     tables.execute_sql(ROWS.format(path=pairs_of(order.data).as_uri(), out=out))
@@ -44,7 +44,7 @@ def run(order: Order) -> None:
     answer(elapsed(out), ["apache-flink"], **read_digests(out))
 
 
-def _environment(order: Order, jar: Path) -> tuple[Any, Any]:
+def _tables(order: Order, jar: Path) -> Any:
     settings = importlib.import_module("pyflink.common").Configuration()
     for name, value in {
         "parallelism.default": "2",
@@ -63,7 +63,7 @@ def _environment(order: Order, jar: Path) -> tuple[Any, Any]:
         settings.set_string(name, value)
     streaming = importlib.import_module("pyflink.datastream").StreamExecutionEnvironment
     environment = streaming.get_execution_environment(settings)
-    return importlib.import_module("pyflink.table").StreamTableEnvironment.create(environment), environment
+    return importlib.import_module("pyflink.table").StreamTableEnvironment.create(environment)
 
 
 def _function() -> Any:

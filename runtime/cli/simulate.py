@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from ..simulation.campaign import Figures, Plan, quiet, run_campaign
-from ..simulation.parting import Parting, parting
-from ..simulation.topologies import TOPOLOGIES
-from ..simulation.trace import Trace
-from ..simulation.verdict import Verdict, replay
-from ..simulation.watchdog import HUNG, Watchdog
+from ..simulation.histories.campaign import Figures, Plan, quiet, run_campaign
+from ..simulation.histories.parting import Parting, parting
+from ..simulation.histories.topologies import TOPOLOGIES
+from ..simulation.histories.verdict import Verdict, replay
+from ..simulation.histories.watchdog import HUNG, Watchdog
+from ..simulation.world.trace import Trace
 from .simulate_debugger import debug
 from .simulate_display import Progress, table
 from .simulate_report import Failures, campaign_json, header, tell_history

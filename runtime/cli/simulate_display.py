@@ -9,7 +9,7 @@ from rich import progress
 from rich.console import Console
 from rich.table import Table
 
-from ..simulation.campaign import Figures
+from ..simulation.histories.campaign import Figures
 
 
 class Progress:

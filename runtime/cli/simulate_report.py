@@ -8,13 +8,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..simulation.campaign import Figures, Plan, quiet
-from ..simulation.scenario import Scenario
-from ..simulation.shrinking import Shrunk, shrink
-from ..simulation.story import tell
-from ..simulation.trace import Trace
-from ..simulation.verdict import Verdict, judge, replay
-from ..simulation.watchdog import Watchdog
+from ..simulation.histories.campaign import Figures, Plan, quiet
+from ..simulation.histories.scenario import Scenario
+from ..simulation.histories.shrinking import Shrunk, shrink
+from ..simulation.histories.story import tell
+from ..simulation.histories.verdict import Verdict, judge, replay
+from ..simulation.histories.watchdog import Watchdog
+from ..simulation.world.trace import Trace
 
 _SHOWN_VIOLATIONS = 3
 

@@ -9,51 +9,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .assertions import Survived as Survived
-    from .assertions import assert_at_least_once as assert_at_least_once
-    from .assertions import assert_exactly_once as assert_exactly_once
-    from .cluster import SimulatedCluster as SimulatedCluster
-    from .cluster import Stalled as Stalled
-    from .disk import SimulatedDisk as SimulatedDisk
-    from .faults import FAULTS as FAULTS
-    from .faults import JOB_MANAGER as JOB_MANAGER
-    from .faults import CutConnections as CutConnections
-    from .faults import FailingOperator as FailingOperator
-    from .faults import FailingStorage as FailingStorage
-    from .faults import Fault as Fault
-    from .faults import FreezeProcess as FreezeProcess
-    from .faults import FullDisk as FullDisk
-    from .faults import KillAtOperation as KillAtOperation
-    from .faults import KillProcess as KillProcess
-    from .faults import Partition as Partition
-    from .faults import PowerFailure as PowerFailure
-    from .faults import RottenFile as RottenFile
-    from .faults import SkewClock as SkewClock
-    from .faults import SlowLink as SlowLink
-    from .faults import SlowStorage as SlowStorage
-    from .harness import HarnessMisused as HarnessMisused
-    from .harness import HarnessSnapshot as HarnessSnapshot
-    from .harness import OperatorHarness as OperatorHarness
-    from .history import Outcome as Outcome
-    from .history import run_history as run_history
-    from .job_trial import Unfit as Unfit
-    from .network import NetworkOptions as NetworkOptions
-    from .oracles import Violation as Violation
-    from .scenario import Scenario as Scenario
-    from .strategies import fault_schedules as fault_schedules
-    from .strategies import scenarios as scenarios
-    from .strategies import workloads as workloads
-    from .survival import assert_survives_restore as assert_survives_restore
-    from .topologies import TOPOLOGIES as TOPOLOGIES
-    from .topologies import Workload as Workload
-    from .transactional_log import TransactionalLog as TransactionalLog
-    from .transactional_log import TransactionError as TransactionError
+    from .harness.harness import HarnessMisused as HarnessMisused
+    from .harness.harness import HarnessSnapshot as HarnessSnapshot
+    from .harness.harness import OperatorHarness as OperatorHarness
+    from .harness.survival import assert_survives_restore as assert_survives_restore
+    from .histories.history import Outcome as Outcome
+    from .histories.history import run_history as run_history
+    from .histories.scenario import Scenario as Scenario
+    from .histories.topologies import TOPOLOGIES as TOPOLOGIES
+    from .histories.topologies import Workload as Workload
+    from .trials.assertions import Survived as Survived
+    from .trials.assertions import assert_at_least_once as assert_at_least_once
+    from .trials.assertions import assert_exactly_once as assert_exactly_once
+    from .trials.job_trial import Unfit as Unfit
+    from .trials.strategies import fault_schedules as fault_schedules
+    from .trials.strategies import scenarios as scenarios
+    from .trials.strategies import workloads as workloads
+    from .trials.transactional_log import TransactionalLog as TransactionalLog
+    from .trials.transactional_log import TransactionError as TransactionError
+    from .world.cluster import SimulatedCluster as SimulatedCluster
+    from .world.cluster import Stalled as Stalled
+    from .world.disk import SimulatedDisk as SimulatedDisk
+    from .world.faults import FAULTS as FAULTS
+    from .world.faults import JOB_MANAGER as JOB_MANAGER
+    from .world.faults import CutConnections as CutConnections
+    from .world.faults import FailingOperator as FailingOperator
+    from .world.faults import FailingStorage as FailingStorage
+    from .world.faults import Fault as Fault
+    from .world.faults import FreezeProcess as FreezeProcess
+    from .world.faults import FullDisk as FullDisk
+    from .world.faults import KillAtOperation as KillAtOperation
+    from .world.faults import KillProcess as KillProcess
+    from .world.faults import Partition as Partition
+    from .world.faults import PowerFailure as PowerFailure
+    from .world.faults import RottenFile as RottenFile
+    from .world.faults import SkewClock as SkewClock
+    from .world.faults import SlowLink as SlowLink
+    from .world.faults import SlowStorage as SlowStorage
+    from .world.network import NetworkOptions as NetworkOptions
+    from .world.oracles import Violation as Violation
 
 _HOMES = {
-    "assertions": ("Survived", "assert_at_least_once", "assert_exactly_once"),
-    "cluster": ("SimulatedCluster", "Stalled"),
-    "disk": ("SimulatedDisk",),
-    "faults": (
+    "trials.assertions": ("Survived", "assert_at_least_once", "assert_exactly_once"),
+    "world.cluster": ("SimulatedCluster", "Stalled"),
+    "world.disk": ("SimulatedDisk",),
+    "world.faults": (
         "FAULTS",
         "JOB_MANAGER",
         "CutConnections",
@@ -71,16 +71,16 @@ _HOMES = {
         "SlowLink",
         "SlowStorage",
     ),
-    "harness": ("HarnessMisused", "HarnessSnapshot", "OperatorHarness"),
-    "history": ("Outcome", "run_history"),
-    "job_trial": ("Unfit",),
-    "network": ("NetworkOptions",),
-    "oracles": ("Violation",),
-    "scenario": ("Scenario",),
-    "strategies": ("fault_schedules", "scenarios", "workloads"),
-    "survival": ("assert_survives_restore",),
-    "topologies": ("TOPOLOGIES", "Workload"),
-    "transactional_log": ("TransactionalLog", "TransactionError"),
+    "harness.harness": ("HarnessMisused", "HarnessSnapshot", "OperatorHarness"),
+    "histories.history": ("Outcome", "run_history"),
+    "trials.job_trial": ("Unfit",),
+    "world.network": ("NetworkOptions",),
+    "world.oracles": ("Violation",),
+    "histories.scenario": ("Scenario",),
+    "trials.strategies": ("fault_schedules", "scenarios", "workloads"),
+    "harness.survival": ("assert_survives_restore",),
+    "histories.topologies": ("TOPOLOGIES", "Workload"),
+    "trials.transactional_log": ("TransactionalLog", "TransactionError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.cli import main
-from understudy.runtime.simulation import verdict
-from understudy.runtime.simulation.history import Outcome, run_history
-from understudy.runtime.simulation.parting import Parting, parting
-from understudy.runtime.simulation.scenario import Scenario
-from understudy.runtime.simulation.watchdog import HUNG
+from understudy.runtime.simulation.histories import verdict
+from understudy.runtime.simulation.histories.history import Outcome, run_history
+from understudy.runtime.simulation.histories.parting import Parting, parting
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.watchdog import HUNG
 
 
 def simulate(*arguments: object, answers: str = "") -> Result:

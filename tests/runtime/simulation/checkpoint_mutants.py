@@ -21,7 +21,7 @@ from understudy.actors.pending_checkpoint import PendingCheckpoint
 from understudy.actors.task import Task
 from understudy.actors.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
-from understudy.runtime.simulation.faults import FailingStorage
+from understudy.runtime.simulation.world.faults import FailingStorage
 from understudy.state import CheckpointStorage
 from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
 from understudy.state.heap_backend import HeapBackend

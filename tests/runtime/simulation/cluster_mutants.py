@@ -14,7 +14,7 @@ from understudy.actors.partitioner import HashByKey
 from understudy.actors.slot_pool import SlotPool
 from understudy.actors.task_manager import TaskManager
 from understudy.actors.task_manager_roster import TaskManagerRoster
-from understudy.runtime.simulation.faults import JOB_MANAGER, KillProcess, SlowLink
+from understudy.runtime.simulation.world.faults import JOB_MANAGER, KillProcess, SlowLink
 from understudy.runtime.transport.frames import FrameKind
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import RemoteOutputChannel

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.simulation.faults import Fault
-from understudy.runtime.simulation.scenario import Scenario
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.world.faults import Fault
 
 Patch = pytest.MonkeyPatch
 Scenarios = Callable[[int], Scenario]

@@ -10,7 +10,7 @@ from understudy.actors.restore_points import RestorePoints
 from understudy.actors.task import Task
 from understudy.actors.task_state import TaskState
 from understudy.runtime.connectors.file_sink import FileSink
-from understudy.runtime.simulation.faults import PowerFailure, RottenFile
+from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
 from understudy.state.durable_files import DurableFiles
 
 from .mutant import EARLY, LEAKED, LIVENESS, OUTPUT, UNREADABLE, Patch, also, mutant, nothing

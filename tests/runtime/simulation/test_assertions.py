@@ -22,8 +22,8 @@ from understudy.runtime.simulation import (
     assert_at_least_once,
     assert_exactly_once,
 )
-from understudy.runtime.simulation.assertions import TrialOptions
-from understudy.runtime.simulation.budget import Budget
+from understudy.runtime.simulation.trials.assertions import TrialOptions
+from understudy.runtime.simulation.trials.budget import Budget
 
 KILL = KillProcess(at_ms=2_500, who=0)
 

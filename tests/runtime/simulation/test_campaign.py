@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.simulation import verdict
-from understudy.runtime.simulation.campaign import Figures, Plan, run_campaign
-from understudy.runtime.simulation.history import Outcome, run_history
-from understudy.runtime.simulation.scenario import Scenario
-from understudy.runtime.simulation.topologies import TOPOLOGIES
-from understudy.runtime.simulation.verdict import CRASHED, judge, replay
-from understudy.runtime.simulation.watchdog import HUNG
+from understudy.runtime.simulation.histories import verdict
+from understudy.runtime.simulation.histories.campaign import Figures, Plan, run_campaign
+from understudy.runtime.simulation.histories.history import Outcome, run_history
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
+from understudy.runtime.simulation.histories.verdict import CRASHED, judge, replay
+from understudy.runtime.simulation.histories.watchdog import HUNG
 
 REAL_TIME = ("seconds", "histories_per_s", "speedup")
 
@@ -94,8 +94,8 @@ def test_a_replay_gives_the_same_verdict_and_all_that_happened() -> None:
 def test_a_history_is_the_same_in_another_interpreter(hash_seed: str) -> None:
     program = (
         "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
-        "from understudy.runtime.simulation.verdict import replay\n"
-        "from understudy.runtime.simulation.scenario import Scenario\n"
+        "from understudy.runtime.simulation.histories.verdict import replay\n"
+        "from understudy.runtime.simulation.histories.scenario import Scenario\n"
         "print(hashlib.sha256('\\n'.join(replay(Scenario.of(3))[1].lines()).encode()).hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -106,7 +106,7 @@ def test_a_history_is_the_same_in_another_interpreter(hash_seed: str) -> None:
 
 def test_the_watchdog_names_what_hangs_and_shows_where() -> None:
     program = (
-        "from understudy.runtime.simulation.watchdog import Watchdog\n"
+        "from understudy.runtime.simulation.histories.watchdog import Watchdog\n"
         "def hang():\n"
         "    while True: pass\n"
         "with Watchdog(0.3) as watchdog, watchdog.watching('seed 7'):\n"

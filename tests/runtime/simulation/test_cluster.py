@@ -15,8 +15,8 @@ from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState
 from understudy.messages import CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
 from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, UnknownOperator
-from understudy.runtime.simulation.cluster import SimulatedCluster, Stalled
-from understudy.runtime.simulation.faults import JOB_MANAGER, FreezeProcess, KillProcess
+from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalled
+from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
 from understudy.state import CheckpointStorage
 
 

@@ -13,8 +13,8 @@ from understudy.actors.channels import DataPlane, InputChannel, OutputChannel
 from understudy.actors.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition
 from understudy.actors.errors import ChannelBroken
 from understudy.messages import ChannelId, CheckpointId
-from understudy.runtime.simulation.data_plane import SimulatedDataPlane
-from understudy.runtime.simulation.wires import Connection, Listener
+from understudy.runtime.simulation.world.data_plane import SimulatedDataPlane
+from understudy.runtime.simulation.world.wires import Connection, Listener
 from understudy.runtime.transport.frames import FrameKind, Header, pack_header, unpack_header
 
 from ..transport.ends import Ends, Waker, descriptor

@@ -18,9 +18,9 @@ from typing import Any
 import psutil
 import pytest
 
-from understudy.runtime.simulation.history import run_history
-from understudy.runtime.simulation.scenario import Scenario
-from understudy.runtime.simulation.topologies import TOPOLOGIES
+from understudy.runtime.simulation.histories.history import run_history
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
 
 SEEDS = range(4)
 """Of each topology."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.runtime.simulation.disk import DiskOperation, OpenFile, SimulatedDisk, TornWrite
+from understudy.runtime.simulation.world.disk import DiskOperation, OpenFile, SimulatedDisk, TornWrite
 
 
 class Killed(BaseException):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from understudy.actors.actor import Actor, Step
-from understudy.runtime.simulation.blocking import SimulatedBlocking
-from understudy.runtime.simulation.dispatchers import SimulatedDispatcher, SimulatedStepping
-from understudy.runtime.simulation.world import Process, World
+from understudy.runtime.simulation.world.blocking import SimulatedBlocking
+from understudy.runtime.simulation.world.dispatchers import SimulatedDispatcher, SimulatedStepping
+from understudy.runtime.simulation.world.world import Process, World
 from understudy.runtime.system import ActorSystem
 
 

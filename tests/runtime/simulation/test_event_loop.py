@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.simulation.world import Process, World
+from understudy.runtime.simulation.world.world import Process, World
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from understudy.runtime.simulation.campaign import Plan, run_campaign
+from understudy.runtime.simulation.histories.campaign import Plan, run_campaign
 
 HISTORIES = 300
 VARIABLE = "UNDERSTUDY_SIMULATE_SEED"

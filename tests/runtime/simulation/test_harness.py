@@ -40,8 +40,8 @@ from understudy.messages import UnregisteredMessage, UnsupportedValue
 from understudy.runtime.api.errors import InvalidOperator, NotPicklable
 from understudy.runtime.connectors import CollectSink, read_collected
 from understudy.runtime.connectors.collection_source import CollectionSource
-from understudy.runtime.simulation.harness import HarnessMisused, HarnessSnapshot, OperatorHarness
-from understudy.runtime.simulation.survival import assert_survives_restore
+from understudy.runtime.simulation.harness.harness import HarnessMisused, HarnessSnapshot, OperatorHarness
+from understudy.runtime.simulation.harness.survival import assert_survives_restore
 from understudy.state import ReadOnlyState, StateIncompatible
 
 BACKENDS = ("memory", "filesystem")

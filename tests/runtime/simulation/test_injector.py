@@ -9,8 +9,8 @@ import pytest
 
 from understudy.messages import JobStatus
 from understudy.runtime.api import StreamEnvironment
-from understudy.runtime.simulation.cluster import SimulatedCluster
-from understudy.runtime.simulation.faults import (
+from understudy.runtime.simulation.world.cluster import SimulatedCluster
+from understudy.runtime.simulation.world.faults import (
     FAULTS,
     JOB_MANAGER,
     CutConnections,
@@ -28,8 +28,8 @@ from understudy.runtime.simulation.faults import (
     SlowLink,
     SlowStorage,
 )
-from understudy.runtime.simulation.file_system import SimulatedFileSystem
-from understudy.runtime.simulation.world import Process
+from understudy.runtime.simulation.world.file_system import SimulatedFileSystem
+from understudy.runtime.simulation.world.world import Process
 
 START_MS = 600.0
 """By then both TaskManagers are there."""

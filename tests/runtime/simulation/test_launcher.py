@@ -9,8 +9,8 @@ import pytest
 
 from understudy.messages import JobId, TaskManagerExited
 from understudy.runtime.clusters.task_manager_process import TaskManagerLaunch
-from understudy.runtime.simulation.launcher import GRACE_MS, SimulatedLauncher
-from understudy.runtime.simulation.world import Process, World
+from understudy.runtime.simulation.world.launcher import GRACE_MS, SimulatedLauncher
+from understudy.runtime.simulation.world.world import Process, World
 
 JOB = JobId("job-1")
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pytest
 
-from understudy.runtime.simulation import history
-from understudy.runtime.simulation.scenario import Scenario
-from understudy.runtime.simulation.verdict import Verdict, judge
+from understudy.runtime.simulation.histories import history
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.verdict import Verdict, judge
 
 from .mutants import MUTANTS, Mutant
 

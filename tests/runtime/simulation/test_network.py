@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from understudy.runtime.simulation.network import End, Network, NetworkOptions, ProcessNetwork
-from understudy.runtime.simulation.world import Process, ProcessKilled, World
+from understudy.runtime.simulation.world.network import End, Network, NetworkOptions, ProcessNetwork
+from understudy.runtime.simulation.world.world import Process, ProcessKilled, World
 
 OPTIONS = NetworkOptions(connect_timeout_ms=3_000, heartbeat_timeout_ms=2_000, data_timeout_ms=10_000)
 

@@ -75,7 +75,7 @@ def test_a_number_that_makes_no_sense_is_refused(tmp_path: Path, options: tuple[
 
 def test_the_plugin_imports_nothing_heavy() -> None:
     program = (
-        "import sys, understudy.runtime.simulation.pytest_plugin\n"
+        "import sys, understudy.runtime.simulation.trials.pytest_plugin\n"
         "print([name for name in ('pyarrow', 'numpy', 'pykka', 'zmq', 'hypothesis', 'pyspark', 'cloudpickle')"
         " if name in sys.modules])"
     )

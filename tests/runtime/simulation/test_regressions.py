@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from understudy.runtime.simulation import Scenario, run_history
-from understudy.runtime.simulation import cluster as simulated
+from understudy.runtime.simulation.world import cluster as simulated
 
 
 def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:

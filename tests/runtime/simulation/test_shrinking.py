@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from understudy.runtime.connectors.collection_source import CollectionSource
-from understudy.runtime.simulation.faults import FreezeProcess, KillProcess, SkewClock
-from understudy.runtime.simulation.oracles import Violation
-from understudy.runtime.simulation.scenario import Scenario
-from understudy.runtime.simulation.shrinking import OTHER_SEEDS, SIMPLIFICATIONS, shrink
-from understudy.runtime.simulation.topologies import TOPOLOGIES, Workload
-from understudy.runtime.simulation.verdict import Verdict, crashed, judge
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.shrinking import OTHER_SEEDS, SIMPLIFICATIONS, shrink
+from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
+from understudy.runtime.simulation.histories.verdict import Verdict, crashed, judge
+from understudy.runtime.simulation.world.faults import FreezeProcess, KillProcess, SkewClock
+from understudy.runtime.simulation.world.oracles import Violation
 
 LARGE = Scenario(
     77,

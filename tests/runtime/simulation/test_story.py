@@ -9,7 +9,11 @@ from typing import Any, cast
 import pytest
 
 from understudy.messages import CheckpointCompleted, CheckpointId, JobId
-from understudy.runtime.simulation.faults import (
+from understudy.runtime.simulation.histories.history import run_history
+from understudy.runtime.simulation.histories.scenario import Scenario, random_faults
+from understudy.runtime.simulation.histories.story import tell, told_fault
+from understudy.runtime.simulation.histories.topologies import Workload
+from understudy.runtime.simulation.world.faults import (
     FAULTS,
     JOB_MANAGER,
     FailingStorage,
@@ -17,12 +21,8 @@ from understudy.runtime.simulation.faults import (
     KillProcess,
     Partition,
 )
-from understudy.runtime.simulation.history import run_history
-from understudy.runtime.simulation.scenario import Scenario, random_faults
-from understudy.runtime.simulation.story import tell, told_fault
-from understudy.runtime.simulation.topologies import Workload
-from understudy.runtime.simulation.trace import Trace
-from understudy.runtime.simulation.world import World
+from understudy.runtime.simulation.world.trace import Trace
+from understudy.runtime.simulation.world.world import World
 
 SMALL = Workload(records=20, parallelism=1, checkpoint_interval_ms=2_000)
 

@@ -24,8 +24,8 @@ from understudy.runtime.simulation import (
     run_history,
     scenarios,
 )
-from understudy.runtime.simulation.strategies import ALL_KINDS, faults, topologies, workloads
-from understudy.runtime.simulation.topologies import TOPOLOGIES, Workload
+from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
+from understudy.runtime.simulation.trials.strategies import ALL_KINDS, faults, topologies, workloads
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 

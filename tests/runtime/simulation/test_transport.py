@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from understudy.runtime.simulation.network import Network
-from understudy.runtime.simulation.transport import SimulatedTransport, control_address
-from understudy.runtime.simulation.world import Process, World
+from understudy.runtime.simulation.world.network import Network
+from understudy.runtime.simulation.world.transport import SimulatedTransport, control_address
+from understudy.runtime.simulation.world.world import Process, World
 
 
 class Inbox:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.runtime.simulation.event_loop import Event
-from understudy.runtime.simulation.world import Process, ProcessKilled, Stuck, World
+from understudy.runtime.simulation.world.event_loop import Event
+from understudy.runtime.simulation.world.world import Process, ProcessKilled, Stuck, World
 
 
 @pytest.fixture

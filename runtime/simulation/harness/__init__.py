@@ -1,0 +1,1 @@
+"""The harness: one operator without a cluster."""

@@ -1,0 +1,347 @@
+"""OperatorHarness: one subtask of an operator, or of a chain, without a cluster.
+
+    with OperatorHarness(WorstDelay, key_by="origin") as harness:
+        harness.process([Flight("JFK", 3.0)])
+        snapshot = harness.snapshot()
+        harness.crash()
+        with harness.restored(snapshot) as after:
+            after.process([Flight("JFK", 2.0)])
+            assert after.output() == []
+
+It hosts a copy of the operator, pickled as for a job, with the real context, state and chain, and stands where its
+task would: elements, barriers, notifications and questions come when the test says so, on the test's own thread. Time
+is virtual and moves with `advance`. A harness is one attempt: it runs until it is closed, crashed, or failed by what
+user code raises. What comes after that is another harness, `restored` from a snapshot. Flink:
+KeyedOneInputStreamOperatorTestHarness and its relatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Self
+
+import pyarrow as pa
+
+from ....actors.elements import Batch
+from ....actors.operators.operator import Operator
+from ....actors.operators.source import END, Source, SourceState
+from ....actors.records import rows_of
+from ....messages import (
+    AskOperator,
+    CheckpointId,
+    JobId,
+    OperatorAnswer,
+    UnregisteredMessage,
+    decode,
+    encode,
+    tag_of,
+)
+from .harness_snapshot import HarnessMisused, HarnessSnapshot
+from .hosted_attempt import HarnessClock, HostedAttempt, HostedJob
+from .hosted_chain import Hosted, Keys, hosted_chain
+
+__all__ = ["HarnessMisused", "HarnessSnapshot", "OperatorHarness"]
+
+_NO_KEY: Any = object()
+_MOST_WAITS = 10_000
+
+
+class OperatorHarness:
+    """One attempt, open when it is made. Raises HarnessMisused for what makes no sense, and what user code raises."""
+
+    def __init__(
+        self,
+        operator: Hosted,
+        *,
+        key_by: Keys | None = None,
+        key_by_2: Keys | None = None,
+        schemas: Sequence[pa.Schema | None] = (),
+        subtask_index: int = 0,
+        parallelism: int = 1,
+        max_parallelism: int = 128,
+        state_backend: str = "memory",
+        resources: dict[str, Any] | None = None,
+        job_id: str = "harness",
+        restore_from: HarnessSnapshot | Sequence[HarnessSnapshot] = (),
+    ) -> None:
+        """`operator`: an operator, a class that needs no arguments, a chain of them, or a stream: its last operator.
+
+        `key_by`, `key_by_2`: the keys of the inputs, as `key_by` of a stream takes them; the second is like the first
+        if it is not given. `schemas`: the columns of the inputs, where a job would know them at submit. `restore_from`:
+        snapshots of other harnesses, one per subtask, as a job starts from a savepoint, perhaps with newer code.
+        """
+        chain = hosted_chain(operator, (key_by, key_by_2), schemas)
+        self._job = HostedJob(JobId(job_id), chain, max_parallelism, state_backend, dict(resources or {}))
+        self._attempt = HostedAttempt(self._job, _sequence(restore_from), parallelism, subtask_index)
+
+    def restored(
+        self,
+        snapshot: HarnessSnapshot | Sequence[HarnessSnapshot],
+        *,
+        parallelism: int | None = None,
+        subtask_index: int | None = None,
+    ) -> OperatorHarness:
+        """The next attempt of the same job, restored from this snapshot, or from those of all subtasks.
+
+        Without `parallelism` and `subtask_index` they stay as they were. A rescale makes one harness per new subtask,
+        each from all snapshots. This harness is over by then, or stands for a zombie.
+        """
+        snapshots = _sequence(snapshot)
+        if not snapshots:
+            raise HarnessMisused("wanted a snapshot, or one of each subtask, found none")
+        before = self._attempt.deployment
+        parallelism = snapshots[0].parallelism if parallelism is None else parallelism
+        if subtask_index is None:
+            subtask_index = before.subtask_index if before.subtask_index < parallelism else 0
+        made = object.__new__(type(self))
+        made._job = self._job
+        made._attempt = HostedAttempt(self._job, snapshots, parallelism, subtask_index)
+        return made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
+        """Close; when the block raised, that is what is told."""
+        if kind is None:
+            self.close()
+        else:
+            self._attempt.close()
+
+    def __repr__(self) -> str:
+        where = self._attempt.deployment
+        subtask = f"subtask {where.subtask_index} of {where.parallelism}"
+        state = self._attempt.over or "running"
+        return f"<harness of {self._job.chain.name}, {subtask}, attempt {where.attempt_number}: {state}>"
+
+    # -- time
+
+    @property
+    def clock(self) -> HarnessClock:
+        return self._attempt.clock
+
+    def advance(self, ms: float) -> None:
+        """Let this much time pass."""
+        self.clock.advance(ms)
+        self._job.now_ms = max(self._job.now_ms, self.clock.now_ms())
+
+    # -- input
+
+    def process(self, records: Batch | Iterable[Any], input_index: int = 0) -> None:
+        """One batch arrives: records, or columns. `input_index` 1 is the second input of a connected stream.
+
+        Under a parallelism above 1 a keyed batch must be this subtask's own, as it would be in a job: see `share_of`.
+        """
+        self._check_input(input_index)
+        batch = _batch(records)
+        self._check_own_keys(batch, input_index)
+        if len(batch):
+            self._attempt.process(batch, input_index)
+
+    def share_of(self, records: Batch | Iterable[Any], input_index: int = 0) -> Batch:
+        """Those of the records whose keys this subtask owns; all of them when there are no keys."""
+        batch = _batch(records)
+        own = self._attempt.own(batch, input_index)
+        if own is None:
+            return batch
+        if isinstance(batch, pa.RecordBatch):
+            return batch.filter(pa.array(own))
+        return [record for record, is_own in zip(batch, own.tolist(), strict=True) if is_own]
+
+    def end(self) -> None:
+        """All inputs have ended: operators emit what is left. Where it had ended before the snapshot that was restored,
+        they have done so already.
+        """
+        self._check_running()
+        if not self._attempt.ended:
+            self._attempt.end()
+
+    # -- a source's input
+
+    def poll(self, *, wait: bool = False) -> Batch | Literal[SourceState.END] | None:
+        """Poll the source and send what it returns down the chain; None when it has nothing yet.
+
+        `wait`: let time pass where the source asks for it; None is then one that waits to be woken, or waits too long.
+        """
+        source = self._own_source()
+        for _ in range(_MOST_WAITS):
+            polled = END if self._attempt.ended else self._attempt.poll(source)
+            if polled is not None or not wait:
+                return polled
+            delay_ms = source.poll_delay_ms()
+            if delay_ms is not None:
+                self.advance(delay_ms)
+            elif not self._attempt.woken:
+                return None
+        return None
+
+    def drain(self, max_polls: int = 10_000) -> bool:
+        """Poll to the source's end, letting time pass. False when there is no end, as `poll` and `max_polls` say."""
+        for _ in range(max_polls):
+            polled = self.poll(wait=True)
+            if polled is None or polled is END:
+                return polled is END
+        return False
+
+    def offset(self) -> Any:
+        """Where the source stands: what a checkpoint would record now."""
+        return self._own_source().offset()
+
+    # -- output
+
+    def output(self) -> list[Any]:
+        """The records emitted since the last take, in order; those of columns as Rows."""
+        return [record for batch in self._attempt.emitted for record in _records(batch)]
+
+    def take_output(self) -> list[Any]:
+        """The same, and forget them."""
+        return [record for batch in self.take_batches() for record in _records(batch)]
+
+    def take_batches(self) -> list[Batch]:
+        """As `take_output`, but batch by batch, as they were emitted."""
+        batches = list(self._attempt.emitted)
+        self._attempt.emitted.clear()
+        return batches
+
+    # -- checkpoints
+
+    def snapshot(self, checkpoint_id: int | None = None) -> HarnessSnapshot:
+        """A barrier comes: snapshot the state and write it. Ids increase; without one it is the next.
+
+        What user code raises at the barrier ends the attempt; a state that cannot be written is raised and does not.
+        """
+        return self.begin_snapshot(checkpoint_id)()
+
+    def begin_snapshot(self, checkpoint_id: int | None = None) -> Callable[[], HarnessSnapshot]:
+        """The synchronous part of `snapshot`; the callable writes, once, before the attempt is over.
+
+        In a job that is another thread's, and later: what is processed in between must not show in the snapshot.
+        """
+        self._check_running()
+        last = self._attempt.last_checkpoint
+        taken = last + 1 if checkpoint_id is None else checkpoint_id
+        if taken <= last:
+            raise HarnessMisused(f"checkpoint_id: wanted one above {last}, the last one, found {taken}")
+        return self._attempt.barrier(CheckpointId(taken))
+
+    def complete(self, checkpoint: HarnessSnapshot | int) -> None:
+        """This checkpoint is stored for good: sinks commit."""
+        self._attempt.complete(self._known(checkpoint))
+
+    def abort(self, checkpoint: HarnessSnapshot | int) -> None:
+        """This checkpoint will never complete."""
+        self._attempt.abort(self._known(checkpoint))
+
+    # -- questions
+
+    def ask(self, message: Any, *, key: Any = _NO_KEY, operator: str | None = None) -> Any:
+        """What `on_receive` answers. Question and answer travel as in a job, and state is read-only meanwhile.
+
+        `operator`: the name of one in a chain; without it, the first that answers questions.
+        """
+        self._check_running()
+        asked = self._asked(operator)
+        question = decode(encode(_question(self._job.job_id, asked.context.name, message, key)))
+        received = question.plain_question if question.question is None else question.question
+        with self._attempt.state.reading(asked, question.has_key, question.key):
+            answer = asked.on_receive(received)
+        return decode(encode(OperatorAnswer(answer))).answer
+
+    # -- the end of the attempt
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """The copies that run here. To look at: no job would see a change that is made here."""
+        self._check_running()
+        return self._attempt.chain.operators
+
+    @property
+    def operator(self) -> Any:
+        """The first of them."""
+        return self.operators[0]
+
+    def close(self) -> None:
+        """End the attempt in order; raises what the operators' `close` raised. Repeats are harmless."""
+        errors = self._attempt.close()
+        if errors:
+            raise errors[0]
+
+    def crash(self) -> None:
+        """The process dies: nothing is closed, and what is in no snapshot is gone. Repeats are harmless."""
+        self._attempt.crash()
+
+    # -- checks
+
+    def _check_running(self) -> None:
+        if self._attempt.over:
+            raise HarnessMisused(f"this attempt is over ({self._attempt.over}): go on with harness.restored(snapshot)")
+
+    def _check_input(self, input_index: int) -> None:
+        self._check_running()
+        inputs = self._job.chain.inputs
+        if not inputs:
+            raise HarnessMisused("a source takes no input: call poll() or drain()")
+        if input_index not in range(inputs):
+            raise HarnessMisused(f"input_index: wanted one of {list(range(inputs))}, found {input_index!r}")
+        if self._attempt.ended:
+            raise HarnessMisused("the data has ended here: no records come after that")
+
+    def _check_own_keys(self, batch: Batch, input_index: int) -> None:
+        where = self._attempt.deployment
+        own = self._attempt.own(batch, input_index) if where.parallelism > 1 else None
+        if own is not None and not own.all():
+            record = _records(batch)[own.tolist().index(False)]
+            raise HarnessMisused(
+                f"record {record!r:.80} belongs to another subtask by its key, and this is subtask "
+                f"{where.subtask_index} of {where.parallelism}: process(harness.share_of(records))"
+            )
+
+    def _own_source(self) -> Source:
+        self._check_running()
+        if self._attempt.source is None:
+            raise HarnessMisused(f"{self._job.chain.name} is no source: feed it with process(records)")
+        return self._attempt.source
+
+    def _known(self, checkpoint: HarnessSnapshot | int) -> CheckpointId:
+        self._check_running()
+        checkpoint_id = checkpoint.checkpoint_id if isinstance(checkpoint, HarnessSnapshot) else checkpoint
+        if not 0 < checkpoint_id <= self._attempt.last_checkpoint:
+            last = self._attempt.last_checkpoint
+            raise HarnessMisused(f"no barrier of checkpoint {checkpoint_id} has come here; the last one was {last}")
+        return CheckpointId(checkpoint_id)
+
+    def _asked(self, name: str | None) -> Operator:
+        if name is None:
+            answering = (one for one in self.operators if type(one).on_receive is not Operator.on_receive)
+            return next(answering, self.operators[0])
+        found = self._attempt.chain.find(name)
+        if found is None:
+            raise HarnessMisused(f"no operator {name!r}; there are {[each.context.name for each in self.operators]}")
+        return found
+
+
+def _question(job_id: JobId, operator: str, message: Any, key: Any) -> AskOperator:
+    try:
+        tag_of(message)
+        question, plain = message, None
+    except UnregisteredMessage:
+        question, plain = None, message
+    has_key = key is not _NO_KEY
+    return AskOperator(job_id, operator, has_key, key if has_key else None, question, plain)
+
+
+def _sequence(snapshots: HarnessSnapshot | Sequence[HarnessSnapshot]) -> tuple[HarnessSnapshot, ...]:
+    return (snapshots,) if isinstance(snapshots, HarnessSnapshot) else tuple(snapshots)
+
+
+def _batch(records: Any) -> Batch:
+    """A batch of its own. A single record, given by mistake, is refused."""
+    if isinstance(records, pa.RecordBatch):
+        return records
+    if isinstance(records, str | bytes | dict | tuple) or not isinstance(records, Iterable):
+        raise HarnessMisused(f"wanted a list of records or a pyarrow.RecordBatch, found {records!r:.80}")
+    return list(records)
+
+
+def _records(batch: Batch) -> list[Any]:
+    return rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch

@@ -1,0 +1,231 @@
+"""HostedAttempt: one attempt of a harness: what a task has inside, and does, without its channels and messages.
+
+Open when it is made. It runs until it is over: closed, crashed, or failed by what user code raised. It checks nothing
+that its harness has checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from ....actors.elements import Batch
+from ....actors.operator_chain import OperatorChain, blame
+from ....actors.operators.source import END, Source, SourceState
+from ....actors.task_setup import by_id, place
+from ....actors.task_state import StateServices, TaskState
+from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
+from ....state import CheckpointStorage, key_group_range
+from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
+from .hosted_chain import VERTEX, HostedChain
+
+_EPOCH_MS = 1_700_000_000_000
+_attempts = count()
+"""Ids of attempts are unique in the process, as those of a job are in its cluster."""
+
+
+class HarnessClock:
+    """Stands still until it is told to move."""
+
+    def __init__(self, now_ms: float) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> float:
+        return self._now_ms
+
+    def wall_ms(self) -> int:
+        return _EPOCH_MS + int(self._now_ms)
+
+    def advance(self, ms: float) -> None:
+        if not ms >= 0:
+            raise HarnessMisused(f"time does not go back: wanted at least 0 ms, found {ms!r}")
+        self._now_ms += ms
+
+
+@dataclass(slots=True)
+class HostedJob:
+    """What the attempts that are restored from one another share."""
+
+    job_id: JobId
+    chain: HostedChain
+    max_parallelism: int
+    state_backend: str
+    resources: dict[str, Any]
+    last_attempt: int = -1
+    last_checkpoint: int = 0
+    now_ms: float = 0.0
+
+
+class HostedAttempt:
+    """Owned by its harness."""
+
+    def __init__(
+        self, job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int, subtask_index: int
+    ) -> None:
+        """Restore and open; raises what user code and the state raise, and is over then."""
+        self.over = ""
+        """How it ended; empty while it runs."""
+        self.deployment = _deployment(job, snapshots, parallelism, subtask_index)
+        self.clock = HarnessClock(max([job.now_ms, *(each.clock_ms for each in snapshots)]))
+        job.now_ms, job.last_attempt = self.clock.now_ms(), self.deployment.attempt_number
+        job.last_checkpoint = max([job.last_checkpoint, *(each.checkpoint_id for each in snapshots)])
+        self.last_checkpoint = job.last_checkpoint
+        self.emitted: list[Batch] = []
+        self.woken = False
+        self._job, self._polled = job, 0
+        operators = job.chain.operators()
+        place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
+        self._directory = TemporaryDirectory(prefix="understudy-harness-", ignore_cleanup_errors=True)
+        self._storage = CheckpointStorage(self._directory.name)
+        services = StateServices(self._storage, job.state_backend, inline_threshold_bytes=1)
+        self.state = TaskState(self.deployment, by_id(operators), services)
+        self.chain = OperatorChain(operators, self.emitted.append)
+        self.source = operators[0] if isinstance(operators[0], Source) else None
+        self.ended = self.state.data_ended
+        with self._deadly():
+            self._open(snapshots)
+
+    def process(self, batch: Batch, input_index: int) -> None:
+        with self._deadly():
+            self.chain.process(batch, input_index)
+
+    def poll(self, source: Source) -> Batch | Literal[SourceState.END] | None:
+        """One poll; its batch goes down the chain."""
+        self.woken = False
+        with self._deadly():
+            with blame(source, self._polled):
+                polled = source.poll()
+            if polled is END:
+                self.end()
+            elif polled is not None:
+                self.chain.process(polled, 0, 1)
+                self._polled += len(polled)
+        return polled
+
+    def end(self) -> None:
+        with self._deadly():
+            self.chain.end()
+        self.ended = True
+
+    def barrier(self, checkpoint_id: CheckpointId) -> Callable[[], HarnessSnapshot]:
+        """The synchronous part of a snapshot; the callable writes it."""
+        self.last_checkpoint = checkpoint_id
+        self._job.last_checkpoint = max(self._job.last_checkpoint, checkpoint_id)
+        with self._deadly():
+            self.chain.checkpoint(checkpoint_id)
+            offset = None
+            if self.source is not None:
+                with blame(self.source, self._polled):
+                    offset = (self.source.offset(),)
+            write = self.state.snapshot(checkpoint_id, offset, data_ended=self.ended)
+        at_ms = self.clock.now_ms()
+        return lambda: self._snapshot(checkpoint_id, at_ms, write()[0])
+
+    def complete(self, checkpoint_id: CheckpointId) -> None:
+        with self._deadly():
+            self.chain.checkpoint_complete(checkpoint_id)
+
+    def abort(self, checkpoint_id: CheckpointId) -> None:
+        with self._deadly():
+            self.chain.checkpoint_aborted(checkpoint_id)
+
+    def own(self, batch: Batch, input_index: int) -> Any:
+        """For each record whether its key is this subtask's, as an array; None when there are no keys to go by."""
+        selectors, where = self._job.chain.selectors, self.deployment
+        if input_index >= len(selectors) or not len(batch):
+            return None
+        groups = selectors[input_index].key_groups(batch, where.max_parallelism)
+        first, last = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+        return (groups >= first) & (groups <= last)
+
+    def close(self, how: str = "closed") -> list[Exception]:
+        """End it in order; returns what the operators' `close` raised."""
+        if self.over:
+            return []
+        self.over = how
+        errors: list[Exception] = [*self.chain.close()]
+        self.state.close()
+        self._forget()
+        return errors
+
+    def crash(self) -> None:
+        """End it without a word to the operators."""
+        if not self.over:
+            self.over = "crashed"
+            self._forget()
+
+    def _open(self, snapshots: Sequence[HarnessSnapshot]) -> None:
+        for snapshot in snapshots:
+            snapshot.put_files(self._storage)
+        self.state.restore()
+        self.chain.open()
+        if self.source is not None and (offset := self.state.restored_offset()) is not None:
+            with blame(self.source):
+                self.source.seek(offset[0])
+
+    @contextmanager
+    def _deadly(self) -> Iterator[None]:
+        """Whatever is raised fails the attempt, as it would fail a task: operators are closed."""
+        try:
+            yield
+        except BaseException:
+            self.close("failed")
+            raise
+
+    def _forget(self) -> None:
+        """Let go of the operators, and of the folder."""
+        self.chain = OperatorChain((), self.emitted.append)
+        self.source = None
+        self._directory.cleanup()
+
+    def _wake(self) -> None:
+        self.woken = True
+
+    def _snapshot(self, checkpoint_id: CheckpointId, at_ms: float, state: SubtaskState) -> HarnessSnapshot:
+        where = self.deployment
+        return HarnessSnapshot(
+            checkpoint_id=checkpoint_id,
+            job_id=where.job_id,
+            subtask_index=where.subtask_index,
+            parallelism=where.parallelism,
+            max_parallelism=where.max_parallelism,
+            attempt_number=where.attempt_number,
+            clock_ms=at_ms,
+            state=state,
+            files=files_of(state, self._storage),
+        )
+
+
+def _deployment(
+    job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int, subtask_index: int
+) -> TaskDeployment:
+    if not 0 <= subtask_index < parallelism <= job.max_parallelism:
+        raise HarnessMisused(
+            "wanted 0 <= subtask_index < parallelism <= max_parallelism, found "
+            f"{subtask_index}, {parallelism} and {job.max_parallelism}"
+        )
+    if snapshots and snapshots[0].max_parallelism != job.max_parallelism:
+        raise HarnessMisused(
+            f"the snapshot was taken with max_parallelism {snapshots[0].max_parallelism} and cannot be restored with "
+            f"{job.max_parallelism}: it says how keys are grouped"
+        )
+    return TaskDeployment(
+        job_id=job.job_id,
+        vertex_id=VERTEX,
+        vertex_name=job.chain.name,
+        subtask_index=SubtaskIndex(subtask_index),
+        parallelism=parallelism,
+        max_parallelism=job.max_parallelism,
+        attempt_id=ExecutionAttemptId(f"attempt-{next(_attempts)}"),
+        attempt_number=1 + max([job.last_attempt, *(each.attempt_number for each in snapshots)]),
+        slot=SlotIndex(0),
+        inputs=(),
+        outputs=(),
+        operators=job.chain.descriptions,
+        restored_checkpoint_id=snapshots[0].checkpoint_id if snapshots else None,
+        restored=share_of_state(snapshots, parallelism, subtask_index) if snapshots else (),
+    )

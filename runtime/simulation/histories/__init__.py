@@ -1,0 +1,1 @@
+"""Histories: standard jobs and faults drawn from a seed, run, judged, told and shrunk."""

@@ -1,0 +1,158 @@
+"""Scenario: all that decides a history, as data. The same scenario is the same history, to the byte."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from ..world.faults import (
+    FAULTS,
+    JOB_MANAGER,
+    CutConnections,
+    FailingOperator,
+    FailingStorage,
+    Fault,
+    FreezeProcess,
+    FullDisk,
+    KillAtOperation,
+    KillProcess,
+    Partition,
+    PowerFailure,
+    RottenFile,
+    SkewClock,
+    SlowLink,
+    SlowStorage,
+    UserCall,
+    Who,
+)
+from .topologies import TOPOLOGIES, Workload
+
+JOB_MANAGER_DEATHS = 0.03
+"""Share of histories in which the JobManager dies: without high availability, that is the end of the job."""
+
+_CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
+
+_RATES = (1.3, 2.7, 7.1)
+"""Records a second. No interval of checkpoints is a multiple of theirs: barriers and records meet in every way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`seed` decides what the other fields leave open: latencies, delays, who goes first."""
+
+    seed: int
+    topology: str = "keyed"
+    workload: Workload = field(default_factory=Workload)
+    task_managers: int = 2
+    slots: int = 1
+    faults: tuple[Fault, ...] = ()
+    max_latency_ms: float = 3.0
+    """Of the network, undisturbed."""
+    storage_ms: float = 0.0
+    """What reading or writing a file takes besides its few milliseconds, as with an object store."""
+
+    def without(self, position: int) -> Scenario:
+        """The same with one fault less."""
+        return replace(self, faults=self.faults[:position] + self.faults[position + 1 :])
+
+    def as_python(self) -> str:
+        """A program that runs it, to be pasted. What is as usual is left out."""
+        names = {"run_history"}
+        text = _as_python(self, names)
+        imports = f"from understudy.runtime.simulation import {', '.join(sorted(names))}"
+        return "\n".join([imports, "", f"outcome = run_history({text})", "print(*outcome.violations)"])
+
+    @staticmethod
+    def of(seed: int, topology: str | None = None) -> Scenario:
+        """The standard scenario of this seed: any topology unless one is named, any faults."""
+        chance = random.Random(f"scenario {seed}")
+        name = topology or chance.choice(sorted(TOPOLOGIES))
+        parallelism = 1 if name == "chain" else chance.choice((1, 2, 2))
+        workload = Workload(
+            records=chance.randint(10, 50),
+            keys=chance.randint(1, 6),
+            parallelism=parallelism,
+            records_per_second=chance.choice(_RATES),
+            checkpoint_interval_ms=chance.choice((1_000, 2_000, 4_000)),
+            retained_checkpoints=chance.choice((1, 2, 3)),
+            max_concurrent_checkpoints=chance.choice((1, 1, 2)),
+        )
+        task_managers = chance.choice((1, 2)) if parallelism == 1 else chance.choice((1, 2, 2, 3))
+        slots = -(-parallelism // task_managers)
+        faults = tuple(map(_perhaps_midway, random_faults(chance, task_managers, workload.duration_ms)))
+        max_latency_ms = chance.choice((3.0, 3.0, 300.0))
+        storage_ms = chance.choice((0.0, 0.0, 700.0))
+        return Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
+
+
+def _perhaps_midway(fault: Fault) -> Fault:
+    """Some freezes come in the middle of what a process does."""
+    if not isinstance(fault, FreezeProcess):
+        return fault
+    return replace(fault, operations=random.Random(f"freeze at {fault.at_ms}").choice((0, 0, 3, 12)))
+
+
+def _as_python(value: object, names: set[str]) -> str:
+    """An expression for it; `names` is told what has to be imported."""
+    if isinstance(value, tuple):
+        return f"({', '.join(_as_python(each, names) for each in value)}{',' if len(value) == 1 else ''})"
+    if not is_dataclass(value):
+        return repr(value)
+    kind = type(value)
+    names.add(kind.__name__)
+    told = [
+        f"{each.name}={_as_python(getattr(value, each.name), names)}" for each in fields(value) if _differs(value, each)
+    ]
+    return f"{kind.__name__}({', '.join(told)})"
+
+
+def _differs(value: object, its: Field[Any]) -> bool:
+    """From what it is when nothing is said."""
+    usual = its.default if its.default_factory is MISSING else its.default_factory()
+    return bool(getattr(value, its.name) != usual)
+
+
+def random_faults(chance: random.Random, task_managers: int, within_ms: float) -> tuple[Fault, ...]:
+    """Up to six faults of any kinds, the JobManager's death seldom among them; in the order of their times."""
+    faults = [random_fault(chance, task_managers, within_ms) for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 6)))]
+    if chance.random() < JOB_MANAGER_DEATHS:
+        faults.append(KillProcess(chance.uniform(0, within_ms), JOB_MANAGER))
+    return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+
+
+def random_fault(chance: random.Random, task_managers: int, within_ms: float) -> Fault:
+    """Any fault but the JobManager's death, that begins within this time."""
+    kind = chance.choice(FAULTS)
+    at_ms = round(chance.uniform(0, within_ms), 1)
+    for_ms = round(chance.choice((200.0, 3_000.0, 12_000.0)) * chance.uniform(0.5, 1.5), 1)
+    victim: Who = chance.randrange(task_managers)
+    anybody: Who = chance.randrange(-1, task_managers)
+    other: Who = chance.choice([who for who in range(-1, task_managers) if who != anybody])
+    match kind:
+        case _ if kind is KillProcess:
+            return KillProcess(at_ms, victim)
+        case _ if kind is KillAtOperation:
+            return KillAtOperation(at_ms, victim, chance.randint(1, 40))
+        case _ if kind is FreezeProcess:
+            return FreezeProcess(at_ms, for_ms, anybody)
+        case _ if kind is CutConnections:
+            return CutConnections(at_ms, anybody, other)
+        case _ if kind is Partition:
+            return Partition(at_ms, for_ms, anybody, other, one_way=chance.random() < 0.4)
+        case _ if kind is SlowLink:
+            return SlowLink(at_ms, for_ms, anybody, other, extra_latency_ms=round(chance.uniform(5, 1_500), 1))
+        case _ if kind is FailingStorage:
+            return FailingStorage(at_ms, for_ms, probability=chance.choice((0.05, 0.3, 1.0)))
+        case _ if kind is SlowStorage:
+            return SlowStorage(at_ms, for_ms, extra_ms=round(chance.uniform(10, 5_000), 1))
+        case _ if kind is FullDisk:
+            return FullDisk(at_ms, for_ms)
+        case _ if kind is RottenFile:
+            return RottenFile(at_ms)
+        case _ if kind is PowerFailure:
+            return PowerFailure(at_ms)
+        case _ if kind is SkewClock:
+            return SkewClock(at_ms, anybody, by_ms=chance.choice((-3_600_000, -2_000, 2_000, 3_600_000)))
+        case _:
+            return FailingOperator(at_ms, chance.choice(_CALLS))

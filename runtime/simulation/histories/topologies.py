@@ -1,0 +1,290 @@
+"""Topologies: the jobs that we break. Each says what its committed output must be, without running anything.
+
+A job's output must be the same multiset whatever the order in which records of different channels meet, since that
+order is chance. So a counter of records per key says how many there were, and not which came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ....actors.operators.aggregate import Count, Sum
+from ....actors.operators.operator import Collector, KeyedOperator
+from ....state import FoldingState, ListState, MapState, ReducingState, ValueState
+from ...api.environment import StreamEnvironment
+from ...api.restart import fixed_delay
+
+OUTPUT = "out"
+"""The name of each topology's sink."""
+
+_COLUMNS = pa.schema([("key", pa.int64()), ("number", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much goes through a job, how fast, and how it is set up."""
+
+    records: int = 40
+    keys: int = 5
+    parallelism: int = 2
+    records_per_second: float = 2.0
+    checkpoint_interval_ms: int = 3_000
+    retained_checkpoints: int = 2
+    max_concurrent_checkpoints: int = 1
+
+    @property
+    def duration_ms(self) -> float:
+        """How long the sources take when nothing goes wrong."""
+        return 1000 * self.records / self.records_per_second
+
+
+class Counter(KeyedOperator):
+    """How many records of this key there have been: (key, 1), (key, 2), …"""
+
+    count = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.count.update(self.count.value() + 1)
+        out.collect((self.key, self.count.value()))
+
+
+class EveryState(KeyedOperator):
+    """The same number from each kind of state; they agree unless one of them was restored to another moment."""
+
+    value = ValueState(int, default=0)
+    listed = ListState(int)
+    mapped = MapState(int, int)
+    reduced = ReducingState(int, lambda one, other: one + other)
+    folded = FoldingState(int, 0, lambda so_far, _: so_far + 1)
+
+    def process(self, record: Any, out: Collector) -> None:
+        number = self.value.value() + 1
+        self.value.update(number)
+        self.listed.add(record)
+        self.mapped.put(number, record)
+        self.reduced.add(1)
+        self.folded.add(record)
+        counts = (len(list(self.listed.get())), len(list(self.mapped.keys())), self.reduced.get(), self.folded.get())
+        out.collect((self.key, number, *counts))
+
+
+class Sides(KeyedOperator):
+    """Two inputs, each counted by itself, and both together."""
+
+    inputs = 2
+    left = ValueState(int, default=0)
+    right = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.left.update(self.left.value() + 1)
+        out.collect(("left", self.key, self.left.value()))
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        self.right.update(self.right.value() + 1)
+        out.collect(("right", self.key, self.right.value()))
+
+
+class Steps(KeyedOperator):
+    """From each update of a key's aggregates, (key, n) for every number of rows that it tells of first.
+
+    How many rows an update takes together is chance; that none is lost or counted twice is not.
+    """
+
+    told = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        for number in range(self.told.value() + 1, record.rows + 1):
+            out.collect((self.key, number))
+        self.told.update(record.rows)
+
+
+class Same(KeyedOperator):
+    """Each record, as it is."""
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A job, and what it must commit."""
+
+    name: str
+    build: Callable[[Workload], StreamEnvironment]
+    expected: Callable[[Workload], list[Any]]
+    exactly_once: bool = True
+
+
+def environment(workload: Workload, *, exactly_once: bool = True) -> StreamEnvironment:
+    """An environment that puts up with as many failures as a history may hold. All state goes to files."""
+    env = StreamEnvironment(
+        parallelism=workload.parallelism,
+        max_parallelism=16,
+        checkpoint_interval_ms=workload.checkpoint_interval_ms,
+        checkpoint_timeout_ms=20_000,
+        retained_checkpoints=workload.retained_checkpoints,
+        max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
+        tolerable_checkpoint_failures=1_000_000,
+        restart_strategy=fixed_delay(1_000_000, delay_ms=300),
+        exactly_once=exactly_once,
+    )
+    env.checkpoints = replace(env.checkpoints, inline_threshold_bytes=1)
+    return env
+
+
+def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
+    """So many numbers, or one `share`-th of them: a source that ends before the other."""
+    return environment.from_collection(
+        range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
+    )
+
+
+def _chain(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    tripled = _numbers(env, workload).map(lambda number: 3 * number, name="tripled", parallelism=1)
+    tripled.filter(lambda number: number % 2 == 0, name="even", parallelism=1).collect(name=OUTPUT, parallelism=1)
+    return env
+
+
+def _pipeline(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    negated = _numbers(env, workload).rebalance().map(lambda number: -number, name="negated")
+    negated.rebalance().flat_map(lambda number: [number, number], name="twice").collect(name=OUTPUT)
+    return env
+
+
+def _keyed(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _fan_in(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _diamond(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    numbers = _numbers(env, workload)
+    upper = numbers.rebalance().map(lambda number: number, name="upper")
+    lower = numbers.rebalance().map(lambda number: number + 1, name="lower", parallelism=1)
+    upper.union(lower).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _two_inputs(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    left = _numbers(env, workload, "left numbers").key_by(lambda number: number % keys)
+    right = _numbers(env, workload, "right numbers", 2).key_by(lambda number: number % keys)
+    left.connect(right).process(Sides, name="sides").collect(name=OUTPUT)
+    return env
+
+
+def _states(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys = workload.keys
+    _numbers(env, workload).key_by(lambda number: number % keys).process(EveryState, name="states").collect(name=OUTPUT)
+    return env
+
+
+def _columns(environment: StreamEnvironment, workload: Workload) -> Any:
+    """The numbers and their keys as Arrow batches, from all subtasks."""
+    keys = workload.keys
+
+    def batch(start: int, rows: int) -> pa.RecordBatch:
+        numbers = range(start, start + rows)
+        return pa.record_batch([[number % keys for number in numbers], list(numbers)], schema=_COLUMNS)
+
+    rate = workload.records_per_second
+    return environment.generate(batch, workload.records, schema=_COLUMNS, records_per_second=rate, name="numbers")
+
+
+def _columnar(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    totals = _columns(env, workload).key_by("key").aggregate("end", rows=Count(), total=Sum("number"), name="totals")
+    totals.map(tuple, name="plain").collect(name=OUTPUT)
+    return env
+
+
+def _columnar_updates(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    updates = _columns(env, workload).key_by("key").aggregate("updates", rows=Count(), name="totals")
+    updates.key_by("key").process(Steps, name="steps").collect(name=OUTPUT)
+    return env
+
+
+def _at_least_once(workload: Workload) -> StreamEnvironment:
+    env = environment(workload, exactly_once=False)
+    keys = workload.keys
+    both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
+    both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
+    return env
+
+
+def _counted(numbers: Iterable[int], keys: int) -> list[tuple[int, int]]:
+    seen = dict.fromkeys(range(keys), 0)
+    counted = []
+    for number in numbers:
+        seen[number % keys] += 1
+        counted.append((number % keys, seen[number % keys]))
+    return counted
+
+
+def _totals(workload: Workload) -> list[tuple[int, int, int]]:
+    found = []
+    for key in range(min(workload.keys, workload.records)):
+        numbers = range(key, workload.records, workload.keys)
+        found.append((key, len(numbers), sum(numbers)))
+    return found
+
+
+def _all(workload: Workload, times: int = 1) -> list[int]:
+    return [number for number in range(workload.records) for _ in range(times)]
+
+
+def _half(workload: Workload) -> list[int]:
+    return list(range(workload.records // 2))
+
+
+def _both(workload: Workload) -> list[int]:
+    return [*_all(workload), *_half(workload)]
+
+
+TOPOLOGIES: dict[str, Topology] = {
+    each.name: each
+    for each in (
+        Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
+        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
+        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
+        Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
+        Topology(
+            "diamond",
+            _diamond,
+            lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
+        ),
+        Topology(
+            "two-inputs",
+            _two_inputs,
+            lambda work: [
+                *(("left", *each) for each in _counted(_all(work), work.keys)),
+                *(("right", *each) for each in _counted(_half(work), work.keys)),
+            ],
+        ),
+        Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
+        Topology("columnar", _columnar, _totals),
+        Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
+        Topology("at-least-once", _at_least_once, _both, exactly_once=False),
+    )
+}
+"""The standard ones, by name."""

@@ -1,0 +1,186 @@
+"""assert_exactly_once: a job of yours commits the same, whatever happens to its cluster.
+
+    def build():
+        env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
+        env.from_collection(orders).key_by("customer").process(Totals).collect(name="totals")
+        return env
+
+    def test_totals_survive():
+        assert_exactly_once(build)
+
+Each history is a whole cluster on virtual time, with other faults and other timing. What the job has committed at its
+end is compared, as a multiset, with what it commits when nothing goes wrong; the simulator's own oracles count too. The
+first history that goes wrong is shrunk and told in the AssertionError.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
+
+from ....messages import JobStatus
+from ...api.environment import StreamEnvironment
+from ..world.faults import Fault
+from ..world.network import NetworkOptions
+from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
+from .budget import BUDGET
+from .committed_output import Output
+from .failure_report import Call, failure_report
+from .fault_shrinking import shrink_faults
+from .job_trial import JobTrial, Unfit
+from .tried import Tried
+
+__all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_once"]
+
+Job: TypeAlias = StreamEnvironment | Callable[[], StreamEnvironment]
+Expected: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]]
+Oracle: TypeAlias = Callable[[Iterable[Any], Iterable[Any]], Violation | None]
+
+
+class TrialOptions(TypedDict, total=False):
+    """What both assertions take beside the job."""
+
+    expected: Expected | None
+    """Of the only sink, or by the sinks' names. Usually what the job commits in a run without faults."""
+    histories: int | None
+    """Usually as pytest's option --simulate-seeds says, or 100."""
+    first_seed: int | None
+    """Usually 0. The option --simulate-seed goes before both."""
+    faults: Sequence[Fault] | None
+    """The same in each history, instead of random ones."""
+    sink: str | None
+    """Compare only this one."""
+    task_managers: int
+    """Usually 2."""
+    slots_per_task_manager: int
+    """Usually 1."""
+    network: NetworkOptions
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_timeout_ms: int
+    cancel_timeout_ms: int
+
+
+@dataclass(slots=True)
+class Survived:
+    """All histories of one assertion, in none of which anything was wrong."""
+
+    histories: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    """Those that happened, by kind."""
+    recoveries: int = 0
+    checkpoints: int = 0
+    virtual_ms: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"survived {self.histories} histories: {self.faults.total()} faults, {self.recoveries} recoveries, "
+            f"{self.checkpoints} checkpoints, {self.virtual_ms / 3_600_000:.1f} hours of virtual time"
+        )
+
+    def add(self, tried: Tried) -> None:
+        self.histories += 1
+        self.faults.update(tried.happened)
+        self.recoveries += tried.recoveries
+        self.checkpoints += tried.checkpoints
+        self.virtual_ms += tried.virtual_ms
+
+
+def assert_exactly_once(job: Job, **options: Unpack[TrialOptions]) -> Survived:
+    """What the job commits without faults it commits with them: each record once, and nothing else.
+
+    `job`: an environment, or a function that returns one; bounded, and with checkpoints. Its restart strategy is
+    replaced by a patient one, and sources without a rate are slowed down, so that it lasts for some checkpoints.
+    Raises Unfit for a job that cannot be tried, and AssertionError for the first history that goes wrong.
+    """
+    return _Assertion("assert_exactly_once", job, options, exactly_once, nothing_extra).run()
+
+
+def assert_at_least_once(job: Job, **options: Unpack[TrialOptions]) -> Survived:
+    """What the job commits without faults it commits with them, perhaps repeatedly; and no other record.
+
+    All else as for `assert_exactly_once`.
+    """
+    return _Assertion("assert_at_least_once", job, options, at_least_once, None).run()
+
+
+class _Assertion:
+    """One call. `unfinished`: what holds of the output of a job that had to give up."""
+
+    def __init__(self, name: str, job: Job, options: TrialOptions, finished: Oracle, unfinished: Oracle | None) -> None:
+        given = dict(options)
+        self._call = Call(name, _name_of(job), {key: each for key, each in given.items() if key not in _NOT_REPEATED})
+        self._finished, self._unfinished = finished, unfinished
+        expected, sink = given.pop("expected", None), given.pop("sink", None)
+        faults = cast("Sequence[Fault] | None", given.pop("faults", None))
+        self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
+        self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
+        self._trial = JobTrial(job if isinstance(job, StreamEnvironment) else job(), **cast(Any, given))
+        self._wanted = _wanted(
+            self._trial.reference.output, cast("Expected | None", expected), cast("str | None", sink)
+        )
+
+    def run(self) -> Survived:
+        without_faults = next(self._judge(JobStatus.FINISHED.value, self._trial.reference.output), None)
+        if without_faults is not None:
+            raise AssertionError(f"without any fault: {without_faults}")
+        survived = Survived()
+        for seed in self._seeds:
+            BUDGET.ran += 1
+            tried = self._try(seed, self._trial.faults_of(seed) if self._faults is None else self._faults)
+            if tried.violations:
+                BUDGET.violations += 1
+                raise AssertionError(self._report(tried)) from tried.crash
+            survived.add(tried)
+        return survived
+
+    def _report(self, failed: Tried) -> str:
+        shrunk, runs = shrink_faults(failed, self._try)
+        return failure_report(self._call, failed, shrunk, runs)
+
+    def _try(self, seed: int, faults: tuple[Fault, ...]) -> Tried:
+        return self._trial.run(seed, faults, self._judge)
+
+    def _judge(self, status: str, output: Output) -> Iterator[Violation]:
+        oracle = self._finished if status == JobStatus.FINISHED.value else self._unfinished
+        if oracle is None:
+            return
+        for name, wanted in self._wanted.items():
+            found = output.get(name, [])
+            violation = oracle(found, wanted)
+            if violation is not None:
+                amounts = f"(found {len(found)}, wanted {len(wanted)})"
+                yield Violation(violation.oracle, f"sink {name!r} has committed {violation.problem} {amounts}")
+
+
+_NOT_REPEATED = ("expected", "faults", "first_seed", "histories")
+"""Options that a report does not repeat, since it has its own or cannot write them down."""
+
+
+def _name_of(job: Job) -> str:
+    return "env" if isinstance(job, StreamEnvironment) else getattr(job, "__name__", "build")
+
+
+def _wanted(output: Output, expected: Expected | None, sink: str | None) -> Mapping[str, list[Any]]:
+    """What is to be compared, by sink."""
+    if not output:
+        raise Unfit(
+            "the job commits nothing that can be compared: end it in collect(name=...), a FileSink under sim://, or a "
+            "sink of your own that writes to a TransactionalLog"
+        )
+    if sink is not None and sink not in output:
+        raise Unfit(f"there is no sink {sink!r} that can be compared; there is {', '.join(output)}")
+    compared = {sink: output[sink]} if sink is not None else dict(output)
+    match expected:
+        case None if not any(compared.values()):
+            raise Unfit("the job commits nothing at all, so there is nothing to lose: give it some records")
+        case None:
+            return compared
+        case Mapping():
+            return {name: list(records) for name, records in expected.items()}
+        case _ if len(compared) > 1:
+            raise Unfit(f"expected: wanted a dictionary by sink, for there are several: {', '.join(compared)}")
+        case _:
+            return {name: list(expected) for name in compared}

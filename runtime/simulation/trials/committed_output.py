@@ -1,0 +1,76 @@
+"""CommittedOutput: what a job has made visible in a simulated world, by sink. Read from outside of the world.
+
+Compared are all that can be: `collect()`, FileSinks whose path begins with sim://, and TransactionalLogs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from fsspec.core import url_to_fs
+
+from ...api.translation import Translation
+from ...connectors import CollectSink, FileSink, read_collected
+from .transactional_log import logs_of_this_world
+
+SCHEME = "sim://"
+
+Output = Mapping[str, list[Any]]
+"""By the sink's name, or the log's; the rows of files are dictionaries."""
+
+
+def committed_output(translation: Translation) -> Output:
+    """All that is visible now, in the world that is current."""
+    output = {log.name: log.committed() for log in logs_of_this_world()}
+    for name, sink in translation.sinks.items():
+        if isinstance(sink, CollectSink):
+            output[name] = read_collected(sink.path)
+        elif isinstance(sink, FileSink):
+            output[name] = _read_files(sink.path, _READERS[sink.format])
+    return output
+
+
+def sinks_outside_of_the_world(translation: Translation) -> list[str]:
+    """The names of FileSinks whose files would be real ones."""
+    return [
+        name
+        for name, sink in translation.sinks.items()
+        if isinstance(sink, FileSink) and sink.path and not sink.path.startswith(SCHEME)
+    ]
+
+
+def _read_files(url: str, read: Callable[[BinaryIO], list[Any]]) -> list[Any]:
+    fs, root = url_to_fs(url)
+    if not fs.exists(root):
+        return []
+    rows: list[Any] = []
+    for path in sorted(fs.ls(root, detail=False)):
+        if path.rpartition("/")[2].startswith("part-"):
+            with fs.open(path, "rb") as file:
+                rows += read(file)
+    return rows
+
+
+def _read_parquet(file: BinaryIO) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    return list(pq.read_table(file).to_pylist())
+
+
+def _read_csv(file: BinaryIO) -> list[Any]:
+    import pyarrow.csv
+
+    return list(pyarrow.csv.read_csv(file).to_pylist())
+
+
+def _read_jsonl(file: BinaryIO) -> list[Any]:
+    return [json.loads(line) for line in file.read().decode().splitlines()]
+
+
+_READERS: Mapping[str, Callable[[BinaryIO], list[Any]]] = {
+    "parquet": _read_parquet,
+    "csv": _read_csv,
+    "jsonl": _read_jsonl,
+}

@@ -1,0 +1,110 @@
+"""Fault shrinking: from a fault schedule under which a user's job fails to a few simple, early faults that do the same.
+
+The companion of shrinking.py for jobs that are not ours: only the faults and the seed can be made simpler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..histories.scenario import Scenario
+from ..histories.shrinking import OTHER_SEEDS, fewer_faults, rounder_times, shorter_faults
+from ..world.faults import Fault, FreezeProcess, KillAtOperation, KillProcess, PowerFailure
+from .tried import Tried
+
+RUNS = 120
+"""How many histories shrinking may take."""
+
+Schedule = tuple[Fault, ...]
+Run = Callable[[int, Schedule], Tried]
+
+
+def shrink_faults(failed: Tried, run: Run, runs: int = RUNS) -> tuple[Tried, int]:
+    """The simplest history found in which the same oracle breaks first, and how many it took. Deterministic."""
+    search = _Search(failed, run, runs)
+    helped = True
+    while helped and search.runs < runs:
+        helped = False
+        for simplify in SIMPLIFICATIONS:
+            while search.improve(simplify(search.best.faults), is_bold=simplify in BOLD):
+                helped = True
+    return search.best, search.runs
+
+
+class _Search:
+    def __init__(self, failed: Tried, run: Run, limit: int) -> None:
+        self.best = failed
+        self.runs = 0
+        self._run = run
+        self._limit = limit
+        self._known = {(failed.seed, failed.faults)}
+
+    def improve(self, candidates: Iterator[Schedule], *, is_bold: bool) -> bool:
+        """Take the first that fails the same way. With bold changes chance falls differently, so they deserve more
+        than one try.
+        """
+        seeds = (self.best.seed, *OTHER_SEEDS) if is_bold else (self.best.seed,)
+        return any(self._fails(seed, faults) for faults in candidates for seed in seeds)
+
+    def _fails(self, seed: int, faults: Schedule) -> bool:
+        if self.runs >= self._limit or (seed, faults) in self._known:
+            return False
+        self._known.add((seed, faults))
+        self.runs += 1
+        tried = self._run(seed, faults)
+        if not tried.violations or tried.violations[0].oracle != self.best.violations[0].oracle:
+            return False
+        self.best = tried
+        return True
+
+
+# ---- simplifications: each gives schedules that are simpler in one respect, the boldest first
+
+
+def _fewer(faults: Schedule) -> Iterator[Schedule]:
+    yield from _faults_of(fewer_faults, faults)
+
+
+def _simpler(faults: Schedule) -> Iterator[Schedule]:
+    """A plain kill instead of anything else, where that will do."""
+    for position, fault in enumerate(faults):
+        if not isinstance(fault, KillProcess):
+            simple = KillProcess(fault.at_ms, max(0, _victim(fault)))
+            yield (*faults[:position], simple, *faults[position + 1 :])
+
+
+def _earlier(faults: Schedule) -> Iterator[Schedule]:
+    for position, fault in enumerate(faults):
+        if fault.at_ms >= 1:
+            earlier = replace(fault, at_ms=fault.at_ms // 2)
+            yield tuple(sorted((*faults[:position], earlier, *faults[position + 1 :]), key=lambda each: each.at_ms))
+
+
+def _shorter(faults: Schedule) -> Iterator[Schedule]:
+    yield from _faults_of(shorter_faults, faults)
+
+
+def _rounder(faults: Schedule) -> Iterator[Schedule]:
+    yield from _faults_of(rounder_times, faults)
+
+
+Simplify = Callable[[Schedule], Iterator[Schedule]]
+
+BOLD: tuple[Simplify, ...] = (_fewer, _simpler)
+
+SIMPLIFICATIONS: tuple[Simplify, ...] = (*BOLD, _earlier, _shorter, _rounder)
+
+
+def _faults_of(simplify: Callable[[Scenario], Iterator[Scenario]], faults: Schedule) -> Iterator[Schedule]:
+    return (scenario.faults for scenario in simplify(Scenario(seed=0, faults=faults)))
+
+
+def _victim(fault: Fault) -> int:
+    match fault:
+        case KillAtOperation(who=who) | FreezeProcess(who=who):
+            return who
+        case PowerFailure():
+            return 0
+        case _:
+            return getattr(fault, "one", 0)

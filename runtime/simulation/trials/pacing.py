@@ -1,0 +1,83 @@
+"""Pacing: sources slowed down, so that a small job lasts for many checkpoints of virtual time.
+
+A job's result does not depend on its speed, but what can befall it does: a collection of forty records goes through an
+unhindered job as a single batch, between two checkpoints. So a source that has no rate of its own gives small batches,
+with a pause after each. The user's objects stay as they are; it is the job's copies that are changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import cloudpickle
+
+from ....actors.elements import Batch
+from ....actors.operators.source import END, Source
+from ....messages import VertexId
+from ...api.translation import Translation
+from ...connectors import CollectionSource, GeneratorSource
+from ...connectors.paced_source import PacedSource
+
+_BATCHES = 30
+"""Into about so many batches a source's records are divided, where their number is known."""
+
+_ROWS_OF_A_FILE = 10
+
+
+def paced(translation: Translation, pause_ms: float) -> Translation:
+    """The same job, whose sources pause for so much virtual time after each batch."""
+    chains: Mapping[VertexId, bytes] = {
+        vertex.vertex_id: _paced_chain(translation.program.chains[vertex.vertex_id], pause_ms, vertex.parallelism)
+        for vertex in translation.graph.vertices
+    }
+    return replace(translation, program=replace(translation.program, chains=chains))
+
+
+def _paced_chain(chain: bytes, pause_ms: float, parallelism: int) -> bytes:
+    operators = cloudpickle.loads(chain)
+    source = operators[0].operator
+    if not isinstance(source, Source) or getattr(source, "records_per_second", None) is not None:
+        return chain
+    if isinstance(source, PacedSource):
+        source.batch_rows = min(source.batch_rows, _batch_rows(source, parallelism))
+    slow = _SlowSource(source, pause_ms)
+    vars(source).update(poll=slow.poll, poll_delay_ms=slow.poll_delay_ms)
+    data: bytes = cloudpickle.dumps(operators)
+    return data
+
+
+def _batch_rows(source: PacedSource, parallelism: int) -> int:
+    match source:
+        case CollectionSource(records=records):
+            count: int | None = len(records)
+        case GeneratorSource(count=count):
+            pass
+        case _:
+            return _ROWS_OF_A_FILE
+    return max(1, (count or 0) // (parallelism * _BATCHES))
+
+
+class _SlowSource:
+    """Stands before a source's own `poll`."""
+
+    def __init__(self, source: Source, pause_ms: float) -> None:
+        self._source = source
+        self._pause_ms = pause_ms
+        self._ready_ms: float | None = None
+
+    def poll(self) -> Batch | Any:
+        if self._left_ms() > 0:
+            return None
+        batch = type(self._source).poll(self._source)
+        if batch is not None and batch is not END:
+            self._ready_ms = self._source.context.clock.now_ms() + self._pause_ms
+        return batch
+
+    def poll_delay_ms(self) -> float | None:
+        left_ms = self._left_ms()
+        return left_ms if left_ms > 0 else type(self._source).poll_delay_ms(self._source)
+
+    def _left_ms(self) -> float:
+        return 0.0 if self._ready_ms is None else self._ready_ms - self._source.context.clock.now_ms()

@@ -1,0 +1,1 @@
+"""The simulated world: time, processes, network, disk, and the cluster that lives in it."""

@@ -1,0 +1,47 @@
+"""WorldFuture: an answer from a simulated cluster. To wait for it is to let the world go on until it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import pykka
+
+from ...system.future import ActorFuture
+
+T = TypeVar("T")
+Run = Callable[[Callable[[], bool], float | None], bool]
+"""Lets the world go on until the condition holds, at most so many virtual seconds; tells whether it held."""
+
+
+class WorldFuture(ActorFuture[T]):
+    """`get(timeout)` counts virtual seconds. Awaited on an event loop it keeps that loop waiting too."""
+
+    def __init__(self, run: Run | None = None) -> None:
+        """Without `run` it is what Pykka derives from another one, by `map` and the like, and waits for that."""
+        super().__init__()
+        self._run = run
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        if self._run is None:
+            return super().get(timeout=timeout)
+        if not self.is_done and not self._run(lambda: self.is_done, timeout):
+            raise pykka.Timeout(f"{timeout} seconds")
+        return super().get(timeout=0)
+
+    async def _wait(self) -> T:
+        return cast(T, self.get())
+
+
+def follow(source: ActorFuture[T], run: Run) -> WorldFuture[T]:
+    """A future with the source's outcome."""
+    future: WorldFuture[T] = WorldFuture(run)
+
+    def take(done: ActorFuture[T]) -> None:
+        try:
+            future.try_set(done.get())
+        except Exception as error:  # noqa: BLE001  (whatever the source failed with)
+            future.try_fail(error)
+
+    source.add_done_callback(take)
+    return future

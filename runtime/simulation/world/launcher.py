@@ -1,0 +1,116 @@
+"""SimulatedLauncher: TaskManagers as processes of the simulated world."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from ....messages import JobId, TaskManagerExited
+from ...clusters.task_manager_process import TaskManagerLaunch
+from .event_loop import Event
+from .world import Process, World
+
+_START_MS = (20.0, 400.0)
+_NOTICE_MS = (1.0, 30.0)
+"""How long a start, and the news of an end, may take."""
+
+GRACE_MS = 3_000.0
+"""How long released TaskManagers may take to end by themselves."""
+
+Boot = Callable[[Process, TaskManagerLaunch, int], None]
+Place = tuple[JobId, int]
+
+
+class SimulatedLauncher:
+    """`boot` starts a TaskManager in a new process; `tell` reaches the JobManager.
+
+    A process that is frozen, or cut off from the JobManager (`is_cut_off`), may be out of reach of a kill, as on
+    another machine: it is given up and reported as ended, and may come back as a zombie, or go on as one. Its successor
+    is on another host then; otherwise on the same one.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        owner: Process,
+        tell: Callable[[object], None],
+        boot: Boot,
+        is_cut_off: Callable[[Process, Process], bool] = lambda _one, _other: False,
+    ) -> None:
+        self._world = world
+        self._owner = owner
+        self._tell = tell
+        self._boot = boot
+        self._chance = world.chance("launcher")
+        self._is_cut_off = is_cut_off
+        self._launches: dict[JobId, TaskManagerLaunch] = {}
+        self._starting: dict[Place, Event] = {}
+        self._living: dict[Place, Process] = {}
+        self.zombies: list[Process] = []
+        """Those that were given up, dead or alive."""
+        self._lives = itertools.count(1)
+
+    def prepare(self, launch: TaskManagerLaunch) -> None:
+        """What the TaskManagers of this job are born with."""
+        self._launches[launch.job_id] = launch
+
+    def process_of(self, index: int) -> Process | None:
+        """Whoever is TaskManager `index` now."""
+        return next((process for (_, place), process in self._living.items() if place == index), None)
+
+    # ---- as Launcher
+
+    def start(self, job_id: JobId, index: int) -> None:
+        delay_s = self._chance.uniform(*_START_MS) / 1000
+        launch = self._launches[job_id]
+        self._starting[job_id, index] = self._owner.loop.call_later(delay_s, self._start, launch, index)
+
+    def kill(self, job_id: JobId, index: int) -> None:
+        self._owner.loop.call_later(self._chance.uniform(*_NOTICE_MS) / 1000, self._kill, job_id, index)
+
+    def forget(self, job_id: JobId) -> None:
+        self._launches.pop(job_id, None)
+        self._owner.loop.call_later(GRACE_MS / 1000, self._kill_all, job_id)
+
+    # ---- inside
+
+    def _start(self, launch: TaskManagerLaunch, index: int) -> None:
+        place = launch.job_id, index
+        self._starting.pop(place, None)
+        host = f"host-{index}"
+        while any(zombie.host == host for zombie in self.zombies):
+            host += "'"
+        process = self._world.process(f"tm-{index}-{next(self._lives)}", host)
+        self._living[place] = process
+        process.when_ended(lambda reason: self._ended(place, process, reason))
+        self._boot(process, launch, index)
+
+    def _kill(self, job_id: JobId, index: int) -> None:
+        place = job_id, index
+        starting, process = self._starting.pop(place, None), self._living.get(place)
+        if starting is not None:
+            starting.cancel()
+            self._notify(place, "killed by the launcher")
+        if process is None:
+            return
+        is_far = process.is_frozen or self._is_cut_off(self._owner, process)
+        if is_far and self._chance.random() < 0.5:
+            self.zombies.append(process)
+            self._ended(place, process, "given up: it cannot be reached")
+        else:
+            process.kill("killed by the launcher")
+
+    def _kill_all(self, job_id: JobId) -> None:
+        for of, index in [*self._living, *self._starting]:
+            if of == job_id:
+                self._kill(job_id, index)
+
+    def _ended(self, place: Place, process: Process, reason: str) -> None:
+        """Also told, later, of a process that was given up; once is enough."""
+        if self._living.get(place) is process:
+            del self._living[place]
+            self._notify(place, reason)
+
+    def _notify(self, place: Place, reason: str) -> None:
+        delay_s = self._chance.uniform(*_NOTICE_MS) / 1000
+        self._owner.loop.call_later(delay_s, self._tell, TaskManagerExited(*place, reason))

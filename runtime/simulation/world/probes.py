@@ -1,0 +1,239 @@
+"""Probes: what is watched inside a simulated cluster, without its knowing, and the oracles that judge it as it goes.
+
+Tasks are watched where they touch the outside: the ends of their channels, and the calls that their operators get.
+The cut of every completed checkpoint must be consistent: of each channel, the consumer's snapshot covers just those
+records that the producer's covers. And no operator may be told that a checkpoint is complete which is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ....actors.channels import InputChannel, OutputChannel
+from ....actors.elements import CheckpointBarrier, Element
+from ....actors.job_program import JobProgram
+from ....actors.operators.operator import Operator
+from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, VertexId
+from .data_plane import SimulatedDataPlane
+from .faults import UserCall
+from .oracles import Violation
+from .wires import Network
+from .world import Process, World
+
+
+class SimulatedUserError(RuntimeError):
+    """What user code raises when a FailingOperator fault says so."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    """How many records went in before each barrier, and came out before each snapshot."""
+
+    sent: int = 0
+    polled: int = 0
+    sent_before: dict[CheckpointId, int] = field(default_factory=dict)
+    polled_before: dict[CheckpointId, int] = field(default_factory=dict)
+
+
+class Probes:
+    """All that the watchers of one world have seen."""
+
+    def __init__(self, world: World) -> None:
+        self.violations: list[Violation] = []
+        self.exactly_once = True
+        self.when_committed: Callable[[], None] = lambda: None
+        """Called after each commit of a sink, in the middle of whatever happens."""
+        self._world = world
+        self._channels: dict[ChannelId, _Channel] = {}
+        self._failing: Counter[UserCall] = Counter()
+        self._completed: set[CheckpointId] = set()
+
+    # ---- faults
+
+    def fail_next(self, call: UserCall) -> None:
+        """The next call of this kind, in whichever task, raises."""
+        self._failing[call] += 1
+
+    def may_raise(self, call: UserCall) -> None:
+        if self._failing[call]:
+            self._failing[call] -= 1
+            raise SimulatedUserError(f"a fault of the simulator: {call} raises")
+
+    # ---- what is seen
+
+    def channel(self, channel_id: ChannelId) -> _Channel:
+        return self._channels.setdefault(channel_id, _Channel())
+
+    def stored(self, path: str) -> None:
+        """A file was renamed to this path: a metadata file's name says that its checkpoint is complete."""
+        folder, _, name = path.rpartition("/")
+        if name == "_metadata":
+            self._completed.add(CheckpointId(int(folder.rpartition("-")[2])))
+
+    def told_complete(self, process: Process, operator: Operator, checkpoint_id: CheckpointId) -> None:
+        if checkpoint_id not in self._completed:
+            self.report(
+                "commits-after-completion",
+                f"{operator.context.name!r} on {process.name} was told that checkpoint {checkpoint_id} is complete, "
+                "and its metadata was never stored",
+            )
+
+    def commits(self, process: Process, sink: TwoPhaseCommitSink[Any], handle: Any) -> None:
+        """What a sink has prepared since it was opened may be committed when its checkpoint, or a later one, is
+        complete.
+        """
+        newest = max(self._completed, default=CheckpointId(0))
+        for transaction in sink._pending:
+            if transaction.handle == handle and (transaction.checkpoint_id or 0) > newest:
+                self.report(
+                    "commits-after-completion",
+                    f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
+                    f"{transaction.checkpoint_id}, whose metadata was never stored",
+                )
+
+    def look(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a function that reads files: not on behalf of a process, so that nothing disturbs it."""
+        before, self._world.current = self._world.current, None
+        try:
+            function(*args)
+        finally:
+            self._world.current = before
+
+    def completed(self, event: CheckpointCompleted) -> None:
+        """Judge the cut of a completed checkpoint."""
+        for channel_id, channel in self._channels.items():
+            sent = channel.sent_before.get(event.checkpoint_id)
+            polled = channel.polled_before.get(event.checkpoint_id)
+            if sent is None and polled is None:
+                continue
+            if sent is None or polled is None:
+                side = "consumer" if sent is None else "producer"
+                self.report("consistent-cut", f"{event.checkpoint_id}: only the {side} of {channel_id} is part of it")
+            elif polled < sent or (self.exactly_once and polled > sent):
+                self.report(
+                    "consistent-cut",
+                    f"checkpoint {event.checkpoint_id}, channel {channel_id}: the producer's snapshot covers "
+                    f"{sent} records, the consumer's {polled}",
+                )
+
+    def report(self, oracle: str, problem: str) -> None:
+        self.violations.append(Violation(oracle, problem))
+        self._world.trace.add("the oracle", "violation", oracle, problem)
+
+
+class WatchedDataPlane(SimulatedDataPlane):
+    """Counts what goes through each channel. `inputs`: the channels of the task that is being put together."""
+
+    def __init__(self, endpoint: str, network: Network, probes: Probes, initial_credit: int) -> None:
+        super().__init__(endpoint, network, initial_credit=initial_credit)
+        self._probes = probes
+        self.inputs: list[_Channel] = []
+
+    def open_output(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> OutputChannel:
+        return _WatchedOutput(super().open_output(descriptor, wake), self._probes.channel(descriptor.channel_id))
+
+    def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> InputChannel:
+        seen = self._probes.channel(descriptor.channel_id)
+        self.inputs.append(seen)
+        return _WatchedInput(super().open_input(descriptor, wake), seen)
+
+
+class _WatchedOutput:
+    def __init__(self, channel: OutputChannel, seen: _Channel) -> None:
+        self._channel = channel
+        self._seen = seen
+        self.is_available = channel.is_available
+        self.close = channel.close
+
+    def send(self, element: Element) -> None:
+        if isinstance(element, CheckpointBarrier):
+            self._seen.sent_before[element.checkpoint_id] = self._seen.sent
+        elif hasattr(element, "__len__"):
+            self._seen.sent += len(element)
+        self._channel.send(element)
+
+
+class _WatchedInput:
+    def __init__(self, channel: InputChannel, seen: _Channel) -> None:
+        self._channel = channel
+        self._seen = seen
+        self.close = channel.close
+
+    def poll(self) -> Element | None:
+        element = self._channel.poll()
+        if element is not None and hasattr(element, "__len__"):
+            self._seen.polled += len(element)
+        return element
+
+
+class WatchedProgram(JobProgram):
+    """The job's program; the operators that it makes are watched."""
+
+    __slots__ = ("data_plane", "probes", "process")
+
+    probes: Probes
+    process: Process
+    data_plane: WatchedDataPlane
+
+    @staticmethod
+    def watch(program: JobProgram, probes: Probes, process: Process, data_plane: WatchedDataPlane) -> WatchedProgram:
+        watched = WatchedProgram(**{each.name: getattr(program, each.name) for each in fields(program)})
+        object.__setattr__(watched, "probes", probes)
+        object.__setattr__(watched, "process", process)
+        object.__setattr__(watched, "data_plane", data_plane)
+        return watched
+
+    def chain(self, vertex_id: VertexId) -> list[Operator]:
+        """A task asks for its operators first, and opens its channels then."""
+        operators = super().chain(vertex_id)
+        inputs = self.data_plane.inputs = []
+        for position, operator in enumerate(operators):
+            _watch(operator, self.probes, self.process, inputs if position == 0 else [])
+        return operators
+
+
+def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channel]) -> None:
+    """Put watching calls in front of the operator's own."""
+    on_checkpoint, on_complete = operator.on_checkpoint, operator.on_checkpoint_complete
+
+    def checkpoint(checkpoint_id: CheckpointId) -> None:
+        for channel in inputs:
+            channel.polled_before[checkpoint_id] = channel.polled
+        probes.may_raise("on_checkpoint")
+        on_checkpoint(checkpoint_id)
+
+    def complete(checkpoint_id: CheckpointId) -> None:
+        probes.told_complete(process, operator, checkpoint_id)
+        on_complete(checkpoint_id)
+
+    operator.on_checkpoint = checkpoint
+    operator.on_checkpoint_complete = complete
+    if isinstance(operator, TwoPhaseCommitSink):
+        operator.commit = _watched_commit(operator, probes, process)  # type: ignore[method-assign]
+    calls: tuple[UserCall, ...] = ("open", "process_batch", "commit")
+    for call in calls:
+        if hasattr(operator, call):
+            setattr(operator, call, _failing(getattr(operator, call), probes, call))
+
+
+def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:
+    commit = sink.commit
+
+    def committed(handle: Any) -> None:
+        probes.commits(process, sink, handle)
+        commit(handle)
+        probes.look(probes.when_committed)
+
+    return committed
+
+
+def _failing(function: Callable[..., Any], probes: Probes, call: UserCall) -> Callable[..., Any]:
+    def called(*args: Any) -> Any:
+        probes.may_raise(call)
+        return function(*args)
+
+    return called

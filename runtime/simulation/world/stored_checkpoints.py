@@ -1,0 +1,136 @@
+"""StoredCheckpoints: what must be on the disk, and what must not, judged by what a job tells of its checkpoints.
+
+Nothing that is retained is lost: whenever a checkpoint completes, the metadata of all retained ones and each file that
+they point to are read and verified. Nothing that is discarded is kept: some time after nobody needs it any more
+nothing is left of a checkpoint. Each checkpoint ends once, and they complete in the order of their ids.
+
+A file may stay when somebody could not help it: a deletion failed, or a task wrote it and did not live to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ....messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    CheckpointId,
+    JobId,
+    JobStatus,
+    JobStatusChanged,
+    StateHandle,
+)
+from ....state import CheckpointStorage
+from ....state.checkpoint_metadata import decode_metadata
+from ....state.completed_checkpoints import CompletedCheckpoint
+from ....state.errors import StorageError
+from ....state.snapshot_file import state_handles
+from ....state.storage import job_directory
+from .disk import SimulatedDisk
+from .faults import Fault, FreezeProcess, PowerFailure, RottenFile
+from .trace import Trace
+
+TIDY_MS = 15_000.0
+"""How long the files of a checkpoint may still be there when nobody needs them any more."""
+
+_UNTIDY = (FreezeProcess, PowerFailure)
+"""With these a deletion may come late, or be undone."""
+
+
+class StoredCheckpoints:
+    """One job's checkpoints. `report` takes an oracle's name and what it found."""
+
+    def __init__(
+        self,
+        job_id: JobId,
+        storage: CheckpointStorage,
+        disk: SimulatedDisk,
+        retain: int,
+        faults: Iterable[Fault],
+        trace: Trace,
+        report: Callable[[str, str], None],
+    ) -> None:
+        self._folder = f"/{job_directory(job_id)}/chk-"
+        self._storage = storage
+        self._disk = disk
+        self._retain = retain
+        self._report = report
+        self._trace = trace
+        kinds = {type(fault) for fault in faults}
+        self._may_be_unreadable = RottenFile in kinds
+        self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
+        self._tasks_have_ended = False
+        self._ended: set[CheckpointId] = set()
+        self._unneeded_ms: dict[CheckpointId, float] = {}
+        self._completed: dict[CheckpointId, tuple[StateHandle, ...]] = {}
+        self._savepoints: set[CheckpointId] = set()
+
+    def on(self, event: object, now_ms: float) -> None:
+        match event:
+            case CheckpointCompleted(checkpoint_id=checkpoint_id, path=path):
+                self._on_completed(checkpoint_id, path, now_ms)
+            case CheckpointAborted(checkpoint_id=checkpoint_id):
+                self._end(checkpoint_id)
+                self._unneeded_ms[checkpoint_id] = now_ms
+            case JobStatusChanged(status=JobStatus.RESTARTING):
+                self._tasks_have_ended = True
+
+    def _on_completed(self, checkpoint_id: CheckpointId, path: str, now_ms: float) -> None:
+        self._end(checkpoint_id)
+        completed = self._read(checkpoint_id, path)
+        if completed is not None and completed.is_savepoint:
+            self._savepoints.add(checkpoint_id)
+            return
+        if self._completed and checkpoint_id < max(self._completed):
+            self._report("checkpoint-ids", f"{checkpoint_id} completed after {max(self._completed)}")
+        states = completed.states() if completed is not None else ()
+        self._completed[checkpoint_id] = tuple(handle for state in states for handle in state_handles(state))
+        for pushed_out in list(self._completed)[: -self._retain]:
+            self._unneeded_ms.setdefault(pushed_out, now_ms)
+        self._retained_are_there()
+        if not self._may_be_untidy:
+            self._others_are_gone(now_ms)
+
+    def _end(self, checkpoint_id: CheckpointId) -> None:
+        if checkpoint_id in self._ended:
+            self._report("checkpoint-ids", f"checkpoint {checkpoint_id} ends for the second time")
+        self._ended.add(checkpoint_id)
+
+    def _read(self, checkpoint_id: CheckpointId, path: str) -> CompletedCheckpoint | None:
+        try:
+            return decode_metadata(self._storage.read_sealed(path), path)
+        except StorageError as error:
+            self._lost(checkpoint_id, error)
+            return None
+
+    def _retained_are_there(self) -> None:
+        for checkpoint_id in list(self._completed)[-self._retain :]:
+            for handle in self._completed[checkpoint_id]:
+                try:
+                    self._storage.read(handle)
+                except StorageError as error:
+                    self._lost(checkpoint_id, error)
+                    return
+
+    def _lost(self, checkpoint_id: CheckpointId, error: StorageError) -> None:
+        if not self._may_be_unreadable:
+            self._report("nothing-retained-is-lost", f"checkpoint {checkpoint_id} cannot be read: {error}")
+
+    def _others_are_gone(self, now_ms: float) -> None:
+        for path, _ in self._disk.files():
+            checkpoint_id = self._checkpoint_of(path)
+            since_ms = now_ms - self._unneeded_ms.get(checkpoint_id, now_ms)
+            is_excused = self._tasks_have_ended and checkpoint_id not in self._completed
+            if since_ms > TIDY_MS and not is_excused and not self._could_not_be_removed(path):
+                self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
+
+    def _could_not_be_removed(self, path: str) -> bool:
+        """State stays, too, while the metadata that points to it cannot be removed."""
+        metadata = f"{path.rpartition('/')[0]}/_metadata"
+        refused = (details[0] for _, _, what, details in self._trace.entries if what == "remove refused")
+        return any(found in (path, metadata) for found in refused)
+
+    def _checkpoint_of(self, path: str) -> CheckpointId:
+        """Which checkpoint a file belongs to; 0, which is none, for files of other kinds."""
+        _, found, rest = path.partition(self._folder)
+        return CheckpointId(int(rest.partition("/")[0]) if found else 0)

@@ -1,0 +1,76 @@
+"""Waiting: references, clients and job handles for the user of a simulated cluster, which let the world go on.
+
+Timeouts are virtual seconds. Nothing here looks at a real clock, so that to wait is part of a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pykka
+
+from ....actors.ask_errors import ActorDead
+from ....actors.context import Ref
+from ....messages import JobDetails, JobId
+from ...api.job_handle import JobClient, JobHandle
+from ...api.translation import Translation
+from ...clusters.cluster import Client
+from ...system import ActorFuture, ActorSystem
+from .futures import Run, WorldFuture, follow
+
+
+class WaitingRef:
+    """The JobManager's reference for code outside the world: the futures of its asks let the world go on."""
+
+    def __init__(self, ref: Ref, run: Run) -> None:
+        self._ref = ref
+        self._run = run
+
+    @property
+    def address(self) -> str:
+        return self._ref.address
+
+    def tell(self, message: Any) -> None:
+        self._ref.tell(message)
+
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
+        return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run)
+
+
+class SimulatedClient(Client):
+    """A client whose promises let the world go on."""
+
+    def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId, run: Run) -> None:
+        super().__init__(system, job_manager, job_id)
+        self._run = run
+
+    def promise(self) -> ActorFuture[None]:
+        return WorldFuture(self._run)
+
+
+class SimulatedJobHandle(JobHandle):
+    """A job handle that waits in virtual time."""
+
+    def __init__(self, client: JobClient, translation: Translation, run: Run, now_ms: Callable[[], float]) -> None:
+        super().__init__(client, translation)
+        self._run = run
+        self._now_ms = now_ms
+
+    def wait(self, timeout: float | None = None) -> JobDetails:
+        if timeout is not None and self._last_details is None:
+            self._wait_for_the_end(timeout)
+        return super().wait()
+
+    def _wait_for_the_end(self, timeout: float) -> None:
+        """Raises TimeoutError; returns, too, when there is nobody left who could say how it ended."""
+        deadline_ms = self._now_ms() + timeout * 1000
+        try:
+            is_over = self.request_details().get(timeout=timeout).status.is_terminal
+        except pykka.Timeout:
+            is_over = False
+        except ActorDead:
+            return
+        left_s = max(0.0, deadline_ms - self._now_ms()) / 1000
+        if not is_over and not self._run(lambda: self._ended.is_done, left_s):
+            raise TimeoutError(f"job {self.name!r} is {self._status.value} after {timeout} seconds")
