@@ -8,6 +8,7 @@ exact, whatever the values. Slots are as in key_index: never given up, and reada
 from __future__ import annotations
 
 import sys
+from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -24,8 +25,8 @@ _Unsigned: TypeAlias = npt.NDArray[np.uint64]
 _N = TypeVar("_N", np.int64, np.uint8)
 
 _WORD = 8
-_MOST_HASHED = 64 * _WORD
-"""Of a longer value only the beginning, the end and the length are hashed."""
+_LONG = 64 * _WORD
+"""Values beyond this length are hashed one by one."""
 _ENCODES_AFTER = 16
 """So many batches are looked up as they are after one in which most values were different."""
 
@@ -137,11 +138,10 @@ def _words_of(values: pa.Array, seed: int) -> Words:
     starts, lengths = offsets[:-1], np.diff(offsets)
     odd = np.uint64((_ODD * (2 * seed + 1)) & _ALL)
     found = lengths.view(np.uint64) * odd
-    long = lengths > _MOST_HASHED
-    if long.any():
-        found[long] ^= windows[(starts + lengths)[long] - _WORD]
+    for row in np.flatnonzero(lengths > _LONG).tolist():
+        found[row] = _digest(data[offsets[row] : offsets[row + 1]], seed)
     rows: Slots | slice = slice(None)
-    for start in range(0, min(int(lengths.max(initial=0)), _MOST_HASHED), _WORD):
+    for start in range(0, min(int(lengths.max(initial=0)), _LONG), _WORD):
         left = lengths - start
         if start:
             rows = np.flatnonzero(left > 0)
@@ -149,6 +149,12 @@ def _words_of(values: pa.Array, seed: int) -> Words:
         mixed = (found[rows] ^ word) * odd
         found[rows] = mixed ^ (mixed >> np.uint64(32))
     return found.view(np.int64)
+
+
+def _digest(value: _Bytes, seed: int) -> int:
+    return int.from_bytes(
+        blake2b(value.data, digest_size=_WORD, salt=seed.to_bytes(_WORD, "little")).digest(), "little"
+    )
 
 
 def _parts_of(values: pa.Array) -> tuple[npt.NDArray[np.int64], _Bytes]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from ..elements import Batch
@@ -60,6 +59,8 @@ class Filter(RecordFunction):
 
 def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
     """On this thread alone, which keeps the rows in order."""
+    import pyarrow.acero as acero  # it brings pandas along, if that is installed: half a second that few jobs need
+
     plan = [
         acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
         acero.Declaration("filter", acero.FilterNodeOptions(expression)),

@@ -114,7 +114,10 @@ class ProxiedCluster(Cluster):
 
 
 class ProxiedLocalCluster(ProxiedCluster, LocalCluster):
-    """A LocalCluster with links."""
+    """A LocalCluster with links, which carry TCP."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, unix_sockets=False, **settings)
 
 
 class ProxiedSparkCluster(ProxiedCluster, SparkCluster):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...actors.launcher import Launcher
@@ -13,10 +14,17 @@ from .task_manager_process import TaskManagerLaunch
 
 
 class LocalCluster(Cluster):
-    """`with LocalCluster(task_managers=2) as cluster: cluster.submit(env)`. Further settings: ClusterSettings."""
+    """`with LocalCluster(task_managers=2) as cluster: cluster.submit(env)`. Further settings: ClusterSettings.
 
-    def __init__(self, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any) -> None:
+    `unix_sockets`: records pass between TaskManagers through Unix sockets that only this user can reach; without, and
+    always for control, through TCP and CURVE.
+    """
+
+    def __init__(
+        self, task_managers: int = 1, slots_per_task_manager: int = 1, *, unix_sockets: bool = True, **settings: Any
+    ) -> None:
         super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
+        self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None
 
     def _start_launcher(self) -> Launcher:
@@ -33,4 +41,4 @@ class LocalCluster(Cluster):
             names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
         assert self._launcher is not None
-        self._launcher.prepare(launch)
+        self._launcher.prepare(replace(launch, data_folder=self._work_dir if self._unix_sockets else None))

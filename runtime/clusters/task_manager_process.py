@@ -30,8 +30,12 @@ from ..connectors import PartitionFeed
 from ..connectors.spark_source import RESOURCE
 from ..system import ActorSystem, CurveKeys
 from ..transport import ZmqDataPlane
+from .garbage import rare_collections
 
 log = logging.getLogger(__name__)
+
+_MAX_SOCKET_PATH_BYTES = 100
+"""Linux takes 107, macOS 103."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,9 @@ class TaskManagerLaunch:
     state_backend: str
     sys_path: tuple[str, ...]
     rewind_memory_bytes: int = 256 * 1024 * 1024
+    data_folder: str | None = None
+    """A folder of mode 0700 on the machine of all TaskManagers of the job, for the data plane's Unix sockets; None: TCP
+    and CURVE."""
 
 
 def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBatch] | None = None) -> str:
@@ -57,8 +64,9 @@ def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBat
     task_manager_id = TaskManagerId(f"tm-{launch.index}-{os.urandom(4).hex()}")
     bind, end = f"tcp://{launch.host}:0", _End()
     with ExitStack() as stack:
+        stack.enter_context(rare_collections())
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
-        data_plane = stack.enter_context(ZmqDataPlane(bind, launch.curve))
+        data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
         system = stack.enter_context(ActorSystem(task_manager_id, bind=bind, curve=launch.curve))
         actor = system.spawn(
             make_task_manager(
@@ -116,6 +124,14 @@ def main_of_fork(launch: bytes) -> None:
     logging.basicConfig(level=os.environ.get("UNDERSTUDY_LOG", "WARNING"))
     reason = run_task_manager(cloudpickle.loads(launch))
     log.info("TaskManager ended: %s", reason)
+
+
+def _data_endpoint(launch: TaskManagerLaunch, task_manager_id: TaskManagerId) -> str:
+    if launch.data_folder is not None:
+        path = f"{launch.data_folder}/{task_manager_id}"
+        if len(os.fsencode(path)) <= _MAX_SOCKET_PATH_BYTES:
+            return f"ipc://{path}"
+    return f"tcp://{launch.host}:0"
 
 
 def _open_feed(stack: ExitStack, partition: Iterator[pa.RecordBatch], memory_bytes: int) -> PartitionFeed:

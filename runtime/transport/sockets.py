@@ -85,11 +85,6 @@ class SocketOptions:
         socket.sndhwm = socket.rcvhwm = 0  # credit bounds what is under way; ZeroMQ would drop or block
         socket.maxmsgsize = MAX_PAYLOAD_BYTES + _ENVELOPE_BYTES
         socket.linger = self.linger_ms
-        import os
-
-        if os.environ.get("BUF"):
-            socket.sndbuf = socket.rcvbuf = int(os.environ["BUF"])
-            socket.set(102, int(os.environ["BAT"]))
         socket.handshake_ivl = self.heartbeat_timeout_ms
         socket.heartbeat_ivl = max(1, self.heartbeat_timeout_ms // 4)
         socket.heartbeat_timeout = self.heartbeat_timeout_ms

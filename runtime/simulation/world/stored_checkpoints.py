@@ -33,6 +33,9 @@ from .trace import Trace
 TIDY_MS = 15_000.0
 """How long the files of a checkpoint may still be there when nobody needs them any more."""
 
+_LATE_MS = 10_000.0
+"""An acknowledgement that is later than this does not come."""
+
 _UNTIDY = (FreezeProcess, PowerFailure)
 """With these a deletion may come late, or be undone."""
 
@@ -59,7 +62,7 @@ class StoredCheckpoints:
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
-        self._tasks_have_ended = False
+        self._restarts_ms: list[float] = []
         self._ended: set[CheckpointId] = set()
         self._unneeded_ms: dict[CheckpointId, float] = {}
         self._completed: dict[CheckpointId, tuple[StateHandle, ...]] = {}
@@ -73,7 +76,7 @@ class StoredCheckpoints:
                 self._end(checkpoint_id)
                 self._unneeded_ms[checkpoint_id] = now_ms
             case JobStatusChanged(status=JobStatus.RESTARTING):
-                self._tasks_have_ended = True
+                self._restarts_ms.append(now_ms)
 
     def _on_completed(self, checkpoint_id: CheckpointId, path: str, now_ms: float) -> None:
         self._end(checkpoint_id)
@@ -120,9 +123,15 @@ class StoredCheckpoints:
         for path, _ in self._disk.files():
             checkpoint_id = self._checkpoint_of(path)
             since_ms = now_ms - self._unneeded_ms.get(checkpoint_id, now_ms)
-            is_excused = self._tasks_have_ended and checkpoint_id not in self._completed
-            if since_ms > TIDY_MS and not is_excused and not self._could_not_be_removed(path):
+            if since_ms > TIDY_MS and not self._is_excused(checkpoint_id) and not self._could_not_be_removed(path):
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
+
+    def _is_excused(self, checkpoint_id: CheckpointId) -> bool:
+        """What a task had written when it ended, and had not told, nobody knows of; it goes with the job."""
+        given_up_ms = self._unneeded_ms[checkpoint_id]
+        return checkpoint_id not in self._completed and any(
+            restart_ms - _LATE_MS <= given_up_ms <= restart_ms + _LATE_MS for restart_ms in self._restarts_ms
+        )
 
     def _could_not_be_removed(self, path: str) -> bool:
         """State stays, too, while the metadata that points to it cannot be removed."""

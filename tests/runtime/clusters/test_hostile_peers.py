@@ -9,10 +9,12 @@ import contextlib
 import os
 import random
 import socket
+import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgpack
 import psutil
@@ -47,15 +49,16 @@ GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 
 
 @pytest.fixture
-def stage(shared_cluster: LocalCluster) -> Iterator[Stage]:
+def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
+    cluster = start_cluster(unix_sockets=False, heartbeat_interval_ms=200)
     env = environment()
     counting(env, 2500, 2000).collect(name="all")
-    job = shared_cluster.submit(env)
+    job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
     pids = witness.pids(2)
-    yield Stage(shared_cluster, job, [_ports(os.getpid()), *map(_ports, pids.values())])
+    yield Stage(cluster, job, [_ports(os.getpid()), *map(_ports, pids.values())])
     assert job.wait(timeout=60).restarts == 0
     assert counts_of(job.results("all")) == counted(2500)
     assert witness.pids(0) in ({}, pids), "nobody was replaced"
@@ -214,3 +217,22 @@ def test_a_flood_of_connections_is_survived(stage: Stage) -> None:
     for port in stage.ports:
         for _ in range(100):
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+
+def test_between_local_task_managers_records_pass_where_only_their_user_can_enter(
+    start_cluster: Callable[..., LocalCluster],
+) -> None:
+    cluster = start_cluster(heartbeat_interval_ms=200)
+    env = environment()
+    counting(env, 2500, 2000).collect(name="all")
+    job = cluster.submit(env)
+    witness = Witness(job)
+    witness.checkpoints(1)
+    pids = witness.pids(2)
+    assert [len(_ports(pid)) for pid in pids.values()] == [1, 1], "control only"
+    for pid in pids.values():
+        paths = {Path(each.laddr) for each in psutil.Process(pid).net_connections(kind="unix") if each.laddr}
+        (path,) = [path for path in paths if path.is_socket() and path.name.startswith("tm-")]
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    job.wait(timeout=60)
+    assert counts_of(job.results("all")) == counted(2500)

@@ -26,7 +26,7 @@ from understudy.state import CheckpointStorage
 from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
 from understudy.state.heap_backend import HeapBackend
 
-from .mutant import CUT, EARLY, IDS, KEPT, LIVENESS, LOST, OUTPUT, Patch, also, mutant, nothing
+from .mutant import CUT, EARLY, IDS, KEPT, LIVENESS, LOST, OUTPUT, Patch, also, mutant, nothing, storage_in_trouble
 
 # ---- barriers and snapshots
 
@@ -252,7 +252,7 @@ def subsumed_checkpoints_are_not_discarded(patch: Patch) -> None:
     patch.setattr(StandaloneCompletedCheckpointStore, "add", hoard)
 
 
-@mutant(KEPT, within=200)
+@mutant(KEPT, within=40, scenarios=storage_in_trouble)
 def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
     abort, discard = CheckpointCoordinator._abort, CheckpointCoordinator._discard
 
@@ -264,7 +264,7 @@ def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_abort", leak)
 
 
-@mutant(KEPT, within=200)
+@mutant(KEPT, within=40, scenarios=storage_in_trouble)
 def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
 

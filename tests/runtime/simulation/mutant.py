@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from understudy.runtime.simulation.histories.scenario import Scenario
-from understudy.runtime.simulation.world.faults import Fault
+from understudy.runtime.simulation.world.faults import FailingStorage, Fault, SlowStorage
 
 Patch = pytest.MonkeyPatch
 Scenarios = Callable[[int], Scenario]
@@ -65,6 +65,15 @@ def also(make: Callable[[float], Fault], since: float = 0.3, until: float = 0.9)
         return replace(standard, faults=tuple(faults))
 
     return scenario
+
+
+def storage_in_trouble(seed: int) -> Scenario:
+    """Nothing but storage that is slow and fails now and then: checkpoints are declined, and no task ends."""
+    standard = Scenario.of(seed)
+    workload = replace(standard.workload, records=50, checkpoint_interval_ms=1_000)
+    for_ms = 0.4 * workload.duration_ms
+    faults = (FailingStorage(1_500.0, for_ms, probability=0.15), SlowStorage(2_000.0, for_ms, extra_ms=800.0))
+    return replace(standard, workload=workload, faults=faults)
 
 
 def nothing(*_args: Any, **_kwargs: Any) -> Any:

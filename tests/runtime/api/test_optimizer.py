@@ -1,0 +1,98 @@
+"""What runs instead of what was written: two phases of aggregation, and sources that read less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
+from understudy.messages import VertexId
+from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.connectors import FileSource
+
+
+def operators(translation: Any, vertex: str) -> list[Any]:
+    return list(translation.program.chain(VertexId(vertex)))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> str:
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"], "c": [1.0, 2.0], "d": [3, 4]}), tmp_path / "part.parquet")
+    return str(tmp_path)
+
+
+def test_an_aggregation_of_columns_has_a_phase_before_the_shuffle(env: StreamEnvironment, program: Any) -> None:
+    flights = env.from_source(program.Flights(), name="flights", parallelism=3)
+    flights.key_by("origin").aggregate(rows=Count(), name="by-origin").collect(name="out")
+    assert program.shape(env) == (
+        ["flights -> by-origin-local x3", "by-origin -> out x2"],
+        ["flights =hash=> by-origin"],
+    )
+    assert program.shape(env) == program.shape(env), "the program itself has not changed"
+
+
+def test_each_input_of_a_union_has_a_phase_of_its_own(env: StreamEnvironment, program: Any) -> None:
+    one, two = (env.from_source(program.Flights(), name=name) for name in ("one", "two"))
+    one.union(two).key_by("origin", "distance").aggregate(rows=Count(), name="both").collect(name="out")
+    vertices, edges = program.shape(env)
+    assert vertices == ["one -> both-local x2", "two -> both-local-2 x2", "both -> out x2"]
+    assert edges == ["one =hash=> both", "two =hash=> both"]
+
+
+def test_keys_by_position_are_found_in_partials_by_name(env: StreamEnvironment, program: Any) -> None:
+    env.from_source(program.Flights()).key_by(-1, 0).aggregate(rows=Count()).collect()
+    selector = program.translated(env).program.edge_selector(0)
+    assert selector is not None
+    assert selector.parts == ("distance", "origin")
+
+
+def test_what_has_another_reader_is_aggregated_in_a_vertex_beside_it(env: StreamEnvironment, program: Any) -> None:
+    flights = env.from_source(program.Flights(), name="flights", parallelism=1)
+    flights.key_by("origin").aggregate(rows=Count(), name="rows").collect(name="out")
+    flights.collect(name="all")
+    vertices, edges = program.shape(env)
+    assert "rows-local x1" in vertices
+    assert "flights =forward=> rows-local" in edges
+
+
+def test_unknown_columns_are_aggregated_in_one_phase(env: StreamEnvironment, program: Any) -> None:
+    env.from_collection([{"a": 1}], name="numbers").key_by("a").aggregate(rows=Count(), name="rows").collect(name="out")
+    assert program.shape(env)[0] == ["numbers x2", "rows -> out x2"]
+
+
+def test_other_keys_than_the_shuffles_are_aggregated_in_one_phase(env: StreamEnvironment, program: Any) -> None:
+    flights = env.from_source(program.Flights(), name="flights")
+    flights.key_by("origin").process(ColumnarAggregate(["origin", "distance"], {"n": Count()}), name="n").collect()
+    assert program.shape(env)[0][0] == "flights x2"
+
+
+def test_a_file_is_read_for_the_columns_that_count(env: StreamEnvironment, program: Any, files: str) -> None:
+    source = env.from_parquet(files, name="files")
+    source.key_by("b").aggregate(rows=Count(), total=Sum("d")).collect()
+    source.key_by("d").aggregate(rows=Count()).collect()
+    found = operators(program.translated(env), "files")[0]
+    assert isinstance(found, FileSource)
+    assert found.schema.names == ["b", "d"]
+    assert found.batch_rows > 100_000
+    assert isinstance(env.graph.nodes[0].operator, FileSource)
+    assert env.graph.nodes[0].operator.schema.names == ["a", "b", "c", "d"]
+
+
+def test_chosen_batches_stay_as_chosen(program: Any, files: str) -> None:
+    env = StreamEnvironment(batch_rows=7)
+    env.from_parquet(files, name="files").key_by("b").aggregate(rows=Count()).collect()
+    source, local = operators(program.translated(env), "files")
+    assert isinstance(source, FileSource)
+    assert isinstance(local, LocalAggregate)
+    assert source.batch_rows == 7
+
+
+def test_a_file_with_another_reader_is_read_as_a_whole(env: StreamEnvironment, program: Any, files: str) -> None:
+    source = env.from_parquet(files, name="files")
+    source.key_by("b").aggregate(rows=Count()).collect()
+    source.map(len).collect()
+    assert operators(program.translated(env), "files")[0].schema.names == ["a", "b", "c", "d"]
