@@ -11,8 +11,10 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "java"
 SERVICES = Path("META-INF", "services", "org.apache.flink.table.factories.Factory")
-HEAP = "-Xmx1g"
-"""Less than the 3.3 GB that Flink's default configuration gives to a JobManager and a TaskManager."""
+OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
+"""The heap is less than the 3.3 GB that Flink's default configuration gives to a JobManager and a TaskManager. On two
+cores this collector made keyed-aggregate up to twice as fast as the JVM's own choice.
+"""
 
 
 def jar(flink_home: Path, cache: Path) -> Path:
@@ -41,4 +43,4 @@ def run(main_class: str, arguments: list[str], flink_home: Path, cache: Path) ->
     """Run it in a Java process of its own, with the options that Flink's scripts give. Raises CalledProcessError."""
     opened = re.findall(r"--add-(?:opens|exports)=\S+", (flink_home / "conf" / "config.yaml").read_text())
     classpath = f"{jar(flink_home, cache)}:{flink_home}/lib/*"
-    subprocess.run(["java", *opened, HEAP, "-cp", classpath, f"benchmarks.{main_class}", *arguments], check=True)
+    subprocess.run(["java", *opened, *OPTIONS, "-cp", classpath, f"benchmarks.{main_class}", *arguments], check=True)

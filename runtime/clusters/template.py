@@ -27,6 +27,9 @@ from typing import Any, NoReturn
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
 
+_CALM_S = 0.5
+"""When nothing was asked for so long after a first fork, there is time to warm up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fork:
@@ -103,6 +106,7 @@ class Template:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, int] = {}
+        self._is_warm = False
         self._child_ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -114,7 +118,10 @@ class Template:
         waited_for: list[Any] = [self._control, self._child_ended]
         try:
             while True:
-                ready = select.select(waited_for, [], [])[0]
+                calm_s = _CALM_S if self._children and not self._is_warm else None
+                ready = select.select(waited_for, [], [], calm_s)[0]
+                if not ready:
+                    self._warm_up()
                 if self._child_ended in ready:
                     os.read(self._child_ended, 4096)
                     self._reap(os.WNOHANG)
@@ -128,6 +135,15 @@ class Template:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._reap(0)
+
+    def _warm_up(self) -> None:
+        """Import what tasks otherwise import with their first batches, so that the TaskManagers that replace lost ones
+        need not. The first ones do not wait for it.
+        """
+        self._is_warm = True
+        import pyarrow as pa
+
+        pa.array([0])  # Arrow then looks for pandas, which takes half a second to import where it is installed
 
     def _on(self, message: object) -> None:
         match message:
