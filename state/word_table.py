@@ -20,6 +20,7 @@ _GOLDEN = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: F
 _FEWEST_SLOTS = 1024
 _PLACES_PER_SLOT = 4
 _RANGE_PER_SLOT = 8
+_FREE, _MARK = -1, -2
 _CHUNK = 32_768
 """How many words are looked up at a time, so that what is computed for them stays in the cache."""
 
@@ -43,7 +44,7 @@ class WordTable:
         """A table of these words, which are all different and get slots in this order."""
         made = cls()
         if len(words):
-            made._add(words)
+            made._insert(words)
         return made
 
     def __len__(self) -> int:
@@ -64,9 +65,7 @@ class WordTable:
         slots[:] = self._find(words)
         if slots.min() < 0:
             missing = np.flatnonzero(slots < 0)
-            new = words[missing]
-            self._add(np.unique(new))
-            slots[missing] = self._find(new)
+            slots[missing] = self._insert(words[missing])
 
     def _find(self, words: Words) -> _Places:
         """The slots, and -1 for a word that is not there. At most a chunk of words; valid until the next call."""
@@ -94,31 +93,62 @@ class WordTable:
             left = np.flatnonzero((self._words[found] != words) & (found >= 0))
             wrong, words, places = wrong[left], words[left], places[left]
 
-    def _add(self, words: Words) -> None:
-        """Give slots to words that are all new and all different."""
-        first, self._count = self._count, self._count + len(words)
-        grows = self._count > len(self._words)
+    def _insert(self, words: Words) -> Slots:
+        """Give slots to words that are not there, in their order; equal ones get one. Returns each word's slot."""
+        first, grows = self._count, self._count + len(words) > len(self._words)
         if grows:
-            grown = np.zeros(_power_of_two(self._count), np.int64)
-            grown[:first] = self._words[:first]
-            self._words = grown
-            self._clear_places()
-        self._words[first : self._count] = words
-        self._place(np.arange(0 if grows else first, self._count))
-        if self._range is None or not self._range.add(words, first):
+            self._grow(self._count + len(words))
+        owners, places = self._claim(words)
+        rows = np.flatnonzero(owners == np.arange(len(words)))
+        new = words[rows]
+        slots = np.empty(len(words), np.int64)
+        slots[rows] = np.arange(first, first + len(rows))
+        self._places[places[rows]] = slots[rows]
+        self._words[first : first + len(rows)] = new
+        self._count = first + len(rows)
+        if self._range is None or not self._range.add(new, first):
             self._range = _Range.of(self._words[: self._count]) if grows or self._range is not None else None
+        return slots[owners]
+
+    def _claim(self, words: Words) -> tuple[Slots, Slots]:
+        """For each word the row that stands for it, one of those with this word; and for that row, a place.
+
+        Rows mark a free place with their number, and see whose mark stands there afterwards.
+        """
+        owners, taken = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+        rows, places = np.arange(len(words)), self._homes(words)
+        while len(rows):
+            free = self._places[places] == _FREE
+            self._places[places[free]] = _MARK - rows[free]
+            marks = _MARK - self._places[places].astype(np.int64)
+            equal = (marks >= 0) & (words[np.maximum(marks, 0)] == words[rows])
+            owners[rows[equal]] = marks[equal]
+            taken[rows[equal]] = places[equal]
+            left = ~equal
+            rows, places = rows[left], (places[left] + 1) & self._mask
+        return owners, taken
+
+    def _grow(self, slots: int) -> None:
+        """Have room for this many."""
+        grown = np.zeros(_power_of_two(slots), np.int64)
+        grown[: self._count] = self._words[: self._count]
+        self._words = grown
+        self._clear_places()
+        self._place(np.arange(self._count))
 
     def _clear_places(self) -> None:
         """There are several times as many places as slots, so that probes are short. A free place has slot -1."""
         size = _PLACES_PER_SLOT * len(self._words)
         self._mask = size - 1
         self._shift = np.uint64(64 - self._mask.bit_length())
-        self._places: _Places = np.full(size, -1, np.int32)
+        self._places: _Places = np.full(size, _FREE, np.int32)
+
+    def _homes(self, words: Words) -> Slots:
+        return ((words * _GOLDEN).view(np.uint64) >> self._shift).view(np.int64)
 
     def _place(self, slots: Slots) -> None:
         """Put each slot at the first free place from its word's home on; where several want one, one gets it."""
-        homes = (self._words[slots] * _GOLDEN).view(np.uint64) >> self._shift
-        places = homes.view(np.int64)
+        places = self._homes(self._words[slots])
         while len(slots):
             free = self._places[places] < 0
             self._places[places[free]] = slots[free]

@@ -53,6 +53,8 @@ def _tables(order: Order, jar: Path) -> Any:
         "pipeline.object-reuse": "true",
         "python.execution-mode": order.options["mode"],
         "python.executable": sys.executable,
+        "python.state.cache-size": "200000",
+        "python.fn-execution.bundle.size": "100000",
         "restart-strategy.type": "disable",
         "state.backend.type": "hashmap",
         "execution.checkpointing.interval": "1 s",

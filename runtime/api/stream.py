@@ -203,8 +203,9 @@ class KeyedStream(DataStream):
     ) -> DataStream:
         """Vectorised aggregates per key, as in `aggregate(flights=Count(), miles=Sum("distance"))`.
 
-        `emit`: "end" for one row per key when the input has ended, "updates" for the changed keys after each batch;
-        None chooses "end" when all sources are bounded. Operator options are no names for result columns.
+        `emit`: "end" for one row per key when the input has ended, "updates" for the keys that changed, which are taken
+        together for some milliseconds; None chooses "end" when all sources are bounded. Operator options are no names
+        for result columns.
         """
         if not specs:
             raise InvalidProgram("aggregate: wanted at least one aggregate, as in flights=Count(), found none")

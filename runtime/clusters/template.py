@@ -24,11 +24,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
-
-_CALM_S = 0.5
-"""When nothing was asked for so long after a first fork, there is time to warm up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,6 @@ class Template:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, int] = {}
-        self._is_warm = False
         self._child_ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -118,10 +116,7 @@ class Template:
         waited_for: list[Any] = [self._control, self._child_ended]
         try:
             while True:
-                calm_s = _CALM_S if self._children and not self._is_warm else None
-                ready = select.select(waited_for, [], [], calm_s)[0]
-                if not ready:
-                    self._warm_up()
+                ready = select.select(waited_for, [], [])[0]
                 if self._child_ended in ready:
                     os.read(self._child_ended, 4096)
                     self._reap(os.WNOHANG)
@@ -135,15 +130,6 @@ class Template:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._reap(0)
-
-    def _warm_up(self) -> None:
-        """Import what tasks otherwise import with their first batches, so that the TaskManagers that replace lost ones
-        need not. The first ones do not wait for it.
-        """
-        self._is_warm = True
-        import pyarrow as pa
-
-        pa.array([0])  # Arrow then looks for pandas, which takes half a second to import where it is installed
 
     def _on(self, message: object) -> None:
         match message:
@@ -213,6 +199,7 @@ def main() -> None:
     """
     from . import task_manager_process  # noqa: F401
 
+    pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
     with socket.socket(fileno=int(sys.argv[1])) as control:
         Template(control).run()
     shutil.rmtree(sys.argv[2], ignore_errors=True)

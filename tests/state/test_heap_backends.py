@@ -164,3 +164,46 @@ def test_private_copies_share_nothing_that_can_change() -> None:
     value["a"][1]["b"][1].append(4)  # type: ignore[index]
     value["c"].places.append("y")  # type: ignore[attr-defined]
     assert copied == {"a": [1, {"b": (2, [3])}], "c": Visit(1, ["x"])}
+
+
+def test_what_was_cleared_while_a_snapshot_is_written_stays_cleared() -> None:
+    backend = backend_of("a", "b", value=[1])
+    state = backend.state(ValueState(object, name="held"))
+    snapshot = backend.snapshot(CheckpointId(1))
+    backend.current_key = "a"
+    state.clear()
+    assert state.value() is None
+    assert (backend.keys("held"), backend.entry_count()) == (["b"], 1)
+    assert snapshot(None) is not None  # type: ignore[arg-type]
+    assert state.value() is None
+    assert (backend.keys("held"), backend.entry_count()) == (["b"], 1)
+    state.update([2])
+    assert backend.entry_count() == 2
+
+
+def test_immutable_values_are_not_copied_for_a_snapshot() -> None:
+    value = (1, "x", 2.5)
+    backend = backend_of("a", value=value)
+    state = backend.state(ValueState(object, name="held"))
+    snapshot = backend.snapshot(CheckpointId(1))
+    assert state.value() is value
+    snapshot(None)  # type: ignore[arg-type]
+
+
+def test_a_later_snapshot_does_not_wait_for_an_earlier_one() -> None:
+    backend = backend_of("a", "b", value=[1])
+    state = backend.state(ValueState(object, name="held"))
+    first = backend.snapshot(CheckpointId(1))
+    backend.current_key = "a"
+    state.value().append(2)  # type: ignore[attr-defined]
+    second = backend.snapshot(CheckpointId(2))
+    state.value().append(3)  # type: ignore[attr-defined]
+    assert second(None) is not None  # type: ignore[arg-type]
+    state.value().append(4)  # type: ignore[attr-defined]
+    handle = first(None)  # type: ignore[arg-type]
+    assert handle is not None
+    restored = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    restored.restore([handle], lambda it: it.data or b"")
+    restored.current_key = "a"
+    assert restored.state(ValueState(object, name="held")).value() == [1]
+    assert state.value() == [1, 2, 3, 4]

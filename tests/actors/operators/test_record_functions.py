@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from understudy.actors.errors import UserCodeError
 from understudy.actors.key_selector import NullKey
+from understudy.actors.operator_chain import OperatorChain
 from understudy.actors.operators.filter import Filter
 from understudy.actors.operators.flat_map import FlatMap
 from understudy.actors.operators.map import Map
@@ -130,3 +131,33 @@ def test_a_keyed_operator_names_the_record_without_a_key(opened: Opened, run: Ru
     with pytest.raises(UserCodeError, match="at record 3 of this attempt") as raised:
         run(opened(KeyedReduce(max), 0), [("a",), ("b",)], [("a",), (None,)])
     assert isinstance(raised.value.__cause__, NullKey)
+
+
+FLIGHTS = pa.RecordBatch.from_pydict({"origin": ["JFK", "EWR", "JFK"], "delay": [5, 0, 1]})
+
+
+def test_rows_of_an_arrow_batch_are_made_one_by_one(opened: Opened, run: Run) -> None:
+    assert run(opened(Map(lambda row: (row.origin, row[1]))), FLIGHTS) == [[("JFK", 5), ("EWR", 0), ("JFK", 1)]]
+    assert run(opened(FlatMap(lambda row: [row.delay] * 2)), FLIGHTS.slice(1)) == [[0, 0, 1, 1]]
+    assert run(
+        opened(KeyedReduce(lambda held, row: held._replace(delay=held.delay + row.delay)), "origin"), FLIGHTS
+    ) == [[("JFK", 5), ("EWR", 0), ("JFK", 6)]]
+
+
+@pytest.mark.parametrize("operator", [Map(lambda row: 1 / row.delay), FlatMap(lambda row: [1 / row.delay])])
+def test_the_row_of_an_arrow_batch_at_fault_is_named(opened: Opened, run: Run, operator: Operator) -> None:
+    operator = opened(operator)
+    run(operator, FLIGHTS.slice(2))
+    with pytest.raises(UserCodeError, match="2"):
+        run(operator, FLIGHTS)
+
+
+class Whole(KeyedOperator):
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        out.collect(type(batch))
+
+
+def test_an_operator_of_its_own_batches_gets_lists(opened: Opened) -> None:
+    emitted: list[Any] = []
+    OperatorChain([opened(Whole(), "origin")], emitted.append).process(FLIGHTS)
+    assert emitted == [[list]]

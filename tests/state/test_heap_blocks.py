@@ -1,0 +1,75 @@
+"""Columns of keys and values: what goes in comes out, of the same types, in pieces of one key group each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.messages import MalformedMessage, pack_plain, unpack_plain
+from understudy.state import heap_blocks
+from understudy.state.heap_blocks import column_of, packed, pieces, unpacked
+from understudy.state.key_groups import key_group
+
+MAX_PARALLELISM = 16
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(), st.binary()
+)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple))
+ALIKE = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1)),
+    st.lists(st.integers(-200, 200)),
+    st.lists(st.floats(allow_nan=False)),
+    st.lists(st.tuples(st.integers(), st.floats(allow_nan=False), st.tuples(st.text(), st.booleans()))),
+    st.lists(VALUES),
+)
+
+
+def typed(value: Any) -> Any:
+    """Tells 1, 1.0 and True apart."""
+    return (type(value), [typed(each) for each in value] if isinstance(value, list | tuple) else value)
+
+
+@settings(deadline=None)
+@given(items=ALIKE)
+def test_what_is_packed_comes_back_with_its_types(items: list[Any]) -> None:
+    stored = unpack_plain(pack_plain(packed(column_of(items), 0, len(items))))
+    assert typed(unpacked(stored)) == typed(items)
+
+
+@settings(deadline=None)
+@given(entries=st.dictionaries(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers())), VALUES))
+def test_pieces_hold_all_entries_by_key_group(entries: dict[Any, Any]) -> None:
+    found = {}
+    for piece in pieces(entries, MAX_PARALLELISM):
+        keys = unpacked(piece.keys)
+        assert {key_group(key, MAX_PARALLELISM) for key in keys} == {piece.group}
+        assert piece.first_key == keys[0]
+        found.update(zip(keys, unpacked(piece.values), strict=True))
+    assert found == entries
+
+
+def test_more_entries_than_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap_blocks, "CHUNK_ENTRIES", 10)
+    entries = {key: (key, str(key)) for key in range(95)}
+    found: dict[int, Any] = {}
+    for piece in pieces(entries, MAX_PARALLELISM):
+        found |= zip(unpacked(piece.keys), unpacked(piece.values), strict=True)
+    assert found == entries
+
+
+def test_keys_and_values_may_be_encoded() -> None:
+    (piece,) = pieces({"a": 2}, MAX_PARALLELISM, lambda key: [key], lambda value: value * 1.5)
+    assert (piece.first_key, unpacked(piece.keys), unpacked(piece.values)) == ("a", [["a"]], [3.0])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, [], ["tuples"], ["plain", 1], ["<i8", b"123"], ["<c16", b""], ["tuples", ["plain", [1]], ["plain", []]]],
+)
+def test_anything_else_is_malformed(content: Any) -> None:
+    with pytest.raises(MalformedMessage):
+        unpacked(content)
