@@ -143,8 +143,8 @@ class CheckpointCoordinator:
                 self._expire(checkpoint_id)
             case MetadataStored(checkpoint_id, path):
                 self._metadata_stored(checkpoint_id, path)
-            case MetadataFailed(checkpoint_id, reason):
-                self._metadata_failed(checkpoint_id, reason)
+            case MetadataFailed():
+                self._metadata_failed(event)
             case AttemptChanged(subtask, attempt_id, is_running):
                 self._tasks.change(subtask, attempt_id, is_running)
             case AttemptFailed(attempt_id):
@@ -316,12 +316,12 @@ class CheckpointCoordinator:
 
     # ------------------------------------------------------------------------------------------------ giving it up
 
-    def _metadata_failed(self, checkpoint_id: CheckpointId, reason: str) -> None:
-        if self._discard_abandoned(checkpoint_id):
+    def _metadata_failed(self, failed: MetadataFailed) -> None:
+        if self._discard_abandoned(failed.checkpoint_id, failed.path):
             return
-        pending = self._pending[checkpoint_id]
-        self._abort(pending, CheckpointFailure.METADATA_FAILED, reason)
-        self._effects.extend(self._failures.count(checkpoint_id, f"could not be stored: {reason}"))
+        pending = self._pending[failed.checkpoint_id]
+        self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path)
+        self._effects.extend(self._failures.count(failed.checkpoint_id, f"could not be stored: {failed.reason}"))
         self._resume_queued()
 
     def _expire(self, checkpoint_id: CheckpointId) -> None:
@@ -357,14 +357,16 @@ class CheckpointCoordinator:
         for pending in self.pending:
             self._abort(pending, failure)
 
-    def _abort(self, pending: PendingCheckpoint, failure: CheckpointFailure, detail: str = "") -> None:
+    def _abort(
+        self, pending: PendingCheckpoint, failure: CheckpointFailure, detail: str = "", metadata_path: str = ""
+    ) -> None:
         reason = f"{failure.value}: {detail}" if detail else failure.value
         self._finish(pending)
         self._failures.gave_up(pending, failure)
         if pending.is_storing and failure is not CheckpointFailure.METADATA_FAILED:
             self._abandoned[pending.checkpoint_id] = pending
         else:
-            self._discard(pending.states())
+            self._discard(pending.states(), metadata_path)
         self._emit(Publish(CheckpointAborted(self._job_id, pending.checkpoint_id, reason, self._wall_ms)))
         self._effects.extend(self._tasks.notify_aborted(pending, reason))
         self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {reason}")

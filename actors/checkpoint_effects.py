@@ -109,10 +109,12 @@ class MetadataStored:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFailed:
-    """Answer to StoreMetadata: nothing was written."""
+    """Answer to StoreMetadata: it cannot be relied upon."""
 
     checkpoint_id: CheckpointId
     reason: str
+    path: str = ""
+    """Where the file may be all the same: it may have been put in place before something failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -413,7 +413,9 @@ class JobManager(Actor):
         self.context.pipe_to_self(
             self.context.run_blocking(store),
             lambda stored: _ForJob(job_id, MetadataStored(draft.checkpoint_id, stored)),
-            lambda error: _ForJob(job_id, MetadataFailed(draft.checkpoint_id, f"{type(error).__name__}: {error}")),
+            lambda error: _ForJob(
+                job_id, MetadataFailed(draft.checkpoint_id, f"{type(error).__name__}: {error}", path)
+            ),
         )
 
     def _discard(self, job_id: JobId, job: _Job, effect: Discard) -> None:

@@ -98,6 +98,16 @@ def test_state_given_up_while_its_metadata_is_written_is_discarded_after_the_wri
     assert not sent(NotifyCheckpointComplete, effects)
 
 
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_metadata_that_may_be_there_in_spite_of_an_error_is_discarded_too(is_given_up: bool) -> None:
+    """As when it is in its place, and the folder cannot be synced: it must not stand there and point at nothing."""
+    driver = make_driver(stores_at_once=False)
+    driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1))
+    if is_given_up:
+        driver.tell(RegionRestarting())
+    assert discarded(driver.tell(MetadataFailed(CheckpointId(1), "no sync", "chk-1"))) == ["a1", "chk-1"]
+
+
 def test_a_write_that_fails_after_the_checkpoint_was_given_up_only_discards() -> None:
     driver = make_driver(stores_at_once=False)
     driver.tell(TriggerCheckpointNow(), ack("a", 1, "a1"), ack("b", 1), Shutdown(JobStatus.FAILED))

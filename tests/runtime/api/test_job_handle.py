@@ -59,6 +59,9 @@ class Client:
     def listen(self, callback: Callable[[Any], None]) -> None:
         self.callback = callback
 
+    def promise(self) -> ActorFuture[None]:
+        return ActorFuture()
+
     def ask(self, question: Any) -> ActorFuture[Any]:
         self.asked.append(question)
         future: ActorFuture[Any] = ActorFuture()
