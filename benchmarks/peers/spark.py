@@ -82,9 +82,9 @@ def _write_totals(spark: Any, order: Order) -> None:
 
 def _function(spark: Any, folder: Path, out: Path, order: Order) -> float:
     rows = _rows(spark, folder, order.options["files_per_trigger"])
-    results = rows.groupBy("key").transformWithStateInPandas(
+    results = rows.groupBy("key").transformWithState(
         statefulProcessor=spark_function.processor(),
-        outputStructType="key BIGINT, count BIGINT, change BIGINT, maximum BIGINT",
+        outputStructType=spark_function.result_type(),
         outputMode="Update",
         timeMode="None",
     )

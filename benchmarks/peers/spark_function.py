@@ -15,7 +15,7 @@ from benchmarks.digest import digest
 def processor() -> Any:
     """An instance; the class is made here because its base is not there in other environments."""
     stateful: Any = importlib.import_module("pyspark.sql.streaming.stateful_processor")
-    pandas: Any = importlib.import_module("pandas")
+    row: Any = importlib.import_module("pyspark.sql").Row
 
     class Running(stateful.StatefulProcessor):  # type: ignore[misc]
         """Each record's number within its key, its difference from the one before, and the greatest so far."""
@@ -25,20 +25,24 @@ def processor() -> Any:
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
             count, last, maximum = self.seen.get() or (0, 0, None)
-            results = []
-            for frame in rows:
-                for value in frame["value"].tolist():
-                    count += 1
-                    if maximum is None or value > maximum:
-                        maximum = value
-                    results.append((key[0], count, value - last, maximum))
-                    last = value
+            for _, value in rows:
+                count += 1
+                if maximum is None or value > maximum:
+                    maximum = value
+                yield row(key=key[0], count=count, change=value - last, maximum=maximum)
+                last = value
             self.seen.update((count, last, maximum))
-            yield pandas.DataFrame(results, columns=["key", "count", "change", "maximum"])
 
         def close(self) -> None: ...
 
     return Running()
+
+
+def result_type() -> Any:
+    types: Any = importlib.import_module("pyspark.sql.types")
+    return types.StructType(
+        [types.StructField(name, types.LongType()) for name in ("key", "count", "change", "maximum")]
+    )
 
 
 def digest_of_output(folder: Path) -> dict[str, Any]:
