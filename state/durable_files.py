@@ -121,11 +121,15 @@ class DurableFiles:
 
     def replace(self, source: str, target: str) -> None:
         """Rename a sealed file, in place of another one if there is one; the new name lasts."""
+        self.rename(source, target)
+        self.sync_folder(posixpath.dirname(target))
+
+    def rename(self, source: str, target: str) -> None:
+        """The same, but that the new name lasts only once its folder is synced."""
         if self._disk is None:
             self.fs.mv(source, target)
         else:
             self._disk.replace(source, target)
-            self.sync_folder(posixpath.dirname(target))
 
     def remove(self, path: str) -> None:
         """Remove a file; an absent one is fine. It may be back after a power cut, unless its folder is synced."""

@@ -190,12 +190,17 @@ class CheckpointStorage:
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
-        temporary = self._temporary(path)
+        temporary, folder = self._temporary(path), posixpath.dirname(path)
         try:
-            self._put_in_folder(posixpath.dirname(path), temporary, parts)
-            self._files.replace(temporary, path)
+            self._put_in_folder(folder, temporary, parts)
+            self._files.rename(temporary, path)
         except BaseException:
             self._discard(temporary)
+            raise
+        try:
+            self._files.sync_folder(folder)
+        except BaseException:
+            self._discard(path)  # whoever wanted it is told that it could not be written, and will not look for it
             raise
 
     def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:
@@ -211,10 +216,10 @@ class CheckpointStorage:
     def _put(self, path: str, parts: Iterable[bytes]) -> None:
         self._files.write(path, parts)
 
-    def _discard(self, temporary: str) -> None:
+    def _discard(self, path: str) -> None:
         """Of no consequence if it fails: the file is never read, and goes with its directory."""
         with suppress(OSError):
-            self._fs.rm_file(temporary)
+            self._fs.rm_file(path)
 
     def _delete_directory(self, directory: str) -> None:
         """With all that is in it. If others delete below it at the same time, removing it stops half-way at what they
@@ -228,7 +233,9 @@ class CheckpointStorage:
                 self._fs.invalidate_cache()
                 if self._fs.exists(absolute):
                     continue
-            return
+            break
+        with suppress(FileNotFoundError):
+            self._files.sync_folder(posixpath.dirname(absolute))
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

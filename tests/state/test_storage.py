@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from understudy.messages import CheckpointId, JobId, StateHandle
+from understudy.state.durable_files import DurableFiles
 from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
 from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
 
@@ -287,3 +288,17 @@ def test_a_shared_file_is_read_once_per_restore(local: CheckpointStorage) -> Non
     assert read(handle) == b"data"
     with pytest.raises(MissingState):
         handle_reader(None)(handle)
+
+
+def test_a_file_whose_folder_cannot_be_synced_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wrote it is told that it failed, so nobody would ever delete it."""
+    storage = CheckpointStorage(str(tmp_path))
+    storage.write("job/chk-1/a", b"state")
+
+    def fail(self: DurableFiles, path: str) -> None:
+        raise OSError(5, "the disk failed", path)
+
+    monkeypatch.setattr(DurableFiles, "sync_folder", fail)
+    with pytest.raises(OSError, match="the disk failed"):
+        storage.write("job/chk-1/b", b"state")
+    assert storage.list_files() == ["job/chk-1/a"]

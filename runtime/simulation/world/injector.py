@@ -133,12 +133,20 @@ class Injector:
             case RottenFile():
                 return self._rot()
             case PowerFailure():
-                for process in list(cluster.processes()):
-                    if process is not cluster.process(JOB_MANAGER):
-                        process.kill("the power failed")
-                cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.now_ms}"))
-                return _nothing
+                return self._fail_the_power()
         raise AssertionError(fault)
+
+    def _fail_the_power(self) -> Undo | None:
+        """Not while the JobManager, which survives it, is in the middle of a write, to be lost behind its back."""
+        cluster = self._cluster
+        survivor = cluster.process(JOB_MANAGER)
+        if survivor is not None and survivor in cluster.world.interrupted:
+            return None
+        for process in list(cluster.processes()):
+            if process is not survivor:
+                process.kill("the power failed")
+        cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.now_ms}"))
+        return _nothing
 
     def _rot(self) -> Undo | None:
         newest = self._cluster.newest_checkpoint_file()

@@ -60,7 +60,8 @@ class World:
         """What code of living processes has raised where nobody catches it, and whose it was."""
         self.is_on_thread = False
         """Whether the present event is work of a thread beside its process's loop, which `pause` may interrupt."""
-        self._depth = 0
+        self.interrupted: list[Process | None] = []
+        """Whose code stands still just now, in the middle, while others go on; the innermost last."""
 
     def chance(self, purpose: str) -> random.Random:
         """A random source for one purpose, so that one use of chance does not disturb the others."""
@@ -134,16 +135,20 @@ class World:
 
     def may_interrupt(self, process: Process) -> bool:
         """Whether it is this process's code that runs just now, and can stand still while others go on."""
-        return self.current is process and self._depth < _MAX_DEPTH and asyncio.current_task(loop=process.loop) is None
+        return (
+            self.current is process
+            and len(self.interrupted) < _MAX_DEPTH
+            and asyncio.current_task(loop=process.loop) is None
+        )
 
     def meanwhile(self, is_over: Callable[[], bool]) -> None:
         """Let the world go on until `is_over()`, on top of the code that calls this."""
         is_on_thread, self.is_on_thread = self.is_on_thread, False
-        self._depth += 1
+        self.interrupted.append(self.current)
         try:
             self.run_until(is_over, math.inf)
         finally:
-            self._depth -= 1
+            self.interrupted.pop()
             self.is_on_thread = is_on_thread
 
     def pause(self, process: Process, for_ms: float) -> None:
