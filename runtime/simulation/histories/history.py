@@ -13,20 +13,16 @@ from functools import lru_cache
 from typing import Any
 
 from ....messages import JobId, JobStatus
-from ...api.errors import JobFailed, JobLost
 from ...api.job_handle import JobHandle
 from ...api.translation import Translation, translate
 from ...connectors import CollectSink, UnreadableInput, read_collected
 from ..world.cluster import STORAGE, SimulatedCluster
-from ..world.faults import RottenFile
 from ..world.network import NetworkOptions
 from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.trace import Trace
+from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .scenario import Scenario
 from .topologies import OUTPUT, TOPOLOGIES, Topology, Workload
-
-CALM_MS = 30_000.0
-"""How long the cluster is left alone after the job's end; whatever ends by a timeout has ended then."""
 
 RECOVERY_MS = 10 * 60_000.0
 """How long a job may take after its last fault, besides the time that its sources take."""
@@ -44,7 +40,7 @@ class Outcome:
 
     scenario: Scenario
     status: str
-    """The job's status at its end; "LOST" when the JobManager died, "STALLED" when it did not end in time."""
+    """The job's status at its end, or LOST, or STALLED."""
     violations: tuple[Violation, ...]
     virtual_ms: float
     faults: Counter[str]
@@ -106,14 +102,7 @@ class _History:
         scenario = self._scenario
         last_fault_ms = max((fault.until_ms for fault in scenario.faults), default=0.0)
         limit_ms = last_fault_ms + scenario.workload.duration_ms + RECOVERY_MS
-        try:
-            return job.wait(timeout=limit_ms / 1000).status.value
-        except JobFailed as error:
-            return error.details.status.value
-        except JobLost:
-            return "LOST"
-        except TimeoutError:
-            return "STALLED"
+        return wait_for_the_end(job, limit_ms)
 
     def _judge(self, job: JobHandle, status: str) -> None:
         committed = self._committed(job)
@@ -121,15 +110,15 @@ class _History:
             self._report((exactly_once if self._topology.exactly_once else at_least_once)(committed, self._expected))
         elif self._topology.exactly_once:
             self._report(nothing_extra(committed, self._expected))
-        if status == "STALLED":
+        if status == STALLED:
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
         if not self._scenario.faults and (details := job._last_details) is not None and details.restarts:
             self._report(Violation("calm", f"{details.restarts} restarts, and nothing was wrong"))
-        if status == JobStatus.FAILED.value and not self._may_fail(job):
+        if status == JobStatus.FAILED.value and not was_spoilt(self._cluster, job.details()):
             self._report(Violation("liveness", f"the job failed: {job.details().failures[-1]}"))
-        if status not in ("LOST", "STALLED"):
+        if status not in (LOST, STALLED):
             self._report(self._leftover_files(status))
-        self._report(self._leftover_processes(status))
+        self._report(leftover_processes(self._cluster, status))
 
     def _report(self, violation: Violation | None) -> None:
         if violation is not None:
@@ -149,12 +138,6 @@ class _History:
         if self._topology.exactly_once and not self._found:
             self._report(nothing_extra(self._committed(job), self._expected))
 
-    def _may_fail(self, job: JobHandle) -> bool:
-        """A job whose checkpoints were all spoilt cannot go on, and says so."""
-        if not self._cluster.faults_that_happened[RottenFile.__name__]:
-            return False
-        return any(failure.error_type == "NoRestorableCheckpoint" for failure in job.details().failures)
-
     def _leftover_files(self, status: str) -> Violation | None:
         """A failed job leaves what its sinks had prepared for a checkpoint that never completed; and nobody removes
         what a zombie writes after the job's end.
@@ -164,12 +147,6 @@ class _History:
         files = [path for path, _ in self._cluster.disk.files()]
         left = [path for path in files if "/collected/" not in path or ("/." in path and status != "failed")]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
-
-    def _leftover_processes(self, status: str) -> Violation | None:
-        left = [process.name for process in self._cluster.processes() if process.name != "job-manager"]
-        if status == "STALLED" or not left:
-            return None
-        return Violation("no-leaked-processes", f"{CALM_MS / 1000:g} s after the job's end there still live {left}")
 
 
 @lru_cache(maxsize=256)

@@ -9,23 +9,17 @@ from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
 from ....messages import JobDetails, JobStatus
-from ...api.errors import JobFailed, JobLost
 from ...api.job_handle import JobHandle
 from ...api.translation import Translation
-from ..histories.history import CALM_MS
+from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
-from ..world.faults import Fault, RottenFile
+from ..world.faults import Fault
 from ..world.oracles import Violation
 from ..world.trace import Trace
 from ..world.world import ProcessKilled
 from .committed_output import Output, committed_output
-
-_STALLED = "STALLED"
-_LOST = "LOST"
-_SPOILT = "NoRestorableCheckpoint"
-_JOB_MANAGER_PROCESS = "job-manager"
 
 Judge = Callable[[str, Output], Iterable[Violation]]
 """Given the job's status at its end and what it has committed by then: which oracles broke."""
@@ -72,7 +66,7 @@ def try_once(cluster: SimulatedCluster, translation: Translation, limit_ms: floa
 
 
 def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, job: JobHandle, limit_ms: float) -> None:
-    tried.status = _wait_for(job, limit_ms)
+    tried.status = wait_for_the_end(job, limit_ms)
     tried.virtual_ms = cluster.now_ms
     cluster.run_for(CALM_MS)
     tried.happened = cluster.faults_that_happened
@@ -81,20 +75,8 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, job: JobHandle, lim
         tried.recoveries = details.restarts
         tried.checkpoints = details.completed_checkpoints
         tried.failure = told_failure(details.failures[-1]) if details.failures else ""
-        is_spoilt = any(each.error_type == _SPOILT for each in details.failures)
-        if tried.status == JobStatus.FAILED.value and is_spoilt and tried.happened[RottenFile.__name__]:
-            tried.status = _SPOILT
-
-
-def _wait_for(job: JobHandle, limit_ms: float) -> str:
-    try:
-        return job.wait(timeout=limit_ms / 1000).status.value
-    except JobFailed as error:
-        return error.details.status.value
-    except JobLost:
-        return _LOST
-    except TimeoutError:
-        return _STALLED
+        if tried.status == JobStatus.FAILED.value and was_spoilt(cluster, details):
+            tried.status = SPOILT
 
 
 def _details(job: JobHandle) -> JobDetails | None:
@@ -110,7 +92,7 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
     nobody removes what a zombie writes after the job's end.
     """
     last = f"; its last failure: {tried.failure}" if tried.failure else ""
-    if tried.status == _STALLED:
+    if tried.status == STALLED:
         yield Violation(
             "liveness", f"the job has not ended by {tried.virtual_ms / 1000:.0f} s, long after the last fault{last}"
         )
@@ -119,9 +101,8 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
     left = [path for path, _ in cluster.disk.files() if _is_leaked(path)]
     if left and tried.status == JobStatus.FINISHED.value and not cluster.launcher.zombies:
         yield Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}")
-    living = [process.name for process in cluster.processes() if process.name != _JOB_MANAGER_PROCESS]
-    if living and tried.status != _STALLED:
-        yield Violation("no-leaked-processes", f"{CALM_MS / 1000:g} s after the job's end there still live {living}")
+    if (living := leftover_processes(cluster, tried.status)) is not None:
+        yield living
 
 
 def _is_leaked(path: str) -> bool:

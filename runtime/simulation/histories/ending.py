@@ -1,0 +1,50 @@
+"""Ending: how a job of a simulated world has ended, and who is left of it. The same for our own jobs and for users'."""
+
+from __future__ import annotations
+
+from ....messages import JobDetails
+from ...api.errors import JobFailed, JobLost
+from ...api.job_handle import JobHandle
+from ..world.cluster import SimulatedCluster
+from ..world.faults import JOB_MANAGER, RottenFile
+from ..world.oracles import Violation
+
+CALM_MS = 30_000.0
+"""How long the cluster is left alone after the job's end; whatever ends by a timeout has ended then."""
+
+STALLED = "STALLED"
+"""The status of a job that did not end in time."""
+
+LOST = "LOST"
+"""That of a job whose JobManager died."""
+
+SPOILT = "NoRestorableCheckpoint"
+"""The failure of a job that has no readable checkpoint left."""
+
+
+def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
+    """The job's status at its end, or LOST, or STALLED after so much virtual time."""
+    try:
+        return job.wait(timeout=limit_ms / 1000).status.value
+    except JobFailed as error:
+        return error.details.status.value
+    except JobLost:
+        return LOST
+    except TimeoutError:
+        return STALLED
+
+
+def was_spoilt(cluster: SimulatedCluster, details: JobDetails) -> bool:
+    """Whether a fault took the job its checkpoints. Then it may fail, and has to say so."""
+    return bool(cluster.faults_that_happened[RottenFile.__name__]) and any(
+        failure.error_type == SPOILT for failure in details.failures
+    )
+
+
+def leftover_processes(cluster: SimulatedCluster, status: str) -> Violation | None:
+    """Once the job has ended and the cluster was left alone, nobody but the JobManager may live."""
+    job_manager = cluster.process(JOB_MANAGER)
+    left = [process.name for process in cluster.processes() if process is not job_manager]
+    if status == STALLED or not left:
+        return None
+    return Violation("no-leaked-processes", f"{CALM_MS / 1000:g} s after the job's end there still live {left}")
