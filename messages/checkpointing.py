@@ -1,4 +1,4 @@
-"""What is said about checkpoints and savepoints. The names and meanings are Flink's."""
+"""What is said about checkpoints between JobManager and TaskManagers. The names and meanings are Flink's."""
 
 from __future__ import annotations
 
@@ -9,12 +9,46 @@ from .state_handles import SubtaskState
 
 @message
 class TriggerCheckpoint:
-    """JobManager -> TaskManager, for each source subtask: record your offset and emit barrier `checkpoint_id`."""
+    """JobManager -> TaskManager, for each source subtask: record your offset and emit barrier `checkpoint_id`.
+
+    `stop`: emit nothing after that barrier until you hear what became of the checkpoint. Completed, it is final and the
+    task finishes; aborted, the source goes on where it was. Flink: stop-with-savepoint without drain.
+    """
 
     job_id: JobId
     attempt_id: ExecutionAttemptId
     checkpoint_id: CheckpointId
     timestamp_ms: int
+    stop: bool = False
+
+
+@message
+class SwitchToUnaligned:
+    """JobManager -> TaskManager, for each subtask that has not acknowledged: the alignment takes too long.
+
+    Take the snapshot now, let the barriers that are missing be overtaken, and make what was in flight before them part
+    of it. A subtask that has taken this snapshot, or a newer one, ignores it. Flink: the aligned checkpoint timeout.
+    """
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+    checkpoint_id: CheckpointId
+    timestamp_ms: int
+
+
+@message
+class SnapshotMetrics:
+    """How one subtask took its snapshot. Flink: CheckpointMetrics."""
+
+    sync_ms: float = 0.0
+    """How long the task's step stood still."""
+    async_ms: float = 0.0
+    """From the end of that until all was written."""
+    alignment_ms: float = 0.0
+    """From the first barrier to the last, or to the switch; 0 for a source."""
+    in_flight_bytes: int = 0
+    """Elements of channels that are part of an unaligned snapshot."""
+    unaligned: bool = False
 
 
 @message
@@ -29,6 +63,7 @@ class AcknowledgeCheckpoint:
     checkpoint_id: CheckpointId
     state: SubtaskState | None
     state_size_bytes: int
+    metrics: SnapshotMetrics = SnapshotMetrics()
 
 
 @message
@@ -63,39 +98,3 @@ class NotifyCheckpointAborted:
     attempt_id: ExecutionAttemptId
     checkpoint_id: CheckpointId
     reason: str
-
-
-@message
-class TriggerSavepoint:
-    """Client -> JobManager. Answered with TriggerSavepointSuccess or TriggerSavepointFailure."""
-
-    job_id: JobId
-
-
-@message
-class TriggerSavepointSuccess:
-    job_id: JobId
-    savepoint_path: str
-
-
-@message
-class TriggerSavepointFailure:
-    job_id: JobId
-    cause: str
-
-
-@message
-class DisposeSavepoint:
-    """Client -> JobManager. Answered with DisposeSavepointSuccess or DisposeSavepointFailure."""
-
-    savepoint_path: str
-
-
-@message
-class DisposeSavepointSuccess:
-    savepoint_path: str
-
-
-@message
-class DisposeSavepointFailure:
-    cause: str

@@ -47,6 +47,17 @@ class Partitioning(Enum):
 
 
 @message
+class StateDescription:
+    """One declared state, as a savepoint's metadata and a submitted program name it."""
+
+    name: str
+    kind: str
+    """"ValueState", "ListState", "OperatorListState", ..."""
+    schema: Plain = None
+    """Of what one key, or one item, holds; None when it is not known before the job runs."""
+
+
+@message
 class OperatorDescription:
     """One operator of a vertex's chain, for people and for state restore."""
 
@@ -54,6 +65,7 @@ class OperatorDescription:
     name: str
     kind: str
     """"source", "operator" or "sink"."""
+    states: tuple[StateDescription, ...] = ()
 
 
 @message
@@ -122,6 +134,10 @@ class CheckpointConfig:
     retained: int = 1
     tolerable_failures: int = 0
     inline_threshold_bytes: int = 20_480
+    alignment_timeout_ms: int | None = None
+    """How long after its trigger a checkpoint's barriers may be aligned before they overtake what is in flight; None:
+    as long as it takes. Only periodic checkpoints, and only with `exactly_once`; a savepoint is always aligned.
+    """
 
 
 @message
@@ -145,12 +161,46 @@ class SubmitJob:
     task_managers: int
     slots_per_task_manager: int
     restore_from: str | None = None
-    """A checkpoint's or savepoint's metadata path to start from."""
+    """A savepoint's path, or that of a retained checkpoint's metadata, to start from."""
+    allow_non_restored_state: bool = False
+    """Whether state of operators that the program does not have may be left behind."""
 
 
 @message
 class JobSubmitted:
     job_id: JobId
+    restored_checkpoint_id: CheckpointId = CheckpointId(0)
+    """0 for a fresh start."""
+    restored_operators: tuple[str, ...] = ()
+    """Names of the operators that found their state."""
+    left_behind: tuple[str, ...] = ()
+    """Ids of operators whose state nobody took, which was allowed."""
+
+
+@message
+class ListJobs:
+    """Client -> JobManager. Answered with JobList."""
+
+
+@message
+class JobSummary:
+    job_id: JobId
+    name: str
+    status: JobStatus
+    started_ms: int
+    """Wall time of its submission."""
+    ended_ms: int = 0
+    """0 as long as it has not ended."""
+    restarts: int = 0
+    tasks_running: int = 0
+    tasks_total: int = 0
+
+
+@message
+class JobList:
+    """In the order of their submission: those that run, and the last that have ended."""
+
+    jobs: tuple[JobSummary, ...]
 
 
 @message

@@ -6,7 +6,7 @@ reads, writes and deletes the bytes is `state/`.
 
 from __future__ import annotations
 
-from .ids import OperatorId
+from .ids import OperatorId, SubtaskIndex
 from .registry import message
 
 
@@ -54,6 +54,19 @@ class OperatorSubtaskState:
 
 
 @message
+class ChannelStateHandle:
+    """Batches that were in flight on one input channel when an unaligned snapshot was taken, in order.
+
+    Batch i lies at offsets[i] .. offsets[i+1]. Flink: InputChannelStateHandle.
+    """
+
+    edge: int
+    producer_subtask: SubtaskIndex
+    offsets: tuple[int, ...]
+    handle: StateHandle
+
+
+@message
 class SubtaskState:
     """What one subtask snapshotted, by operator. `data_ended`: the snapshot was taken after EndOfData.
 
@@ -62,3 +75,5 @@ class SubtaskState:
 
     operators: dict[OperatorId, OperatorSubtaskState]
     data_ended: bool = False
+    channels: tuple[ChannelStateHandle, ...] = ()
+    """To be taken, in each channel's order, before anything new comes; empty for an aligned snapshot."""

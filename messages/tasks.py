@@ -92,6 +92,8 @@ class TaskDeployment:
     restored_checkpoint_id: CheckpointId | None = None
     restored: tuple[SubtaskState, ...] = ()
     """This subtask's state; after a rescale, the states of all subtasks that hold a share of it."""
+    restored_root: str = ""
+    """The URL that the paths in `restored` are relative to; empty: the job's own checkpoint directory."""
 
 
 @message

@@ -1,0 +1,60 @@
+"""What is told about the checkpoints of a job, to people. Flink: CheckpointStatsTracker and its messages."""
+
+from __future__ import annotations
+
+from .checkpointing import SnapshotMetrics
+from .ids import CheckpointId, JobId, SubtaskIndex, VertexId
+from .registry import message
+
+
+@message
+class SubtaskStatistics:
+    """One subtask's part in a checkpoint. Flink: SubtaskStateStats."""
+
+    vertex_id: VertexId
+    subtask_index: SubtaskIndex
+    acknowledged_ms: int
+    """From the trigger to its acknowledgement."""
+    state_size_bytes: int
+    metrics: SnapshotMetrics
+
+
+@message
+class CheckpointStatistics:
+    """One checkpoint, for people. Flink: AbstractCheckpointStats."""
+
+    checkpoint_id: CheckpointId
+    kind: str
+    """"checkpoint", "savepoint" or "final"."""
+    status: str
+    """"in_progress", "completed" or "failed"."""
+    timestamp_ms: int
+    duration_ms: int
+    """From the trigger to its end; until now as long as it is in progress."""
+    state_size_bytes: int
+    subtasks_total: int
+    failure: str = ""
+    path: str = ""
+    subtasks: tuple[SubtaskStatistics, ...] = ()
+    """Those that have acknowledged, in the order in which they did."""
+
+
+@message
+class RequestCheckpointStatistics:
+    """Client -> JobManager. Answered with CheckpointHistory."""
+
+    job_id: JobId
+
+
+@message
+class CheckpointHistory:
+    """Flink: CheckpointStatsSnapshot."""
+
+    job_id: JobId
+    triggered: int
+    completed: int
+    failed: int
+    restored_checkpoint_id: CheckpointId
+    """Where the job, or a region of it, last restored from; 0 for nowhere."""
+    checkpoints: tuple[CheckpointStatistics, ...]
+    """The last ones, newest first; those in progress always."""

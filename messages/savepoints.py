@@ -1,0 +1,74 @@
+"""What clients say about savepoints, and the answers. The names and meanings are Flink's."""
+
+from __future__ import annotations
+
+from .ids import JobId
+from .registry import message
+
+
+@message
+class TriggerSavepoint:
+    """Client -> JobManager. Answered with TriggerSavepointSuccess or TriggerSavepointFailure.
+
+    `target_directory`: a folder below the configured root of savepoints; None: the root itself.
+    """
+
+    job_id: JobId
+    target_directory: str | None = None
+
+
+@message
+class StopWithSavepoint:
+    """Client -> JobManager: take a savepoint that is the last thing the job does, and finish. Answered as
+    TriggerSavepoint, once the savepoint is stored; when it fails the job goes on.
+
+    Without `drain` sources stop at its barrier, and the job can go on from it; with `drain` the data is ended first, so
+    that operators emit their final results, and nothing comes after it. Flink: stop-with-savepoint.
+    """
+
+    job_id: JobId
+    target_directory: str | None = None
+    drain: bool = False
+
+
+@message
+class CancelWithSavepoint:
+    """Client -> JobManager: take a savepoint and then cancel the job; when the savepoint fails the job goes on.
+
+    Answered as TriggerSavepoint. Flink: CancelJobWithSavepoint.
+    """
+
+    job_id: JobId
+    target_directory: str | None = None
+
+
+@message
+class TriggerSavepointSuccess:
+    job_id: JobId
+    savepoint_path: str
+
+
+@message
+class TriggerSavepointFailure:
+    job_id: JobId
+    cause: str
+
+
+@message
+class DisposeSavepoint:
+    """Client -> JobManager. Answered with DisposeSavepointSuccess or DisposeSavepointFailure.
+
+    Nobody can restore from it any more. Its files go as soon as no running job needs them to recover.
+    """
+
+    savepoint_path: str
+
+
+@message
+class DisposeSavepointSuccess:
+    savepoint_path: str
+
+
+@message
+class DisposeSavepointFailure:
+    cause: str
