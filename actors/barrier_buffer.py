@@ -90,6 +90,28 @@ class BarrierBuffer:
             self._replay(events)
         return events
 
+    def overtake(self, barrier: CheckpointBarrier) -> list[GateEvent]:
+        """Aligned comes first but for the end of an older alignment; then what was set aside.
+
+        The barriers that are still missing are ignored when they come.
+        """
+        events: list[GateEvent] = []
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id in self._given_up or self._is_over(checkpoint_id):
+            return events
+        here = self._ended | (self._blocked if checkpoint_id == self._current else set())
+        missing = frozenset(range(self._channels)) - here
+        if checkpoint_id > self._current:
+            self._give_way(AbortReason.SUBSUMED, events)
+            self._advance(checkpoint_id)
+        events.append(Aligned(barrier, self._set_aside.size_bytes, missing))
+        self._release()
+        self._replay(events)
+        return events
+
+    def set_aside(self) -> tuple[tuple[int, Element], ...]:
+        return tuple(self._set_aside.elements)
+
     def close(self) -> None:
         self._blocked.clear()
         self._given_up.clear()

@@ -31,10 +31,15 @@ class AbortReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """All barriers are here: take the snapshot now, before the next event. `barrier` is the one that came last."""
+    """Take the snapshot now, before the next event: all barriers are here, or need not be waited for.
+
+    `barrier` is the one that came last.
+    """
 
     barrier: CheckpointBarrier
     bytes_set_aside: int = 0
+    overtaken: frozenset[int] = frozenset()
+    """The channels whose barrier is not here: what comes on them before it is in flight, and part of the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,17 @@ class BarrierHandler(Protocol):
 
     def abort(self, checkpoint_id: CheckpointId) -> list[GateEvent]:
         """The JobManager gave this checkpoint up: its barriers may be here, on their way, or never come. Idempotent."""
+        ...
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[GateEvent]:
+        """The JobManager will not wait for this checkpoint's alignment: end it, and take the snapshot now.
+
+        Nothing comes of it if the checkpoint is over here, or was given up, or if this handler aligns nothing.
+        """
+        ...
+
+    def set_aside(self) -> tuple[tuple[int, Element], ...]:
+        """What waits here for the end of an alignment, with its channels, in the order in which it came."""
         ...
 
     def close(self) -> None:

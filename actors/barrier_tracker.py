@@ -2,8 +2,9 @@
 
 Data behind a barrier passes before its checkpoint is taken, so it may be in the snapshot and be replayed as well.
 Several incomplete checkpoints are counted side by side; completing one drops the older ones in silence, cancelling
-one aborts the older ones too. Flink: BarrierTracker, CheckpointBarrierTracker (the classic one, for which an ended
-channel sends no more barriers).
+one aborts the older ones too. With one channel nothing is counted: every barrier is a checkpoint, every cancel marker
+an abort. Flink: BarrierTracker, CheckpointBarrierTracker (the classic one, for which an ended channel sends no more
+barriers).
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ class BarrierTracker:
         return False
 
     def receive(self, channel: int, element: Element) -> list[GateEvent]:
-        if isinstance(element, CheckpointBarrier):
-            return self._on_barrier(element)
-        if isinstance(element, CancelCheckpointMarker):
+        if isinstance(element, CheckpointBarrier | CancelCheckpointMarker):
+            if self._channels == 1:
+                return self._pass_on(element)
+            if isinstance(element, CheckpointBarrier):
+                return self._on_barrier(element)
             return self._on_cancel(element.checkpoint_id)
         return [(channel, element)]
 
@@ -49,9 +52,28 @@ class BarrierTracker:
             self._aborted.add(checkpoint_id)
         return []
 
+    def overtake(self, barrier: CheckpointBarrier) -> list[GateEvent]:
+        """Nothing waits here, so nothing has to be overtaken."""
+        return []
+
+    def set_aside(self) -> tuple[tuple[int, Element], ...]:
+        return ()
+
     def close(self) -> None:
         self._counts.clear()
         self._aborted.clear()
+
+    def _pass_on(self, element: CheckpointBarrier | CancelCheckpointMarker) -> list[GateEvent]:
+        """The only channel has spoken, so all have; unless the checkpoint was given up, which is no news then."""
+        checkpoint_id = element.checkpoint_id
+        self._latest = max(self._latest, checkpoint_id)
+        is_aborted = checkpoint_id in self._aborted
+        self._drop_until(checkpoint_id)
+        if is_aborted:
+            return []
+        if isinstance(element, CheckpointBarrier):
+            return [Aligned(element)]
+        return [Aborted(checkpoint_id, AbortReason.CANCELLED)]
 
     def _on_barrier(self, barrier: CheckpointBarrier) -> list[GateEvent]:
         checkpoint_id = barrier.checkpoint_id

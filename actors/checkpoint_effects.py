@@ -6,7 +6,8 @@ delivers the very event that stands in its `ScheduleTimer`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from ..messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SubtaskState,
+    SwitchToUnaligned,
     TriggerCheckpoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
@@ -40,6 +42,11 @@ class Refusal(Enum):
     TOO_MANY_CONCURRENT = "too_many_concurrent"
     MIN_PAUSE = "min_pause"
     TASKS_NOT_READY = "tasks_not_ready"
+    STOP_UNDER_WAY = "stop_with_savepoint_under_way"
+    JOB_IS_STOPPING = "job_is_stopping"
+    """Its sources end their data because somebody wants that: from a savepoint of now the rest would never be read."""
+    JOB_IS_ENDING = "job_is_ending"
+    """Its last checkpoint is stored, or is just being."""
 
 
 class CheckpointFailure(Enum):
@@ -61,6 +68,9 @@ class CheckpointFailure(Enum):
 @dataclass(frozen=True, slots=True)
 class StartScheduler:
     """Trigger periodically from now on; a scheduler that runs is stopped first, and its pending checkpoints with it."""
+
+    keep_pending: bool = False
+    """They go on: somebody may have wanted a savepoint while not all tasks ran yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +98,18 @@ class CheckpointExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class AlignmentOverdue:
+    """Timer: the checkpoint's barriers have had their time to be aligned."""
+
+    checkpoint_id: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
 class TriggerCheckpointNow:
     """A person wants a checkpoint; pause and concurrency limit hold for it too."""
+
+    is_periodic: bool = False
+    """Whether it is refused like a periodic one while the scheduler is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +117,33 @@ class TriggerSavepointNow:
     """A person wants a savepoint. Answered by exactly one `AnswerSavepoint(token, ...)`, at once or later."""
 
     token: str
+    stop: bool = False
+    """It is to be the last thing the job does, without its data being ended first: kind STOP. When all data has ended
+    already, the final checkpoint serves.
+    """
+    then_cancel: bool = False
+    """The job is cancelled as soon as it is there, and nothing newer is to be committed by then: no checkpoint begins
+    while it is pending.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FinalSavepointWanted:
+    """The final checkpoint, whenever it comes, is to be a savepoint too. Answered like TriggerSavepointNow; the promise
+    stays open while that checkpoint is repeated, through restarts too.
+    """
+
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataStored:
-    """Answer to StoreMetadata: the file is durable at `path`."""
+    """Answer to StoreMetadata: the file is durable at `path`, and so are the savepoints' pointers."""
 
     checkpoint_id: CheckpointId
     path: str
+    savepoints: Mapping[str, str] = field(default_factory=dict)
+    """Token -> path of its pointer, for each of StoreMetadata's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +164,8 @@ class AttemptChanged:
     """
 
     subtask: SubtaskKey
-    attempt_id: ExecutionAttemptId
+    attempt_id: ExecutionAttemptId | None
+    """None: no attempt does, the subtask is not deployed."""
     is_running: bool
 
 
@@ -140,8 +180,19 @@ class AttemptFailed:
 class RegionRestarting:
     """Attempts are about to be replaced. Must come before the checkpoint to restore from is chosen.
 
-    All pending checkpoints are given up, and data has not ended any more until AllDataEnded is said again.
+    All pending checkpoints are given up, and data has not ended any more until AllDataEnded is said again. After the
+    last checkpoint of a job nothing follows all the same, unless RegionRunsOn is said.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRunsOn:
+    """A region is deployed that takes data, from the start or from a checkpoint that is not the job's last."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStopping:
+    """Sources are told to end their data before its time. From now on only the final checkpoint can be a savepoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +211,7 @@ class Shutdown:
     status: JobStatus
 
 
-TimerEvent: TypeAlias = PeriodicTick | RetryFinal | CheckpointExpired
+TimerEvent: TypeAlias = PeriodicTick | RetryFinal | CheckpointExpired | AlignmentOverdue
 
 CheckpointEvent: TypeAlias = (
     StartScheduler
@@ -168,6 +219,7 @@ CheckpointEvent: TypeAlias = (
     | TimerEvent
     | TriggerCheckpointNow
     | TriggerSavepointNow
+    | FinalSavepointWanted
     | AcknowledgeCheckpoint
     | DeclineCheckpoint
     | MetadataStored
@@ -175,6 +227,8 @@ CheckpointEvent: TypeAlias = (
     | AttemptChanged
     | AttemptFailed
     | RegionRestarting
+    | RegionRunsOn
+    | JobStopping
     | AllDataEnded
     | Shutdown
 )
@@ -188,7 +242,7 @@ class Send:
     """Tell the TaskManager of this attempt. It may be gone by now: then nobody hears it."""
 
     attempt_id: ExecutionAttemptId
-    message: TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpointAborted
+    message: TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,20 +260,29 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Write the metadata file of `draft`; answered by one MetadataStored or MetadataFailed, always."""
+    """Write the metadata file of `draft`, and then a pointer to it for each savepoint that it is to be; all or nothing.
+
+    Answered by one MetadataStored or MetadataFailed, always.
+    """
 
     draft: CompletedCheckpoint
+    tokens: tuple[str, ...] = ()
+    """Whose savepoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Delete the metadata file, if any, and then these states: nobody will restore from them.
+    """Delete these savepoints' pointers, the metadata file, and then these states: nobody will restore from them.
 
-    In this order, so that no metadata points at deleted state; what is gone already is no error.
+    In this order, so that nothing points at what is deleted; what is gone already is no error.
     """
 
     states: tuple[SubtaskState, ...]
     metadata_path: str = ""
+    kept: frozenset[str] = frozenset()
+    """Files of these states that somebody else needs."""
+    savepoints: tuple[str, ...] = ()
+    """Paths of pointers that nobody has been told of."""
 
 
 @dataclass(frozen=True, slots=True)

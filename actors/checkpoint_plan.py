@@ -6,18 +6,22 @@ A plan names subtasks, not attempts: which attempt stands for a subtask is what 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from ..messages import JobGraph, VertexId
+from ..messages import JobEdge, JobGraph, JobVertex, OperatorDescription, VertexId
 from .job_graph import SubtaskKey, subtasks_of
 
 
-class VertexShape(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class VertexShape:
     """What a restore has to know of a vertex beside its state."""
 
     parallelism: int
     max_parallelism: int
+    operators: tuple[OperatorDescription, ...] = ()
+    """The chain, in order."""
+    inputs: Mapping[int, JobEdge] = field(default_factory=dict)
+    """Its in-edges by their index in the graph: what the channels of an unaligned snapshot refer to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +43,10 @@ class CheckpointPlan:
             trigger=tuple(subtask for subtask in everyone if subtask.vertex_id not in fed),
             acknowledge=everyone,
             notify=everyone,
-            vertices={each.vertex_id: VertexShape(each.parallelism, each.max_parallelism) for each in graph.vertices},
+            vertices={each.vertex_id: _shape(graph, each) for each in graph.vertices},
         )
+
+
+def _shape(graph: JobGraph, vertex: JobVertex) -> VertexShape:
+    inputs = {index: edge for index, edge in enumerate(graph.edges) if edge.target == vertex.vertex_id}
+    return VertexShape(vertex.parallelism, vertex.max_parallelism, vertex.operators, inputs)

@@ -3,13 +3,19 @@
 ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
+├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
+├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
+│   └── StateDoesNotFit     it does not fit the program; lists what does and what does not
+├── CannotRescale           a source that cannot go on with another parallelism
 └── IllegalTransition       an execution or job was told to go where its table does not lead
 """
 
 from __future__ import annotations
+
+from ..messages import SubtaskIndex
 
 
 class ActorError(Exception):
@@ -30,6 +36,17 @@ class ChannelBroken(ActorError):
     """A channel lost data, or would have: the attempt fails and is restored from the last checkpoint."""
 
 
+class UnknownChannel(ActorError, LookupError):
+    """An unaligned snapshot can be restored only into the graph that it was taken from."""
+
+    def __init__(self, edge: int, producer_subtask: int, known: list[tuple[int, SubtaskIndex]]) -> None:
+        there = ", ".join(f"edge {edge} from subtask {subtask}" for edge, subtask in known) or "none"
+        super().__init__(
+            f"restored elements were in flight on edge {edge} from subtask {producer_subtask}; "
+            f"the task has these input channels: {there}"
+        )
+
+
 class InvalidJobGraph(ActorError, ValueError):
     """The job cannot run as it stands; the message names the operator and what was wanted."""
 
@@ -40,6 +57,24 @@ class NoResourceAvailable(ActorError):
 
 class UnknownJob(ActorError, LookupError):
     """The JobManager knows no job of this id; the text lists those that it knows."""
+
+
+class CannotRestore(ActorError):
+    """A job cannot be started from this path; the text says why. No job was made."""
+
+
+class StateDoesNotFit(CannotRestore):
+    """The program cannot take the state over. `matched`: names of operators that would find theirs; `problems`: what
+    is in the way, a line each.
+    """
+
+    def __init__(self, text: str, matched: tuple[str, ...], problems: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.matched, self.problems = matched, problems
+
+
+class CannotRescale(ActorError):
+    """A source was restored with another parallelism than it was stored with, and cannot deal its records out anew."""
 
 
 class IllegalTransition(ActorError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
@@ -31,7 +32,7 @@ from ..messages import (
 )
 from .errors import IllegalTransition
 from .execution import Execution, UpdateResult
-from .job_graph import SubtaskKey, all_subtasks, regions, subtasks_of, vertex_of
+from .job_graph import SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
 from .slot_pool import SlotId
 
 ATTEMPTS_KEPT = 16
@@ -144,11 +145,14 @@ class ExecutionGraph:
         endpoints: Mapping[TaskManagerId, str],
         restored: Mapping[SubtaskKey, tuple[SubtaskState, ...]] | None = None,
         restored_checkpoint_id: CheckpointId | None = None,
+        *,
+        restored_root: str = "",
+        finishing: bool = False,
     ) -> tuple[TaskDeployment, ...]:
         """Put the new attempts of whole regions into their slots, and write what their TaskManagers must know.
 
         In the order of `executions(vertices)`. `endpoints` are the data endpoints of all TaskManagers of the
-        placement. Every channel gets an id that was never used in this job.
+        placement. Every channel gets an id that was never used in this job. `restored_root`: see TaskDeployment.
         """
         executions = self.executions(vertices)
         for execution in executions:
@@ -159,7 +163,12 @@ class ExecutionGraph:
                 self._wire(wiring, index, placement, endpoints)
         states = restored or {}
         return tuple(
-            self._deployment(execution, wiring, restored_checkpoint_id, states.get(execution.subtask, ()))
+            replace(
+                self._deployment(execution, wiring, finishing),
+                restored_checkpoint_id=restored_checkpoint_id,
+                restored=states.get(execution.subtask, ()),
+                restored_root=restored_root,
+            )
             for execution in executions
         )
 
@@ -172,9 +181,12 @@ class ExecutionGraph:
     ) -> None:
         """Make all channels of one edge: one to one, or each to each."""
         edge = self._graph.edges[index]
-        for producer in subtasks_of(vertex_of(self._graph, edge.source)):
-            for consumer in subtasks_of(vertex_of(self._graph, edge.target)):
-                if edge.partitioning is Partitioning.FORWARD and producer.subtask_index != consumer.subtask_index:
+        source, target = vertex_of(self._graph, edge.source), vertex_of(self._graph, edge.target)
+        for producer in subtasks_of(source):
+            for consumer in subtasks_of(target):
+                if edge.partitioning is Partitioning.FORWARD and producer.subtask_index not in pointwise_producers(
+                    source.parallelism, target.parallelism, consumer.subtask_index
+                ):
                     continue
                 wiring.add(
                     ChannelDescriptor(
@@ -188,13 +200,7 @@ class ExecutionGraph:
                     )
                 )
 
-    def _deployment(
-        self,
-        execution: Execution,
-        wiring: _Wiring,
-        restored_checkpoint_id: CheckpointId | None,
-        restored: tuple[SubtaskState, ...],
-    ) -> TaskDeployment:
+    def _deployment(self, execution: Execution, wiring: _Wiring, finishing: bool) -> TaskDeployment:
         vertex = vertex_of(self._graph, execution.vertex_id)
         assert execution.slot is not None, f"{execution!r} has no slot"
         return TaskDeployment(
@@ -210,8 +216,7 @@ class ExecutionGraph:
             inputs=wiring.inputs_of(self._graph, execution.subtask),
             outputs=wiring.outputs_of(self._graph, execution.subtask),
             operators=vertex.operators,
-            restored_checkpoint_id=restored_checkpoint_id,
-            restored=restored,
+            finishing=finishing,
         )
 
     # -- helpers

@@ -119,6 +119,16 @@ def slot_demands(graph: JobGraph) -> dict[str, SlotDemand]:
     return {group: SlotDemand(widest[group], frozenset(bound_to[group])) for group in widest}
 
 
+def pointwise_producers(producers: int, consumers: int, index: int) -> range:
+    """Which of a vertex's subtasks feed consumer `index` of `consumers` where each feeds, or is fed by, a few others.
+
+    Consecutive ones, as evenly as it goes; with equal parallelism the one with the same index.
+    Flink: EdgeManagerBuildUtil.connectPointwise.
+    """
+    first = index * producers // consumers
+    return range(first, max(first + 1, (index + 1) * producers // consumers))
+
+
 def regions(graph: JobGraph) -> tuple[frozenset[VertexId], ...]:
     """The connected components: sets of vertices that exchange data, directly or not, and so restart together.
 

@@ -21,26 +21,18 @@ from typing import Any
 
 from ..messages import (
     AcknowledgeCheckpoint,
-    CancelTask,
-    CheckpointAborted,
     CheckpointCompleted,
-    CheckpointId,
     DeclineCheckpoint,
-    ExecutionAttemptId,
     ExecutionState,
     FailureCause,
     FirstBatchProcessed,
     Heartbeat,
-    JobDetails,
     JobGraph,
     JobStatus,
     JobStatusChanged,
-    NotifyCheckpointComplete,
     NotifyEndOfData,
     RegisterTaskManager,
-    StopTask,
     SubmitTask,
-    TaskManagerChanged,
     TaskManagerExited,
     TaskManagerId,
     UpdateTaskExecutionState,
@@ -48,9 +40,10 @@ from ..messages import (
 from ..state.checkpoint_ids import CheckpointIdCounter
 from ..state.completed_checkpoints import CompletedCheckpointStore
 from . import checkpoint_effects as checkpoint
+from .attempt_orders import AttemptOrders
 from .checkpoint_coordinator import CheckpointCoordinator
+from .checkpoint_files import CheckpointFiles
 from .checkpoint_plan import CheckpointPlan
-from .errors import NoResourceAvailable
 from .execution import Execution, UpdateResult
 from .execution_graph import ExecutionGraph, Region
 from .failure import lost_task_manager
@@ -62,22 +55,29 @@ from .job_effects import (
     KillTaskManager,
     RepeatFinalNotify,
     RestartDue,
-    Schedule,
     SlotsOverdue,
     StartDue,
     StartTaskManager,
     TaskManagerLost,
-    Tell,
     Tidings,
 )
 from .job_ending import JobEnding
 from .job_graph import SubtaskKey
+from .job_report import JobReport
+from .region_restarts import RegionRestarts
 from .restart_strategy import RestartStrategy
-from .restore_points import RestorePoints
+from .restore_points import Origin, RestorePoints
 from .slot_pool import SlotId, SlotPool
-from .task_manager_roster import TaskManagerRoster
+from .task_manager_roster import TaskManagerRoster, changed
 
-FINAL_NOTIFY_REPEAT_MS = 2000
+_HEARD_AFTER_THE_END = (
+    AcknowledgeCheckpoint,
+    checkpoint.MetadataStored,
+    checkpoint.MetadataFailed,
+    checkpoint.TriggerSavepointNow,
+)
+"""They bring state that has to be discarded, or want an answer."""
+
 NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; to begin anew would repeat what was committed"
 
 
@@ -100,28 +100,25 @@ class JobMaster:
         ids: CheckpointIdCounter,
         store: CompletedCheckpointStore,
         new_id: Callable[[str], str],
+        origin: Origin | None = None,
+        files: CheckpointFiles | None = None,
     ) -> None:
         self.graph = ExecutionGraph(graph)
-        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, CheckpointPlan.of(graph), ids, store)
-        self.restarts = 0
+        plan = CheckpointPlan.of(graph)
+        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files)
         self._job = graph
         self._settings = settings
-        self._restart = restart
         self._history = FailureHistory(graph.name)
-        self._lost: dict[int, TaskManagerId] = {}
-        """TaskManager index -> its last life, which was lost while its process may have been there."""
         self._new_id = new_id
-        self._restore_points = RestorePoints(graph, store)
+        self._restore_points = RestorePoints(graph, store, origin)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
-        self._waiting: set[Region] = set()
-        """Regions whose delay is over and that wait for their old attempts to end and for slots."""
-        self._delayed: set[Region] = set()
-        self._ending = JobEnding(graph.job_id)
-        self._generation = 0
-        self._is_stopping = False
-        self._completed = 0
-        self._latest: CheckpointCompleted | None = None
+        self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
+        self._ending = JobEnding(graph, self.graph)
+        self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
+        self.report = JobReport(
+            graph, self.graph, self._roster, self._history, self._restarts, self.coordinator.statistics
+        )
         self._now_ms = 0.0
         self._wall_ms = 0
         self._effects: list[JobEffect] = []
@@ -129,6 +126,10 @@ class JobMaster:
     @property
     def status(self) -> JobStatus:
         return self.graph.status
+
+    @property
+    def restarts(self) -> int:
+        return self._restarts.count
 
     @property
     def failures(self) -> tuple[FailureCause, ...]:
@@ -140,7 +141,8 @@ class JobMaster:
         """The job was submitted: ask for its TaskManagers."""
         self._begin(now_ms, wall_ms)
         self._effects.extend(self._roster.start_all())
-        self._await_slots(self.graph.regions())
+        self._effects.append(self._restarts.await_slots(self.graph.regions()))
+        self._deploy_waiting()
         return self._effects
 
     def cancel(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
@@ -150,19 +152,27 @@ class JobMaster:
             self._stop_everything(JobStatus.CANCELLING)
         return self._effects
 
-    def stop(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
-        """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent."""
+    def stop(self, now_ms: float, wall_ms: int, savepoint_token: str | None = None) -> list[JobEffect]:
+        """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent.
+
+        With a token that checkpoint is a savepoint as well, and answers it: exactly one `AnswerSavepoint`, at once when
+        it cannot be, else when the checkpoint has completed or the job has ended otherwise.
+        """
         self._begin(now_ms, wall_ms)
-        if not self.status.is_terminal:
-            self._is_stopping = True
-            self._stop_sources()
+        if savepoint_token is not None:
+            self._coordinate(checkpoint.FinalSavepointWanted(savepoint_token))
+        is_refused = any(isinstance(effect, checkpoint.AnswerSavepoint) for effect in self._effects)
+        if not self.status.is_terminal and not is_refused:
+            self._ending.is_stopping = True
+            self._coordinate(checkpoint.JobStopping())
+            self._orders.stop_sources()
         return self._effects
 
     def on(self, event: Any, now_ms: float, wall_ms: int) -> list[JobEffect]:
         """Take one event: a TaskManager's message, a timer that came due, or an answer of storage."""
         self._begin(now_ms, wall_ms)
         if self.status.is_terminal:
-            if isinstance(event, (checkpoint.MetadataStored, checkpoint.MetadataFailed, AcknowledgeCheckpoint)):
+            if isinstance(event, _HEARD_AFTER_THE_END):
                 self._coordinate(event)
             return self._effects
         match event:
@@ -179,46 +189,22 @@ class JobMaster:
             case UpdateTaskExecutionState():
                 self._update(event)
             case NotifyEndOfData(attempt_id=attempt_id):
-                self._end_of_data(attempt_id)
+                if self._ending.data_ended(attempt_id):
+                    self._coordinate(checkpoint.AllDataEnded())
             case FirstBatchProcessed():
                 self._effects.append(Tidings(event))
             case RestartDue(region):
-                self._restart_due(region)
-            case SlotsOverdue(generation):
-                self._slots_overdue(generation)
-            case CancelOverdue(generation):
-                self._cancel_overdue(generation)
+                self._effects.extend(self._restarts.delay_is_over(region))
+                self._deploy_waiting()
+            case SlotsOverdue():
+                self._slots_overdue(event)
+            case CancelOverdue():
+                self._cancel_overdue(event)
             case RepeatFinalNotify():
-                self._repeat_final_notify()
+                self._orders.repeat()
             case _:
                 self._coordinate(event)
         return self._effects
-
-    def details(self) -> JobDetails:
-        """Everything a client may want to know, now."""
-        latest = self._latest
-        return JobDetails(
-            job_id=self._job.job_id,
-            name=self._job.name,
-            status=self.status,
-            restarts=self.restarts,
-            failures=self.failures,
-            completed_checkpoints=self._completed,
-            latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
-            latest_checkpoint_path=latest.path if latest else "",
-            tasks=tuple(
-                metrics for metrics in self._roster.metrics() if self.graph.execution(metrics.attempt_id) is not None
-            ),
-        )
-
-    def holder_of(self, operator: str, subtask_of: Callable[[int, int], int]) -> Execution | None:
-        """The running attempt that hosts this operator; `subtask_of(parallelism, max_parallelism)` picks the
-        subtask.
-        """
-        for vertex in self._job.vertices:
-            if any(operator in (one.name, one.operator_id) for one in vertex.operators):
-                return self.graph.current(vertex.vertex_id, subtask_of(vertex.parallelism, vertex.max_parallelism))
-        return None
 
     # -- TaskManagers
 
@@ -229,17 +215,16 @@ class JobMaster:
         if earlier is not None:
             self._lose(TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True))
         self._slots.add(message.task_manager_id, message.index, message.slots)
-        self._tell_worker(message, registered=True, reason="")
+        self._effects.append(Tidings(changed(message, True, "", self._wall_ms)))
         self._deploy_waiting()
 
     def _lose(self, event: TaskManagerLost) -> None:
-        registration = self._roster.remove(event.task_manager_id)
+        registration = self._roster.remove(event.task_manager_id, process_ended=event.process_ended)
         if registration is None:
             return
         self._slots.lose(event.task_manager_id)
-        self._tell_worker(registration, registered=False, reason=event.reason)
+        self._effects.append(Tidings(changed(registration, False, event.reason, self._wall_ms)))
         if not event.process_ended:
-            self._lost[registration.index] = event.task_manager_id
             self._effects.append(KillTaskManager(registration.index))
         cause = lost_task_manager(event.task_manager_id, event.reason)
         for execution in self.graph.executions():
@@ -247,53 +232,22 @@ class JobMaster:
                 self._attempt_ended(execution, ExecutionState.FAILED, cause)
 
     def _process_ended(self, index: int, reason: str) -> None:
-        lost = self._lost.pop(index, None)
+        lost = self._roster.lost_life(index)
         if lost is not None:
             self._history.process_ended(lost, reason)
         self._effects.append(self._roster.ended(index, reason))
 
-    def _tell_worker(self, worker: RegisterTaskManager, *, registered: bool, reason: str) -> None:
-        self._effects.append(
-            Tidings(
-                TaskManagerChanged(
-                    self._job.job_id,
-                    worker.task_manager_id,
-                    worker.index,
-                    worker.pid,
-                    registered,
-                    reason,
-                    self._wall_ms,
-                )
-            )
-        )
-
     def _heartbeat(self, message: Heartbeat) -> None:
         """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
-        if not self._roster.heard(message):
-            return
-        for metrics in message.metrics:
-            state = ExecutionState(metrics.status)
+        for attempt_id, state in self._roster.heard(message):
             if state in (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED):
-                self._update(UpdateTaskExecutionState(self._job.job_id, metrics.attempt_id, state))
+                self._update(UpdateTaskExecutionState(self._job.job_id, attempt_id, state))
 
     # -- deployment
 
-    def _await_slots(self, regions: Iterable[Region]) -> None:
-        self._waiting.update(regions)
-        self._effects.append(Schedule(self._settings.slot_timeout_ms, SlotsOverdue(self._generation)))
-        self._deploy_waiting()
-
     def _deploy_waiting(self) -> None:
-        """Deploy each waiting region whose old attempts have ended and for which there are slots."""
-        for region in sorted(self._waiting, key=sorted):
-            is_over = all(execution.state.is_terminal for execution in self.graph.executions(region))
-            if is_over and region in self._waiting:  # the one before may have failed the job
-                try:
-                    placement = self._slots.place(self._job, region)
-                except NoResourceAvailable:
-                    continue
-                self._waiting.discard(region)
-                self._deploy(region, placement)
+        for region, placement in self._restarts.deployable():
+            self._deploy(region, placement)
 
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
         restored = self._restore_points.choose(region)
@@ -301,7 +255,12 @@ class JobMaster:
             self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self._history.latest))
             return
         self._history.settled(region)
-        self._ending.region_restored(region, restored.checkpoint_id if restored and restored.is_final else None)
+        is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
+        self._ending.region_restored(region, restored.checkpoint_id if restored and is_last else None)
+        if not is_last:
+            self._coordinate(checkpoint.RegionRunsOn())
+        if restored is not None:
+            self.coordinator.statistics.restored(restored.checkpoint_id)
         attempts = self.graph.new_attempts(region, self._new_id)
         deployments = self.graph.deployments(
             region,
@@ -309,12 +268,14 @@ class JobMaster:
             self._roster.data_endpoints(),
             self._restore_points.states(restored, region) if restored else None,
             restored.checkpoint_id if restored else None,
+            restored_root=self._restore_points.root_of(restored) if restored else "",
+            finishing=is_last,
         )
-        if not self._waiting and not self._delayed:
+        if self._restarts.are_over:
             self._move(JobStatus.RUNNING)
         for execution, deployment in zip(attempts, deployments, strict=True):
             self._attempt_changed(execution)
-            self._tell(execution, SubmitTask(deployment))
+            self._orders.tell(execution, SubmitTask(deployment))
 
     # -- what attempts say
 
@@ -331,22 +292,13 @@ class JobMaster:
     def _all_may_run(self, region: Region) -> None:
         """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
         if self.graph.all_running():
-            self._coordinate(checkpoint.StartScheduler())
-        if self._is_stopping:
-            self._stop_sources()
-        if self.graph.all_running(region):
-            attempts = [execution.attempt_id for execution in self.graph.executions(region)]
-            for notice in self._ending.notices_for(region, attempts, self._wall_ms):
-                self._send(notice.attempt_id, notice)
+            self._coordinate(checkpoint.StartScheduler(keep_pending=True))
+        self._orders.stop_sources()
+        self._orders.finish(region, self._wall_ms)
 
     def _attempt_changed(self, execution: Execution) -> None:
-        self._coordinate(
-            checkpoint.AttemptChanged(
-                execution.subtask,
-                execution.attempt_id,
-                execution.state is ExecutionState.RUNNING,
-            )
-        )
+        is_running = execution.state is ExecutionState.RUNNING
+        self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
 
     def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> None:
         was_running = execution.state is ExecutionState.RUNNING
@@ -364,20 +316,6 @@ class JobMaster:
             self._history.explain(self.graph.region_of(execution.vertex_id), failure)
         self._settle()
 
-    def _end_of_data(self, attempt_id: ExecutionAttemptId) -> None:
-        """An attempt that is given up says it in vain: the one that takes its place has its data to read again."""
-        execution = self.graph.execution(attempt_id)
-        if execution is None or execution.state is ExecutionState.CANCELING or execution.state.is_terminal:
-            return
-        if self._ending.data_ended(attempt_id, [execution.attempt_id for execution in self.graph.executions()]):
-            self._coordinate(checkpoint.AllDataEnded())
-
-    def _stop_sources(self) -> None:
-        fed = {edge.target for edge in self._job.edges}
-        for execution in self.graph.executions():
-            if execution.vertex_id not in fed and execution.state is ExecutionState.RUNNING:
-                self._tell(execution, StopTask(self._job.job_id, execution.attempt_id))
-
     # -- failure and the end
 
     def _fail(self, execution: Execution, cause: FailureCause) -> None:
@@ -385,20 +323,17 @@ class JobMaster:
         if self.status not in (JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.CREATED):
             return
         region = self.graph.region_of(execution.subtask.vertex_id)
-        if region in self._waiting or region in self._delayed:
+        if region in self._restarts:
             return
         cause = self._history.add(cause, region)
-        delay_ms = self._restart.on_failure(self._now_ms)
-        if delay_ms is None:
+        restart = self._restarts.failed(region, self._now_ms)
+        if restart is None:
             self._stop_everything(JobStatus.FAILING, cause)
             return
-        self.restarts += 1
         self._coordinate(checkpoint.RegionRestarting())
         self._move(JobStatus.RESTARTING, cause)
-        self._delayed.add(region)
-        self._generation += 1
         self._cancel(self.graph.executions(region))
-        self._effects.append(Schedule(delay_ms, RestartDue(region)))
+        self._effects.append(restart)
 
     def _fail_checkpoints(self, cause: FailureCause) -> None:
         """Too many checkpoints failed: restart the whole job, as after any failure. Flink: CheckpointFailureManager."""
@@ -411,9 +346,7 @@ class JobMaster:
         self._stop_everything(JobStatus.FAILING, self._history.add(cause))
 
     def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> None:
-        self._waiting.clear()
-        self._delayed.clear()
-        self._generation += 1
+        self._restarts.give_up()
         self._coordinate(checkpoint.StopScheduler())
         self._move(status, cause)
         self._cancel(self.graph.executions())
@@ -421,10 +354,9 @@ class JobMaster:
 
     def _cancel(self, executions: Iterable[Execution]) -> None:
         for execution in executions:
-            if execution.cancel():
-                self._tell(execution, CancelTask(self._job.job_id, execution.attempt_id))
+            self._orders.cancel(execution)
             self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
-        self._effects.append(Schedule(self._settings.cancel_timeout_ms, CancelOverdue(self._generation)))
+        self._effects.append(self._restarts.cancel_overdue_after(self._settings.cancel_timeout_ms))
 
     def _settle(self) -> None:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
@@ -457,37 +389,18 @@ class JobMaster:
 
     # -- timers
 
-    def _restart_due(self, region: Region) -> None:
-        if region in self._delayed:
-            self._delayed.discard(region)
-            self._await_slots([region])
+    def _slots_overdue(self, timer: SlotsOverdue) -> None:
+        failure = self._restarts.overdue(timer, self._roster.last_stillbirth)
+        if failure is not None:
+            self._fail_job(failure)
 
-    def _slots_overdue(self, generation: int) -> None:
-        if generation != self._generation or not self._waiting:
-            return
-        for region in sorted(self._waiting, key=sorted):
-            try:
-                self._slots.place(self._job, region)
-            except NoResourceAvailable as error:
-                why = f"; {self._roster.last_stillbirth}" if self._roster.last_stillbirth else ""
-                waited = f"after {self._settings.slot_timeout_ms} ms: {error}{why}"
-                self._fail_job(FailureCause("NoResourceAvailable", waited))
-                return
-
-    def _cancel_overdue(self, generation: int) -> None:
-        if generation != self._generation:
+    def _cancel_overdue(self, timer: CancelOverdue) -> None:
+        if not self._restarts.is_current(timer):
             return
         for execution in self.graph.executions():
             index = self._roster.index_of(_host(execution))
             if execution.state is ExecutionState.CANCELING and index is not None:
                 self._effects.append(KillTaskManager(index))
-
-    def _repeat_final_notify(self) -> None:
-        unheard = self._ending.unheard()
-        for notice in unheard:
-            self._send(notice.attempt_id, notice)
-        if unheard:
-            self._effects.append(Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify()))
 
     # -- the coordinator
 
@@ -495,9 +408,11 @@ class JobMaster:
         for effect in self.coordinator.on(event, self._now_ms, self._wall_ms):
             match effect:
                 case checkpoint.Send(attempt_id, message):
-                    self._send(attempt_id, message)
+                    self._orders.send(attempt_id, message)
                 case checkpoint.Publish(message):
-                    self._published(message)
+                    if isinstance(message, CheckpointCompleted):
+                        self._restore_points.completed()
+                    self._effects.append(Tidings(message))
                 case checkpoint.FailJob(cause):
                     self._fail_checkpoints(cause)
                 case checkpoint.Refused() | checkpoint.AckIgnored():
@@ -505,23 +420,8 @@ class JobMaster:
                 case _:
                     self._effects.append(effect)
 
-    def _published(self, message: CheckpointCompleted | CheckpointAborted) -> None:
-        if isinstance(message, CheckpointCompleted):
-            self._completed += 1
-            self._latest = message
-        self._effects.append(Tidings(message))
-
-    def _send(self, attempt_id: ExecutionAttemptId, message: Any) -> None:
-        execution = self.graph.execution(attempt_id)
-        if execution is None:
-            return
-        self._tell(execution, message)
-        if isinstance(message, NotifyCheckpointComplete) and message.final and self._ending.told(message):
-            self._effects.append(Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify()))
-
-    def _tell(self, execution: Execution, message: Any) -> None:
-        assert execution.slot is not None, f"{execution!r} was never deployed"
-        self._effects.append(Tell(execution.slot.task_manager_id, message))
+    def _emit(self, effect: JobEffect) -> None:
+        self._effects.append(effect)
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
         self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []

@@ -7,6 +7,7 @@ than `MAX_BATCH_RECORDS`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -14,11 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..messages import Partitioning
+from ..state.column_values import array_of
 from .elements import Batch
 from .key_selector import KeySelector
 
 MAX_BATCH_RECORDS = 65_536
 """A longer batch is cut, so that one unit of credit stands for a bounded amount and no barrier waits long behind it."""
+
+_FEW_CHANNELS = 8
+"""For so many it is quicker to look for the rows of each than to sort."""
 
 Parts: TypeAlias = "list[tuple[int, Batch]]"
 """(channel index, batch), in the order of sending."""
@@ -100,13 +105,12 @@ class HashByKey:
 
     def split(self, batch: Batch) -> Parts:
         owners = self._selector.key_groups(batch, self._max_parallelism) * self._channels // self._max_parallelism
-        counts = np.bincount(owners, minlength=self._channels)
-        if np.count_nonzero(counts) == 1:
-            shares: Parts = [(int(owners[0]), batch)]
-        elif isinstance(batch, pa.RecordBatch):
-            shares = _columnar_shares(batch, owners, counts)
-        else:
+        if not isinstance(batch, pa.RecordBatch):
             shares = self._record_shares(batch, owners)
+        elif self._channels <= _FEW_CHANNELS:
+            shares = _shares_of_few(batch, owners, self._channels)
+        else:
+            shares = _columnar_shares(batch, owners, self._channels)
         return [(channel, part) for channel, share in shares for part in _bounded(share)]
 
     def _record_shares(self, records: list[object], owners: npt.NDArray[np.int32]) -> Parts:
@@ -117,14 +121,27 @@ class HashByKey:
         return [(channel, share) for channel, share in enumerate(shares) if share]
 
 
-def _columnar_shares(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], counts: npt.NDArray[np.intp]) -> Parts:
-    """Sort the rows by owner once, keeping their order, and cut the result without copying again."""
+def _shares_of_few(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
+    """Look for the rows of each channel."""
+    rows = [np.flatnonzero(owners == channel) for channel in range(channels)]
+    return _cut(batch, rows, [len(each) for each in rows])
+
+
+def _columnar_shares(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
+    """Sort the rows by owner, keeping their order."""
     order = np.argsort(owners.astype(np.uint16), kind="stable")  # 16 bits: NumPy sorts them by radix
-    grouped = batch.take(pa.array(order))
-    ends = np.cumsum(counts)
+    return _cut(batch, [order], np.bincount(owners, minlength=channels).tolist())
+
+
+def _cut(batch: pa.RecordBatch, rows: list[npt.NDArray[np.intp]], counts: list[int]) -> Parts:
+    """Gather the rows of all channels once, and cut the result without copying again."""
+    if max(counts) == len(batch):
+        return [(counts.index(len(batch)), batch)]
+    grouped = batch.take(array_of(np.concatenate(rows) if len(rows) > 1 else rows[0]))
     return [
-        (int(channel), grouped.slice(int(ends[channel] - counts[channel]), int(counts[channel])))
-        for channel in np.flatnonzero(counts)
+        (channel, grouped.slice(end - count, count))
+        for channel, (count, end) in enumerate(zip(counts, accumulate(counts), strict=True))
+        if count
     ]
 
 

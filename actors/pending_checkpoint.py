@@ -33,7 +33,11 @@ class CheckpointKind(Enum):
     CHECKPOINT = "checkpoint"
     SAVEPOINT = "savepoint"
     FINAL = "final"
-    """Taken when all data has ended, so that the last transactions commit. Flink: FLIP-147."""
+    """Taken when all data has ended, so that the last transactions commit; repeated until one completes. It is a
+    savepoint too when somebody wants that. Flink: FLIP-147, and stop-with-savepoint --drain.
+    """
+    STOP = "stop with savepoint"
+    """Final, and a savepoint, though no data has ended: sources stop at its barrier. Flink: stop-with-savepoint."""
 
     @property
     def is_forced(self) -> bool:
@@ -41,9 +45,19 @@ class CheckpointKind(Enum):
         return self is not CheckpointKind.CHECKPOINT
 
     @property
+    def is_savepoint(self) -> bool:
+        """Whether it is always one, promised to the one who holds its token."""
+        return self in (CheckpointKind.SAVEPOINT, CheckpointKind.STOP)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing comes after it."""
+        return self in (CheckpointKind.FINAL, CheckpointKind.STOP)
+
+    @property
     def can_be_subsumed(self) -> bool:
         """Whether the completion of a newer one makes it pointless; a savepoint is promised to somebody."""
-        return self is not CheckpointKind.SAVEPOINT
+        return not self.is_savepoint
 
 
 class AckResult(Enum):
@@ -115,8 +129,13 @@ class PendingCheckpoint:
         """What has been acknowledged so far, in the order of arrival; stateless subtasks add nothing."""
         return tuple(state for state in self._acknowledged.values() if state is not None)
 
-    def finalize(self, vertices: Mapping[VertexId, VertexShape], completed_ms: int) -> CompletedCheckpoint:
-        """The draft to be written, without a metadata path. Once; raises IllegalTransition while one is missing."""
+    def finalize(
+        self, vertices: Mapping[VertexId, VertexShape], completed_ms: int, *, is_savepoint: bool = False
+    ) -> CompletedCheckpoint:
+        """The draft to be written, without a metadata path. Once; raises IllegalTransition while one is missing.
+
+        `is_savepoint`: it is to be one though its kind need not be.
+        """
         if self.is_storing or not self.is_fully_acknowledged:
             raise IllegalTransition(
                 f"checkpoint {self.checkpoint_id} cannot be finalized: {len(self._acknowledged)} of "
@@ -129,8 +148,8 @@ class PendingCheckpoint:
             completed_ms=completed_ms,
             state_size_bytes=self._state_size_bytes,
             vertices={vertex_id: self._snapshot(vertex_id, shape) for vertex_id, shape in vertices.items()},
-            is_savepoint=self.kind is CheckpointKind.SAVEPOINT,
-            is_final=self.kind is CheckpointKind.FINAL,
+            is_savepoint=self.kind.is_savepoint or is_savepoint,
+            is_final=self.kind.is_final,
         )
         return self.draft
 
@@ -140,4 +159,4 @@ class PendingCheckpoint:
             subtask = self.attempts[attempt_id]
             if subtask.vertex_id == vertex_id and state is not None:
                 subtasks[subtask.subtask_index] = state
-        return VertexSnapshot(shape.parallelism, shape.max_parallelism, subtasks)
+        return VertexSnapshot(shape.parallelism, shape.max_parallelism, subtasks, shape.operators, shape.inputs)

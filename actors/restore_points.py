@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from ..messages import CheckpointId, FailureCause, JobGraph, SubtaskIndex, SubtaskState
-from ..state import assign_state
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from ..messages import CheckpointId, FailureCause, JobGraph, SubtaskState
 from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
 from .execution_graph import Region
 from .job_graph import SubtaskKey
+from .restored_operators import RestoredOperators
 
 UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
 """Failures while a task restores that condemn the checkpoint rather than the code."""
 
 
-class RestorePoints:
-    """The store's checkpoints, without those that turned out to be unreadable."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a job was started from: a savepoint, or a retained checkpoint of another job."""
 
-    def __init__(self, graph: JobGraph, store: CompletedCheckpointStore) -> None:
+    checkpoint: CompletedCheckpoint
+    root: str
+    """The URL that the paths of its state are relative to."""
+
+
+class RestorePoints:
+    """The store's checkpoints, without those that turned out to be unreadable; before the first one, the origin.
+
+    Once the job has a checkpoint of its own it never goes back to its origin: sinks have committed what came after.
+    """
+
+    def __init__(self, graph: JobGraph, store: CompletedCheckpointStore, origin: Origin | None = None) -> None:
         self._graph = graph
         self._store = store
+        self._origin = origin
         self._condemned: set[CheckpointId] = set()
         self._chosen: dict[Region, CheckpointId] = {}
 
@@ -25,6 +42,15 @@ class RestorePoints:
     def are_used_up(self) -> bool:
         """Whether there were checkpoints, and all of them are unreadable."""
         return bool(self._condemned) and self._newest() is None
+
+    @property
+    def origin(self) -> Origin | None:
+        """None when there is none, and from the job's first completed checkpoint on."""
+        return self._origin
+
+    def completed(self) -> None:
+        """A checkpoint of the job is complete, a savepoint too."""
+        self._origin = None
 
     def choose(self, region: Region) -> CompletedCheckpoint | None:
         """What this region restores from: the newest that can be read; None for a fresh start, if none are used up."""
@@ -44,19 +70,16 @@ class RestorePoints:
         if step is not None and chosen is not None:
             self._condemned.add(chosen)
 
-    def _newest(self) -> CompletedCheckpoint | None:
-        usable = (one for one in self._store.restorable() if one.checkpoint_id not in self._condemned)
-        return next(usable, None)
+    def root_of(self, restored: CompletedCheckpoint) -> str:
+        """The URL below which its state lies; empty for the job's own checkpoint directory."""
+        return self._origin.root if self._origin and restored is self._origin.checkpoint else ""
 
     def states(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
         """The region's subtasks' shares of a checkpoint; one without state has no entry."""
-        states: dict[SubtaskKey, tuple[SubtaskState, ...]] = {}
-        for vertex in self._graph.vertices:
-            snapshot = restored.vertices.get(vertex.vertex_id)
-            if snapshot is None or vertex.vertex_id not in region:
-                continue
-            shares = assign_state(snapshot.subtasks, snapshot.parallelism, vertex.parallelism, snapshot.max_parallelism)
-            for index, share in enumerate(shares):
-                if share is not None:
-                    states[SubtaskKey(vertex.vertex_id, SubtaskIndex(index))] = (share,)
-        return states
+        return RestoredOperators(restored, self._graph).states(region)
+
+    def _newest(self) -> CompletedCheckpoint | None:
+        return next((one for one in self._restorable() if one.checkpoint_id not in self._condemned), None)
+
+    def _restorable(self) -> Iterator[CompletedCheckpoint]:
+        return chain(self._store.restorable(), [self._origin.checkpoint] if self._origin else [])

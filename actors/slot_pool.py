@@ -3,10 +3,14 @@
 A slot that is taken belongs to one slot sharing group and holds at most one subtask of each vertex; it is free again
 when its last subtask is released. Subtasks are placed in slots, all of them or none. The JobMaster owns the pool; the
 pool sends no message and waits for nothing. Flink: SlotPool, SlotSharingManager, Scheduler.
+
+Subtasks with one co-location constraint run in one slot as long as any of them does, and later on the same
+TaskManager, until that is lost. A slot belongs to one constraint at most. Flink: CoLocationConstraint.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -34,6 +38,16 @@ class OfferResult(Enum):
     """It was taken for dead; a TaskManager that comes back does so under a new id."""
 
 
+class Locality(Enum):
+    """How a placement came about. Flink: Locality."""
+
+    LOCAL = auto()
+    """On a TaskManager that was preferred, or where its co-location constraint already was."""
+    NON_LOCAL = auto()
+    UNCONSTRAINED = auto()
+    """Nothing was preferred."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
     """One subtask that wants to run, and where."""
@@ -44,7 +58,10 @@ class SlotRequest:
     """The only TaskManager, by index, that it can run on."""
     near: frozenset[SubtaskKey] = frozenset()
     """Subtasks whose slot it would best share."""
-    preferred: frozenset[TaskManagerId] = frozenset()
+    preferred: tuple[TaskManagerId, ...] = ()
+    """Where it would best run, the best first."""
+    colocation: str | None = None
+    """Its co-location constraint; one that has a TaskManager already counts for more than `preferred`."""
 
 
 @dataclass(slots=True)
@@ -53,10 +70,32 @@ class _Slot:
     group: str | None = None
     """None: the slot is free."""
     members: dict[VertexId, SubtaskIndex] = field(default_factory=dict)
+    constraint: str | None = None
+    constrained: set[VertexId] = field(default_factory=set)
+    """Those of its members that have the constraint."""
 
     def is_open_for(self, request: SlotRequest) -> bool:
-        """Whether the request's group holds this slot and its vertex is not in it yet."""
-        return self.group == request.group and request.subtask.vertex_id not in self.members
+        """Whether the request's group holds this slot, its vertex is not in it yet, and no other constraint is."""
+        return (
+            self.group == request.group
+            and request.subtask.vertex_id not in self.members
+            and (request.colocation is None or self.constraint in (None, request.colocation))
+        )
+
+    def take(self, request: SlotRequest) -> None:
+        self.group = request.group
+        self.members[request.subtask.vertex_id] = request.subtask.subtask_index
+        if request.colocation is not None:
+            self.constraint = request.colocation
+            self.constrained.add(request.subtask.vertex_id)
+
+    def give_back(self, vertex_id: VertexId) -> None:
+        del self.members[vertex_id]
+        self.constrained.discard(vertex_id)
+        if not self.constrained:
+            self.constraint = None
+        if not self.members:
+            self.group = None
 
 
 @dataclass(slots=True)
@@ -87,6 +126,10 @@ class SlotPool:
         self._placed: dict[SubtaskKey, _Slot] = {}
         self._last: dict[SubtaskKey, TaskManagerId] = {}
         """Where each released subtask had run, as long as that TaskManager is there."""
+        self._colocated: dict[str, _Slot] = {}
+        """The last slot of each co-location constraint, as long as its TaskManager is there."""
+        self.localities: Counter[Locality] = Counter()
+        """How all placements so far came about."""
 
     # -- what is offered
 
@@ -108,6 +151,9 @@ class SlotPool:
         gone = tuple(s for s, slot in self._placed.items() if slot.slot_id.task_manager_id == task_manager_id)
         self.release(*gone)
         self._last = {subtask: where for subtask, where in self._last.items() if where != task_manager_id}
+        self._colocated = {
+            name: slot for name, slot in self._colocated.items() if slot.slot_id.task_manager_id != task_manager_id
+        }
         return gone
 
     @property
@@ -135,9 +181,10 @@ class SlotPool:
     def allocate(self, request: SlotRequest, demands: Mapping[str, SlotDemand] | None = None) -> SlotId | None:
         """Place one subtask; None when no slot takes it. One that is placed already stays where it is.
 
-        A slot that the group holds is used before a free one, even if it is less liked. `demands` keeps slots for what
-        is placed later: no group takes more than it needs, nor the last slots of a TaskManager that others are bound
-        to. So a job that fits always fits, in whatever order its regions come back.
+        A slot with a neighbour that it would best share comes first; then, on a preferred TaskManager before any other,
+        a slot that the group holds, and then a free one. `demands` keeps slots for what is placed later: no group takes
+        more than it needs, nor the last slots of a TaskManager that others are bound to. So a job that fits always
+        fits, in whatever order its regions come back.
         """
         if request.subtask in self._placed:
             return self._placed[request.subtask].slot_id
@@ -145,9 +192,11 @@ class SlotPool:
         if choice is None:
             return None
         _, slot = choice
-        slot.group = request.group
-        slot.members[request.subtask.vertex_id] = request.subtask.subtask_index
+        self.localities[self._locality(request, slot)] += 1
+        slot.take(request)
         self._placed[request.subtask] = slot
+        if request.colocation is not None:
+            self._colocated[request.colocation] = slot
         return slot.slot_id
 
     def place(self, graph: JobGraph, vertices: Collection[VertexId]) -> dict[SubtaskKey, SlotId]:
@@ -175,15 +224,25 @@ class SlotPool:
             if slot is None:
                 continue
             self._last[subtask] = slot.slot_id.task_manager_id
-            del slot.members[subtask.vertex_id]
-            if not slot.members:
-                slot.group = None
+            slot.give_back(subtask.vertex_id)
+
+    def _locality(self, request: SlotRequest, slot: _Slot) -> Locality:
+        if request.colocation in self._colocated or slot.slot_id.task_manager_id in request.preferred:
+            return Locality.LOCAL
+        return Locality.NON_LOCAL if request.preferred else Locality.UNCONSTRAINED
 
     def _candidates(
         self, request: SlotRequest, demands: Mapping[str, SlotDemand]
     ) -> Iterator[tuple[_TaskManager, _Slot]]:
+        together = None if request.colocation is None else self._colocated.get(request.colocation)
+        if together is not None and together.constraint == request.colocation:
+            if together.is_open_for(request):
+                yield self._task_managers[together.slot_id.task_manager_id], together
+            return
         for task_manager in self._task_managers.values():
             if request.required_index not in (None, task_manager.index):
+                continue
+            if together is not None and together.slot_id.task_manager_id != task_manager.task_manager_id:
                 continue
             yield from ((task_manager, slot) for slot in task_manager.slots if slot.is_open_for(request))
             free = next((slot for slot in task_manager.slots if slot.group is None), None)
@@ -233,7 +292,7 @@ def slot_requests(
             vertex.slot_sharing_group,
             required_index=vertex.first_task_manager + subtask.subtask_index if vertex.task_manager_bound else None,
             near=_forward_neighbours(graph, subtask),
-            preferred=frozenset({last[subtask]}) if subtask in last else frozenset(),
+            preferred=(last[subtask],) if subtask in last else (),
         )
         for vertex in wanted
         for subtask in sorted(subtasks_of(vertex), key=lambda subtask: subtask not in last)
@@ -250,10 +309,12 @@ def _forward_neighbours(graph: JobGraph, subtask: SubtaskKey) -> frozenset[Subta
 def _rank(request: SlotRequest, task_manager: _TaskManager, slot: _Slot) -> tuple[int | bool, ...]:
     """What makes a slot the better choice, the most important first; the least rank wins."""
     shares = any(SubtaskKey(*member) in request.near for member in slot.members.items())
+    preferred, here = request.preferred, task_manager.task_manager_id
     return (
-        slot.group is None,
         not shares,
-        task_manager.task_manager_id not in request.preferred,
+        here not in preferred,
+        slot.group is None,
+        preferred.index(here) if here in preferred else 0,
         task_manager.count_of(request.subtask.vertex_id),
         len(task_manager.slots) - task_manager.free,
         task_manager.index,

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pykka
 
 from ..messages import (
-    AcknowledgeCheckpoint,
     AskOperator,
     CancelTask,
     CheckpointId,
@@ -28,7 +27,7 @@ from ..messages import (
     NotifyEndOfData,
     OperatorAnswer,
     StopTask,
-    SubtaskState,
+    SwitchToUnaligned,
     TaskDeployment,
     TaskMetrics,
     TriggerCheckpoint,
@@ -36,8 +35,7 @@ from ..messages import (
 )
 from .actor import Actor, Step
 from .ask_errors import NotRunning
-from .barrier_handler import Aborted, Aligned, GateEvent
-from .channels import DataPlane
+from .barrier_handler import Aborted, AbortReason, Aligned, GateEvent
 from .context import Ref
 from .elements import (
     Batch,
@@ -49,29 +47,10 @@ from .elements import (
 )
 from .errors import UserCodeError
 from .failure import describe_in_task
-from .job_program import JobProgram
 from .operator_chain import blame
-from .operators.source import END, Source
-from .task_setup import TaskParts, build_task
-from .task_state import StateServices
-
-
-@dataclass(frozen=True, slots=True)
-class TaskServices:
-    """What a TaskManager lends to its tasks."""
-
-    program: JobProgram
-    data_plane: DataPlane
-    state: StateServices
-    exactly_once: bool
-    resources: dict[str, Any]
-    task_manager_name: str
-
-
-class TaskOwner(Protocol):
-    """Whom a task reports to: the TaskManager's reference."""
-
-    def tell(self, message: Any) -> None: ...
+from .operators.source import END, Source, continue_source
+from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
+from .task_setup import TaskParts, TaskServices, build_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +60,6 @@ class _Restored:
 
 @dataclass(frozen=True, slots=True)
 class _RestoreFailed:
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class _SnapshotWritten:
-    checkpoint_id: CheckpointId
-    state: SubtaskState
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _SnapshotFailed:
-    checkpoint_id: CheckpointId
     error: BaseException
 
 
@@ -111,8 +77,12 @@ class Task(Actor):
         self._parts: TaskParts | None = None
         self._source: Source | None = None
         self._last_checkpoint = CheckpointId(0)
+        self._unaligned: SnapshotUnderWay | None = None
+        """Taken, and to be written when all that is in flight is known."""
         self._ended_channels: set[int] = set()
         self._data_ended = False
+        self._is_ending = False
+        self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
         self._batches_in = self._records_in = 0
         self._busy_ms = self._blocked_ms = 0.0
         self._blocked_since: float | None = None
@@ -178,12 +148,13 @@ class Task(Actor):
 
     def _open(self) -> None:
         parts = self._running_parts()
+        parts.gate.restore(parts.state.in_flight)
         parts.chain.open()
-        if self._source is not None and (offset := parts.state.restored_offset()) is not None:
+        if self._source is not None:
             with blame(self._source):
-                self._source.seek(offset[0])
+                continue_source(self._source, parts.state.restored_offsets())
         self._report(ExecutionState.RUNNING)
-        if self._source is not None and parts.state.data_ended:
+        if self._source is not None and parts.state.data_ended and not self.deployment.finishing:
             self._end_of_data()
 
     def _end(self, state: ExecutionState, failure: FailureCause | None = None) -> None:
@@ -223,28 +194,44 @@ class Task(Actor):
             case CancelTask():
                 self._end(ExecutionState.CANCELED)
             case StopTask():
-                if self.state is ExecutionState.RUNNING and self._source is not None and not self._data_ended:
-                    self._end_of_data()
-            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
-                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms))
+                self._end_input()
+            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop):
+                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms), stop)
             case NotifyCheckpointComplete():
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):
                 self._abort(checkpoint_id)
-            case _SnapshotWritten():
+            case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
+                self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
+            case SnapshotWritten():
                 self._acknowledge(message)
-            case _SnapshotFailed(checkpoint_id, error):
+            case SnapshotFailed(checkpoint_id, error):
                 self._decline(checkpoint_id, f"{type(error).__name__}: {error}")
             case _:
                 super().on_receive(message)
 
-    def _trigger(self, barrier: CheckpointBarrier) -> None:
+    def _end_input(self) -> None:
+        """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""
+        self._is_ending = True
+        if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
+            self._end_of_data()
+
+    def _trigger(self, barrier: CheckpointBarrier, stop: bool) -> None:
         if self.state is not ExecutionState.RUNNING:
             self._decline(barrier.checkpoint_id, f"the task is {self.state.value}, not running")
         elif self._source is None:
             self._decline(barrier.checkpoint_id, "checkpoints are triggered at sources only")
-        else:
+        elif barrier.checkpoint_id > self._last_checkpoint:
             self._checkpoint(barrier)
+            self._hold(barrier.checkpoint_id if stop else None)
+
+    def _hold(self, checkpoint_id: CheckpointId | None) -> None:
+        """Poll nothing until it is known what became of this checkpoint; None: go on. One that is triggered later shows
+        that it was given up, too.
+        """
+        self._held_by = checkpoint_id
+        if checkpoint_id is None and self._is_ending:
+            self._end_input()
 
     def _complete(self, message: NotifyCheckpointComplete) -> None:
         if self.state is not ExecutionState.RUNNING:
@@ -259,7 +246,11 @@ class Task(Actor):
         if self.state is ExecutionState.RUNNING:
             parts = self._running_parts()
             parts.gate.abort(checkpoint_id)
+            if self._unaligned is not None and self._unaligned.checkpoint_id == checkpoint_id:
+                self._unaligned = None
             parts.chain.checkpoint_aborted(checkpoint_id)
+            if self._held_by == checkpoint_id:
+                self._hold(None)
 
     def _answer(self, question: AskOperator) -> pykka.Future[OperatorAnswer]:
         """A promise, already kept or broken: what user code raises here fails the question, and not the attempt."""
@@ -282,36 +273,66 @@ class Task(Actor):
 
     # -- checkpoints
 
-    def _checkpoint(self, barrier: CheckpointBarrier) -> None:
+    def _switch(self, barrier: CheckpointBarrier) -> None:
+        """The JobManager will not wait for barriers any longer."""
+        if self.state is not ExecutionState.RUNNING or barrier.checkpoint_id <= self._last_checkpoint:
+            return
+        if self._source is not None:
+            self._trigger(barrier, stop=False)
+            return
+        parts = self._running_parts()
+        for event in parts.gate.overtake(barrier):
+            if isinstance(event, Aligned):
+                self._checkpoint(event.barrier, overtaking=True)
+            else:
+                self._take(parts, event)
+
+    def _read_ahead(self, parts: TaskParts) -> None:
+        """See whether the log of an unaligned snapshot is over, which then can be written, or is given up."""
+        log, snapshot = parts.gate.read_ahead(), self._unaligned
+        if log is None or snapshot is None or log.checkpoint_id != snapshot.checkpoint_id:
+            return
+        if log.given_up is not None:
+            self._give_up_unaligned(log.given_up)
+            return
+        self._unaligned = None
+        self._write(snapshot, lambda: snapshot.write_with(log, parts.gate.channels))
+
+    def _give_up_unaligned(self, reason: AbortReason) -> None:
+        if self._unaligned is not None:
+            checkpoint_id, self._unaligned = self._unaligned.checkpoint_id, None
+            self._take(self._running_parts(), Aborted(checkpoint_id, reason))
+
+    def _checkpoint(self, barrier: CheckpointBarrier, overtaking: bool = False) -> None:
         if barrier.checkpoint_id <= self._last_checkpoint:
             return
+        self._give_up_unaligned(AbortReason.SUBSUMED)
         self._last_checkpoint = barrier.checkpoint_id
-        parts = self._running_parts()
+        parts, started_ms = self._running_parts(), self.context.clock.now_ms()
+        alignment_ms = parts.gate.alignment.stop(barrier.checkpoint_id)
         parts.chain.checkpoint(barrier.checkpoint_id)
         offset = None if self._source is None else (self._offset_of(self._source),)
         data_ended = self._data_ended or parts.state.data_ended
-        write = parts.state.snapshot(barrier.checkpoint_id, offset, data_ended=data_ended)
+        finish = parts.state.snapshot(barrier.checkpoint_id, offset, data_ended=data_ended)
         parts.outputs.broadcast(barrier)
-        self.context.pipe_to_self(
-            self.context.run_blocking(write),
-            lambda written: _SnapshotWritten(barrier.checkpoint_id, *written),
-            lambda error: _SnapshotFailed(barrier.checkpoint_id, error),
+        snapshot = SnapshotUnderWay(
+            barrier.checkpoint_id, finish, self.context.clock, started_ms=started_ms, alignment_ms=alignment_ms
         )
+        if overtaking:
+            self._unaligned = snapshot
+        else:
+            self._write(snapshot, snapshot.write)
+
+    def _write(self, snapshot: SnapshotUnderWay, write: Callable[[], SnapshotWritten]) -> None:
+        written = self.context.run_blocking(write)
+        self.context.pipe_to_self(written, lambda it: it, lambda error: SnapshotFailed(snapshot.checkpoint_id, error))
 
     def _offset_of(self, source: Source) -> Any:
         with blame(source, self._records_in):
             return source.offset()
 
-    def _acknowledge(self, written: _SnapshotWritten) -> None:
-        self._owner.tell(
-            AcknowledgeCheckpoint(
-                self.deployment.job_id,
-                self.deployment.attempt_id,
-                written.checkpoint_id,
-                written.state,
-                written.size_bytes,
-            )
-        )
+    def _acknowledge(self, written: SnapshotWritten) -> None:
+        self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
 
     def _decline(self, checkpoint_id: CheckpointId, reason: str) -> None:
         self._owner.tell(DeclineCheckpoint(self.deployment.job_id, self.deployment.attempt_id, checkpoint_id, reason))
@@ -321,6 +342,8 @@ class Task(Actor):
     def _step(self) -> Step:
         parts = self._running_parts()
         now_ms = self.context.clock.now_ms()
+        if self._unaligned is not None:
+            self._read_ahead(parts)
         if not parts.outputs.is_available():
             self._blocked_since = self._blocked_since or now_ms
             return Step.IDLE
@@ -337,13 +360,17 @@ class Task(Actor):
     def _rest(self, parts: TaskParts) -> None:
         """There is nothing to take: let operators emit what they hold back, and settle how long to idle at most."""
         delays = [parts.chain.idle()]
-        if self._source is not None and not self._data_ended:
+        if self._source is not None and self._polls:
             with blame(self._source, self._records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
 
+    @property
+    def _polls(self) -> bool:
+        return not self._data_ended and self._held_by is None
+
     def _step_source(self, source: Source) -> bool:
-        if self._data_ended:
+        if not self._polls:
             return False
         with blame(source, self._records_in):
             batch = source.poll()
@@ -369,7 +396,9 @@ class Task(Actor):
             case Aborted(checkpoint_id=checkpoint_id, reason=reason):
                 parts.outputs.broadcast(CancelCheckpointMarker(checkpoint_id))
                 self._decline(checkpoint_id, reason.value)
-            case (channel, EndOfData() | EndOfPartition()):
+            case (_, EndOfPartition()):
+                pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
+            case (channel, EndOfData()):
                 self._ended_channels.add(channel)
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:
                     self._end_of_data()

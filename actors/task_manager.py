@@ -37,6 +37,7 @@ from ..messages import (
     ReleaseTaskManager,
     StopTask,
     SubmitTask,
+    SwitchToUnaligned,
     TaskDeployment,
     TaskManagerFailing,
     TaskManagerId,
@@ -47,7 +48,8 @@ from .actor import Actor, Terminated
 from .ask_errors import NotRunning
 from .context import Ref
 from .failure import died_in_silence
-from .task import Task, TaskServices
+from .task import Task
+from .task_setup import TaskServices
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +199,12 @@ class TaskManager(Actor):
             case CancelTask() if message.attempt_id not in self._tasks:
                 self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
             case (
-                CancelTask() | StopTask() | TriggerCheckpoint() | NotifyCheckpointComplete() | NotifyCheckpointAborted()
+                CancelTask()
+                | StopTask()
+                | TriggerCheckpoint()
+                | SwitchToUnaligned()
+                | NotifyCheckpointComplete()
+                | NotifyCheckpointAborted()
             ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     hosted.ref.tell(message)

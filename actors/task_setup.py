@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..messages import OperatorId, TaskDeployment
+from .alignment_clock import AlignmentClock
 from .barrier_buffer import BarrierBuffer
 from .barrier_tracker import BarrierTracker
+from .channels import DataPlane
 from .context import ActorContext, Clock
 from .input_gate import GateChannel, InputGate
+from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .operators.operator import Operator, OperatorContext
 from .outputs import OutputEdge, TaskOutputs
 from .partitioner import make_partitioner
-from .task_state import TaskState
+from .task_state import StateServices, TaskState
 
-if TYPE_CHECKING:
-    from .task import TaskServices
+
+@dataclass(frozen=True, slots=True)
+class TaskServices:
+    """What a TaskManager lends to its tasks."""
+
+    program: JobProgram
+    data_plane: DataPlane
+    state: StateServices
+    exactly_once: bool
+    resources: dict[str, Any]
+    task_manager_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +90,19 @@ def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
 
 def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> InputGate:
     channels = [
-        GateChannel(services.data_plane.open_input(descriptor, context.wake), edge.input_index)
+        GateChannel(
+            services.data_plane.open_input(descriptor, context.wake),
+            edge.input_index,
+            edge.edge,
+            descriptor.producer_subtask,
+        )
         for edge in deployment.inputs
         for descriptor in edge.channels
     ]
     if not channels:
         return InputGate((), None)
-    return InputGate(channels, (BarrierBuffer if services.exactly_once else BarrierTracker)(len(channels)))
+    handler = (BarrierBuffer if services.exactly_once else BarrierTracker)(len(channels))
+    return InputGate(channels, handler, AlignmentClock(context.clock.now_ms))
 
 
 def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..messages import CheckpointId, OperatorId, SubtaskState, TaskDeployment
+from ..messages import ChannelStateHandle, CheckpointId, OperatorId, SubtaskIndex, SubtaskState, TaskDeployment
 from ..state import (
     NO_KEY,
     CheckpointStorage,
@@ -25,24 +25,28 @@ from ..state import (
     handle_reader,
     key_group_range,
     make_keyed_backend,
+    read_channel,
     state_size_bytes,
     store_in_file,
     store_inline,
 )
+from .elements import Batch
 from .operators.operator import KeyedOperator, Operator
-from .operators.source import Source
+from .operators.source import RecordedOffset, Source
 
-OFFSET = OperatorListState(object, name="source-offset")
-"""At most one item: a tuple with the offset, so that an offset of None is told from no offset."""
+OFFSET = OperatorListState(object, mode="union", name="source-offset")
+"""At most one item, a RecordedOffset; restored, those of all subtasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateServices:
-    """Where snapshots go and which backend holds keyed state."""
+    """Where snapshots go, and come from when they are another job's, and which backend holds keyed state."""
 
     storage: CheckpointStorage
     backend: str
     inline_threshold_bytes: int
+    open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
+    """Opens the root of another job's checkpoints, which the JobManager names."""
 
 
 @dataclass(slots=True)
@@ -60,6 +64,8 @@ class TaskState:
     ) -> None:
         self.data_ended = any(state.data_ended for state in deployment.restored)
         """Whether the restored snapshot was taken after the subtask's data had ended."""
+        self.in_flight: dict[tuple[int, SubtaskIndex], list[Batch]] = {}
+        """By edge and producer subtask, once it is restored: what an unaligned snapshot found in the channels."""
         self._deployment = deployment
         self._services = services
         self._states = {
@@ -70,8 +76,10 @@ class TaskState:
 
     def restore(self) -> None:
         """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
+        root = self._deployment.restored_root
+        storage = self._services.open_storage(root) if root else self._services.storage
         for restored in self._deployment.restored:
-            read = handle_reader(self._services.storage)
+            read = handle_reader(storage)
             for operator_id, found in restored.operators.items():
                 state = self._states.get(operator_id)
                 if state is None:
@@ -79,6 +87,8 @@ class TaskState:
                 state.lists.restore(found.lists, read)
                 if found.keyed and state.keyed is not None:
                     state.keyed.restore(found.keyed, read)
+            for channel in restored.channels:
+                self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read)
         for state in self._states.values():
             bind_states(state.operator, state.keyed, state.lists)
             if isinstance(state.operator, Source):
@@ -87,17 +97,20 @@ class TaskState:
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
 
-    def restored_offset(self) -> tuple[Any] | None:
-        """The source's recorded offset, in a tuple; None on a fresh start."""
-        items = self._offset.get() if self._offset is not None else []
-        return items[0] if items else None
+    def restored_offsets(self) -> list[RecordedOffset]:
+        """What all subtasks of the source recorded; nothing on a fresh start."""
+        return [RecordedOffset(*item) for item in self._offset.get()] if self._offset is not None else []
 
     def snapshot(
         self, checkpoint_id: CheckpointId, offset: tuple[Any] | None, *, data_ended: bool
-    ) -> Callable[[], tuple[SubtaskState, int]]:
-        """The synchronous part; the callable writes, and returns the handles and their size in bytes."""
+    ) -> Callable[..., tuple[SubtaskState, int]]:
+        """The synchronous part; the callable writes, and returns the handles and their size in bytes.
+
+        It takes the state of channels, for a snapshot that is not aligned.
+        """
         if offset is not None and self._offset is not None:
-            self._offset.update([offset])
+            where = self._deployment
+            self._offset.update([(where.subtask_index, where.parallelism, *offset)])
         taken = SubtaskSnapshot(data_ended=data_ended)
         for operator_id, state in self._states.items():
             keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
@@ -112,8 +125,8 @@ class TaskState:
             deployment.attempt_id,
         )
 
-        def write() -> tuple[SubtaskState, int]:
-            written = taken.write(target, self._store)
+        def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
+            written = taken.write(target, self._store, channels)
             return written, state_size_bytes(written)
 
         return write

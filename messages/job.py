@@ -303,6 +303,8 @@ class CheckpointCompleted:
     timestamp_ms: int
     path: str
     final: bool = False
+    sync_ms: float = 0.0
+    """How long the step of the subtask that took longest stood still for it."""
 
 
 @message

@@ -94,6 +94,10 @@ class TaskDeployment:
     """This subtask's state; after a rescale, the states of all subtasks that hold a share of it."""
     restored_root: str = ""
     """The URL that the paths in `restored` are relative to; empty: the job's own checkpoint directory."""
+    finishing: bool = False
+    """It is restored from the job's last checkpoint: take no input, emit nothing, wait for
+    NotifyCheckpointComplete(final=True), commit and finish.
+    """
 
 
 @message

@@ -3,7 +3,7 @@
 if __name__ != "understudy.state":  # pragma: no cover
     raise ImportError("import understudy.state, not state: the folder is part of the package understudy")
 
-from .assignment import assign_state, cut_handle, redistribute_lists
+from .assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
 from .backend import (
     KeyedSnapshot,
     KeyedStateBackend,
@@ -12,7 +12,9 @@ from .backend import (
     make_keyed_backend,
     register_backend,
 )
+from .batch_codec import pack_batch, unpack_batch
 from .binding import bind_states
+from .channel_state import channel_handle, read_channel
 from .descriptors import (
     FoldingState,
     KeyedStateDeclaration,
@@ -27,7 +29,9 @@ from .descriptors import (
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     CorruptState,
+    ForgedPointer,
     InvalidState,
+    MissingSavepoint,
     MissingState,
     NoCurrentKey,
     OutsideRoot,
@@ -41,6 +45,7 @@ from .errors import (
     UnknownBackend,
     UnreachableRoot,
     UnwritableRoot,
+    WrongSavepointStore,
 )
 from .filesystem_backend import FilesystemBackend
 from .heap_states import NO_KEY, NO_NAMESPACE
@@ -78,6 +83,7 @@ __all__ = [
     "DurableFiles",
     "FilesystemBackend",
     "FoldingState",
+    "ForgedPointer",
     "InvalidKey",
     "InvalidState",
     "KeyGroupRange",
@@ -87,6 +93,7 @@ __all__ = [
     "ListState",
     "MapState",
     "MemoryBackend",
+    "MissingSavepoint",
     "MissingState",
     "NoCurrentKey",
     "OperatorListState",
@@ -110,8 +117,11 @@ __all__ = [
     "UnreachableRoot",
     "UnwritableRoot",
     "ValueState",
+    "WrongSavepointStore",
+    "assign_operator",
     "assign_state",
     "bind_states",
+    "channel_handle",
     "checkpoint_directory",
     "cut_handle",
     "declared_states",
@@ -126,6 +136,9 @@ __all__ = [
     "key_groups_of",
     "make_keyed_backend",
     "operator_index_of",
+    "operator_states",
+    "pack_batch",
+    "read_channel",
     "redistribute_lists",
     "register_backend",
     "register_serializer",
@@ -134,4 +147,5 @@ __all__ = [
     "state_size_bytes",
     "store_in_file",
     "store_inline",
+    "unpack_batch",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
+from .column_values import Numbers, array_of, column_of, is_number, is_ordered, number_dtype, plain_type
 
 Operation: TypeAlias = Literal["count", "sum", "min", "max"]
 
@@ -52,13 +52,20 @@ class Running:
     def reserve(self, slots: int) -> None:
         """Have room for this many slots; new ones hold the neutral value."""
         if slots > len(self.values):
-            grown = np.full(max(slots, 2 * len(self.values)), self._neutral, self.values.dtype)
+            size, dtype = max(slots, 2 * len(self.values)), self.values.dtype
+            # Memory of zeros costs nothing until it is used.
+            grown = np.zeros(size, dtype) if self._neutral == 0 else np.full(size, self._neutral, dtype)
             grown[: len(self.values)] = self.values
             self.values = grown
 
     def take_in(self, slots: Any, numbers: Any) -> None:
         """Add numbers, or one number, to the values of these slots, of which there may be several alike."""
         self._operation.at(self.values, slots, numbers)
+
+    def at(self, slots: Any) -> Numbers:
+        """A copy of the values of these slots."""
+        taken: Numbers = self.values[slots]
+        return taken.copy() if isinstance(slots, slice) else taken
 
     def reset(self, slots: Any) -> None:
         self.values[slots] = self._neutral
@@ -112,7 +119,7 @@ class Count(Aggregate):
         return (Part("count", self.column),)
 
     def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
-        return pa.array(values[0])
+        return array_of(values[0])
 
 
 class _OfValues(Aggregate):

@@ -32,27 +32,35 @@ def assign_state(
 ) -> list[SubtaskState | None]:
     """A vertex's snapshot dealt out to `parallelism` subtasks; None for one that gets nothing.
 
-    `max_parallelism` is the one the snapshot was taken with. The new subtasks' data
-    has ended if that of all old ones has.
+    `max_parallelism` is the one the snapshot was taken with. The new subtasks' data has ended if that of all old ones
+    has. What was in flight goes to the same subtask; a parallelism that is not the old one is for aligned snapshots.
     """
     ordered = [subtasks.get(SubtaskIndex(index)) for index in range(old_parallelism)]
     ended = all(state is not None and state.data_ended for state in ordered)
     operators = dict.fromkeys(operator for state in ordered if state for operator in state.operators)
-    dealt = {operator: _deal_operator(ordered, operator, parallelism, max_parallelism) for operator in operators}
+    dealt = {
+        operator: assign_operator(subtasks, operator, old_parallelism, parallelism, max_parallelism)
+        for operator in operators
+    }
     assigned: list[SubtaskState | None] = []
     for index in range(parallelism):
         own = {operator: shares[index] for operator, shares in dealt.items() if shares[index] != OperatorSubtaskState()}
         old = ordered[index] if old_parallelism == parallelism else None
         data_ended = old.data_ended if old is not None else ended
-        assigned.append(SubtaskState(own, data_ended) if own or data_ended else None)
+        channels = old.channels if old is not None else ()
+        assigned.append(SubtaskState(own, data_ended, channels) if own or data_ended or channels else None)
     return assigned
 
 
-def _deal_operator(
-    ordered: list[SubtaskState | None], operator: OperatorId, parallelism: int, max_parallelism: int
+def assign_operator(
+    subtasks: Mapping[SubtaskIndex, SubtaskState],
+    operator: OperatorId,
+    old_parallelism: int,
+    parallelism: int,
+    max_parallelism: int,
 ) -> list[OperatorSubtaskState]:
-    empty = OperatorSubtaskState()
-    old = [empty if state is None else state.operators.get(operator, empty) for state in ordered]
+    """One operator's state in a vertex's snapshot, dealt out to `parallelism` subtasks, of whichever vertex."""
+    old = operator_states(subtasks, operator, old_parallelism)
     lists = redistribute_lists([state.lists for state in old], parallelism)
     return [
         OperatorSubtaskState(
@@ -60,6 +68,14 @@ def _deal_operator(
         )
         for index in range(parallelism)
     ]
+
+
+def operator_states(
+    subtasks: Mapping[SubtaskIndex, SubtaskState], operator: OperatorId, parallelism: int
+) -> list[OperatorSubtaskState]:
+    """One operator's state by subtask; an empty one where there is none."""
+    nothing, empty = SubtaskState({}), OperatorSubtaskState()
+    return [subtasks.get(SubtaskIndex(index), nothing).operators.get(operator, empty) for index in range(parallelism)]
 
 
 def intersection(a: range, b: range) -> range:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, TypeVar
 
 from ..messages import (
     CheckpointId,
+    JobEdge,
     JobId,
     MalformedMessage,
+    OperatorDescription,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -28,7 +31,8 @@ from ..messages import (
 from .completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from .errors import CorruptState
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 did not say which operators a vertex has, and cannot be matched with a program."""
 
 MAX_METADATA_BYTES = 512 * 1024 * 1024
 """A larger metadata file is neither written nor read: state of that size belongs in files of its own."""
@@ -43,6 +47,8 @@ class VertexMetadata:
     vertex_id: VertexId
     parallelism: int
     max_parallelism: int
+    operators: tuple[OperatorDescription, ...] = ()
+    inputs: dict[int, JobEdge] = field(default_factory=dict)
 
 
 @message
@@ -124,7 +130,7 @@ def _messages_of(completed: CompletedCheckpoint) -> Iterator[CheckpointMetadata 
         is_savepoint=completed.is_savepoint,
         is_final=completed.is_final,
         vertices=tuple(
-            VertexMetadata(vertex_id, vertex.parallelism, vertex.max_parallelism)
+            VertexMetadata(vertex_id, vertex.parallelism, vertex.max_parallelism, vertex.operators, dict(vertex.inputs))
             for vertex_id, vertex in completed.vertices.items()
         ),
         state_count=len(completed.states()),
@@ -145,7 +151,9 @@ def _vertices(header: CheckpointMetadata, states: list[SubtaskMetadata]) -> dict
             raise MalformedMessage(f"a superfluous state: subtask {index} of vertex {vertex_id!r}")
         subtasks[vertex_id][index] = found.state
     return {
-        each.vertex_id: VertexSnapshot(each.parallelism, each.max_parallelism, subtasks[each.vertex_id])
+        each.vertex_id: VertexSnapshot(
+            each.parallelism, each.max_parallelism, subtasks[each.vertex_id], each.operators, each.inputs
+        )
         for each in header.vertices
     }
 

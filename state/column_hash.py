@@ -5,7 +5,7 @@ Integers, floats, times and texts are computed with NumPy; any other type is has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -14,10 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from .column_values import array_of, numpy_of
 from .key_hash import InvalidKey, java_hash
 
 Hashes: TypeAlias = npt.NDArray[np.int32]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+_CHUNK = 32_768
+"""So many integers at a time, so that what is computed on the way stays in the cache."""
 
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 
@@ -52,13 +56,13 @@ def column_hash(column: pa.Array) -> Hashes:
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return _integers(column)
     if pt.is_floating(kind):
-        return _floats(column.to_numpy(zero_copy_only=False).astype(np.float64))
+        return _floats(numpy_of(column).astype(np.float64))
     if pt.is_timestamp(kind) or pt.is_duration(kind) or pt.is_time(kind):
         return _fold(_microseconds(column))
     if pt.is_date32(kind):
-        return _narrow(column.view(pa.int32()).to_numpy())
+        return _narrow(numpy_of(column.view(pa.int32())))
     if pt.is_date64(kind):
-        return _narrow(column.view(pa.int64()).to_numpy() // 86_400_000)
+        return _narrow(numpy_of(column.view(pa.int64())) // 86_400_000)
     if pt.is_nested(kind):
         return _each(column.to_pylist())
     encoded = column.dictionary_encode()
@@ -68,14 +72,18 @@ def column_hash(column: pa.Array) -> Hashes:
 def hashes_of(keys: Sequence[Any]) -> Hashes:
     """`java_hash` of each key in a list; as a column where all keys are texts, integers of 64 bits or floats."""
     kinds = set(map(type, keys))
-    wanted = _AS_COLUMN.get(kinds.pop()) if len(kinds) == 1 else None
-    if wanted is not None:
+    as_column = _AS_COLUMN.get(kinds.pop()) if len(kinds) == 1 else None
+    if as_column is not None:
         with suppress(OverflowError, UnicodeEncodeError):  # a longer integer, half a surrogate pair
-            return column_hash(pa.array(keys, wanted))
+            return column_hash(as_column(keys))
     return _each(keys)
 
 
-_AS_COLUMN = {str: pa.large_string(), int: pa.int64(), float: pa.float64()}
+_AS_COLUMN: dict[type, Callable[[Sequence[Any]], pa.Array]] = {
+    str: lambda keys: pa.array(keys, pa.large_string()),
+    int: lambda keys: array_of(np.fromiter(keys, np.int64, len(keys))),
+    float: lambda keys: array_of(np.fromiter(keys, np.float64, len(keys))),
+}
 
 
 def check_no_null(column: pa.Array, name: str) -> None:
@@ -87,7 +95,7 @@ def check_no_null(column: pa.Array, name: str) -> None:
 
 
 def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:
-    found: Hashes = hashes[indices.to_numpy()]
+    found: Hashes = hashes[numpy_of(indices)]
     return found
 
 
@@ -101,14 +109,17 @@ def _fold(values: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _integers(column: pa.Array) -> Hashes:
-    values = column.to_numpy(zero_copy_only=False)
+    values = numpy_of(column)
     if values.dtype == np.uint64 and len(values) and values.max() >= 2**63:
         return _each(column.to_pylist())
-    narrow = _narrow(values)
     if values.dtype.itemsize < 4 or values.dtype == np.int32:
-        return narrow
-    wide = values.astype(np.int64, copy=False)
-    return np.where(narrow == wide, narrow, _fold(wide))
+        return _narrow(values)
+    found = np.empty(len(values), np.int32)
+    for start in range(0, len(values), _CHUNK):
+        wide = values[start : start + _CHUNK].astype(np.int64, copy=False)
+        narrow = _narrow(wide)
+        found[start : start + _CHUNK] = np.where(narrow == wide, narrow, _fold(wide))
+    return found
 
 
 def _floats(values: npt.NDArray[np.float64]) -> Hashes:
@@ -125,7 +136,7 @@ def _microseconds(column: pa.Array) -> npt.NDArray[np.int64]:
     """Timestamps, durations and times of day. Nanoseconds are rounded down."""
     unit = column.type.unit
     storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    values: npt.NDArray[np.int64] = column.view(storage).to_numpy().astype(np.int64)
+    values: npt.NDArray[np.int64] = numpy_of(column.view(storage)).astype(np.int64)
     return values // 1000 if unit == "ns" else values * _PER_MICROSECOND[unit]
 
 

@@ -1,7 +1,8 @@
 """ColumnarBackend: a ColumnarTable as keyed state: snapshotted by key group as Arrow IPC, restored by key group.
 
-A snapshot is a header and, for each key group that holds something, one Arrow record batch message of partials. The
-table is made when the first batch, or a restored snapshot, tells the types of the columns.
+A snapshot is a header and, for each key group that holds something, one Arrow record batch message of partials, with
+integers in as few bytes as will do. The table is made when the first batch, or a restored snapshot, tells the types of
+the columns.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,22 @@ import pyarrow as pa
 
 from ..messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
 from .aggregates import Aggregate
+from .aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from .backend import KeyedSnapshot, ReadState
 from .columnar_table import ColumnarTable, FrozenTable
 from .descriptors import KeyedStateDeclaration
 from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from .key_groups import KeyGroupRange, key_groups_of
+from .narrow_columns import narrowed, widened
 from .storage import inline_handle
 from .word_table import Slots
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
 _HEADER = -1
-_FORMAT = 1
+_FORMAT = 2
+_FORMATS_READ = (1, _FORMAT)
+"""The first had all columns in their own types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class _Layout:
     """Sorted by key group."""
     keys: Sequence[pa.Array]
     """The key columns in that order."""
+    narrow_keys: Sequence[pa.Array]
+    """The same as they are stored."""
     shares: Sequence[tuple[int, int, int]]
     """Key group, begin and end in that order."""
 
@@ -74,7 +81,7 @@ class ColumnarBackend:
         """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
         expected = self._make_table(schema, partials)
         if self.table is not None:
-            _check_types(expected.partial_schema, self.table.partial_schema)
+            self._check_fit(expected.partial_schema, self._described(self.table.partial_schema))
         else:
             self.table = expected
 
@@ -99,10 +106,10 @@ class ColumnarBackend:
         for handle in handles:
             data, path = read(handle.handle), handle.handle.path or "inline state"
             try:
-                schema = self._read_header(unpack_plain(_section(data, handle, _HEADER)))
+                schema, stored = self._read_header(unpack_plain(_section(data, handle, _HEADER)))
                 for group in sorted(handle.offsets.keys() & set(self._key_groups.groups)):
-                    partials = pa.ipc.read_record_batch(pa.py_buffer(_section(data, handle, group)), schema)
-                    self.table_for(schema, partials=True).merge(partials)
+                    partials = pa.ipc.read_record_batch(pa.py_buffer(_section(data, handle, group)), stored)
+                    self.table_for(schema, partials=True).merge(widened(partials, schema))
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
                 raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
 
@@ -126,9 +133,11 @@ class ColumnarBackend:
     def _write(self, frozen: FrozenTable) -> KeyedStateHandle:
         layout = self._layout_of(frozen)
         partials = frozen.take_partials(layout.slots, layout.keys)
-        sections: dict[int, Any] = {_HEADER: self._header(partials.schema)}
+        values = [narrowed(column) for column in partials.columns[len(self._keys) :]]
+        stored = pa.RecordBatch.from_arrays([*layout.narrow_keys, *values], names=partials.schema.names)
+        sections: dict[int, Any] = {_HEADER: self._header(partials.schema, stored.schema)}
         for group, start, end in layout.shares:
-            sections[group] = partials.slice(start, end - start).serialize()
+            sections[group] = stored.slice(start, end - start).serialize()
         offsets: dict[int, tuple[int, ...]] = {}
         at = 0
         for group, section in sections.items():
@@ -154,7 +163,8 @@ class ColumnarBackend:
         ends = np.cumsum(np.bincount(groups))
         starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
         shares = [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
-        return _Layout(groups, slots, frozen.keys(slots), shares)
+        keys = frozen.keys(slots)
+        return _Layout(groups, slots, keys, [narrowed(key) for key in keys], shares)
 
     def _check_owned(self, groups: npt.NDArray[np.int32]) -> None:
         first, last = self._key_groups
@@ -164,39 +174,34 @@ class ColumnarBackend:
                 f"{first} to {last}: the stream is not partitioned by these columns"
             )
 
-    def _header(self, schema: pa.Schema) -> bytes:
+    def _header(self, schema: pa.Schema, stored: pa.Schema) -> bytes:
         header = {
             "format": _FORMAT,
             "max_parallelism": self._max_parallelism,
-            "keys": list(self._keys),
-            "aggregates": _told(self._aggregates),
+            **{what: self._described(None)[what] for what in ("keys", "aggregates")},
             "schema": schema.serialize().to_pybytes(),
+            "stored": stored.serialize().to_pybytes(),
         }
         return pack_plain(header)
 
-    def _read_header(self, header: dict[str, Any]) -> pa.Schema:
-        if header["format"] != _FORMAT:
-            raise ValueError(f"format {header['format']}; wanted {_FORMAT}")
-        wanted = {
-            "max_parallelism": self._max_parallelism,
-            "keys": list(self._keys),
-            "aggregates": _told(self._aggregates),
-        }
-        for what, value in wanted.items():
-            if header[what] != value:
-                raise StateIncompatible("columnar aggregation", f"{what} {value}", f"{what} {header[what]}")
-        return pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+    def _read_header(self, header: dict[str, Any]) -> tuple[pa.Schema, pa.Schema]:
+        """The schema of partials, and the one they are stored in."""
+        if header["format"] not in _FORMATS_READ:
+            raise ValueError(f"format {header['format']}; wanted one of {_FORMATS_READ}")
+        wanted, found = self._max_parallelism, header["max_parallelism"]
+        if found != wanted:
+            raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
+        self._check_fit(None, {**header, "types": None})
+        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+        return schema, schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
 
+    def _described(self, schema: pa.Schema | None) -> dict[str, Any]:
+        return cast("dict[str, Any]", describe_aggregation(self._keys, self._aggregates, schema).schema)
 
-def _told(aggregates: Mapping[str, Aggregate]) -> dict[str, str]:
-    return {name: str(aggregate) for name, aggregate in aggregates.items()}
-
-
-def _check_types(wanted: pa.Schema, found: pa.Schema) -> None:
-    for field in wanted:
-        kind = found.field(field.name).type
-        if kind != field.type:
-            raise StateIncompatible(f"columnar aggregation, {field.name}", str(field.type), str(kind))
+    def _check_fit(self, schema: pa.Schema | None, stored: dict[str, Any]) -> None:
+        difference = aggregation_misfit(self._described(schema), stored)
+        if difference is not None:
+            raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
 
 
 def _section(data: bytes, handle: KeyedStateHandle, group: int) -> bytes:

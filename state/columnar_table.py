@@ -6,7 +6,8 @@ key and parts: what a snapshot stores, and what a first phase of aggregation sen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,10 @@ from .column_hash import check_no_null
 from .column_values import Numbers, column_of, numbers_of, plain_type
 from .key_index import KeyIndex
 from .word_table import Slots
+
+T = TypeVar("T")
+
+_PARTIALS_AT_A_TIME = 1 << 17
 
 
 class ColumnarTable:
@@ -33,7 +38,9 @@ class ColumnarTable:
         self._aggregates = dict(aggregates)
         self._index = KeyIndex(list(keys.values()))
         self._running = {part: Running(part, kind) for part, kind in parts.items()}
-        self._spares: list[list[Numbers]] = []
+        self._following = {part for part in parts if part.operation == "count" and part != _ROWS and _ROWS in parts}
+        """Counts of columns that have had no null yet. They are the count of rows, and keep no values of their own."""
+        self._spares: list[dict[Part, Numbers]] = []
         self._names = _part_names(self._keys, self._running)
         self._input_columns = list(dict.fromkeys([*keys, *(part.column for part in parts if part.column is not None)]))
         self._last_row: npt.NDArray[np.int64] = np.empty(0, np.int64)
@@ -81,7 +88,9 @@ class ColumnarTable:
         """
         slots = self._slots_of(batch)
         rows = _Rows(batch, slots)
-        for part, running in self._running.items():
+        for part in [part for part in self._following if rows.has_nulls(part.column)]:
+            self._part_ways(part)
+        for part, running in self._own_running():
             if part.operation == "count":
                 rows.count(part.column, running)
             else:
@@ -93,7 +102,9 @@ class ColumnarTable:
         """Take in partials; returns each one's slot."""
         slots = self._slots_of(partials)
         rows = _Rows(partials, slots)
-        for part, running in self._running.items():
+        for part in [part for part in self._following if not rows.are_equal(self._names[part], self._names[_ROWS])]:
+            self._part_ways(part)
+        for part, running in self._own_running():
             name = self._names[part]
             running.take_in(rows.slots(name), rows.numbers(name, running.kind))
         return slots
@@ -110,7 +121,7 @@ class ColumnarTable:
 
     def results(self, slots: Slots) -> pa.RecordBatch:
         """A row of keys and aggregates for each slot."""
-        values = {part: running.values[slots] for part, running in self._running.items()}
+        values = self._values_at(slots)
         columns = [
             aggregate.result([values[part] for part in parts], [self._running[part].kind for part in parts])
             for aggregate in self._aggregates.values()
@@ -120,17 +131,17 @@ class ColumnarTable:
 
     def partials(self, slots: Slots) -> pa.RecordBatch:
         """A row of keys and parts for each slot."""
-        return self._partials(slots, [running.values[slots] for running in self._running.values()])
+        return self._partials(self._values_at(slots), self._index.keys(slots))
 
     def frozen(self) -> FrozenTable:
         """All partials as of now. Slots keep their keys, so only values are copied, into memory that is kept for it."""
-        values = self._spares.pop() if self._spares else []
-        if [len(each) for each in values] != [len(running.values) for running in self._running.values()]:
-            values = [np.empty_like(running.values) for running in self._running.values()]
-        count = len(self)
-        for copy, running in zip(values, self._running.values(), strict=True):
-            copy[:count] = running.values[:count]
-        return FrozenTable(self, count, values)
+        kept, count = dict(self._own_running()), len(self)
+        spare = self._spares.pop() if self._spares else {}
+        if {part: len(values) for part, values in spare.items()} != {part: len(kept[part].values) for part in kept}:
+            spare = {part: np.empty_like(running.values) for part, running in kept.items()}
+        for part, running in kept.items():
+            spare[part][:count] = running.values[:count]
+        return FrozenTable(self, count, spare, self._with_followers(spare))
 
     def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that `update` reads. Raises InvalidKey for a null key, and ValueError for a missing column."""
@@ -147,25 +158,39 @@ class ColumnarTable:
                 self._touched = _grown(self._touched, len(self))
                 self._touched[slots] = True
 
-    def take_partials(self) -> pa.RecordBatch:
-        """The partials of all that was accumulated since the last call, each key once. Keys keep their slots."""
-        marks = self._running[_ROWS].values if _ROWS in self._running else self._touched
-        slots = np.flatnonzero(marks[: len(self)])
-        taken = self.partials(slots)
-        for running in self._running.values():
-            running.reset(slots)
-        self._touched[: len(self)] = False
-        return taken
+    def take_partials(self) -> Iterator[pa.RecordBatch]:
+        """The partials of all that was accumulated since the last call, each key once. Keys keep their slots.
 
-    def _partials(
-        self, slots: Slots, values: Sequence[Numbers], keys: Sequence[pa.Array] | None = None
-    ) -> pa.RecordBatch:
-        keys = self._index.keys(slots) if keys is None else list(keys)
-        by_part = dict(zip(self._running, values, strict=True))
-        columns = [
-            column_of(by_part[part], running.kind, _present(part, by_part)) for part, running in self._running.items()
-        ]
+        They come in batches that fit in the processor's cache, to be taken before more is accumulated.
+        """
+        marks = self._running[_ROWS].values if _ROWS in self._running else self._touched
+        touched = np.flatnonzero(marks[: len(self)])
+        for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
+            slots = _as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
+            yield self._partials(self._values_at(slots), self._index.keys(slots))
+            for _, running in self._own_running():
+                running.reset(slots)
+        self._touched[: len(self)] = False
+
+    def _partials(self, values: Mapping[Part, Numbers], keys: Sequence[pa.Array]) -> pa.RecordBatch:
+        columns = [column_of(values[part], each.kind, _present(part, values)) for part, each in self._running.items()]
         return pa.RecordBatch.from_arrays([*keys, *columns], schema=self.partial_schema)
+
+    def _own_running(self) -> list[tuple[Part, Running]]:
+        return [item for item in self._running.items() if item[0] not in self._following]
+
+    def _values_at(self, slots: Slots | slice) -> dict[Part, Numbers]:
+        """The values of all parts for these slots."""
+        return self._with_followers({part: running.at(slots) for part, running in self._own_running()})
+
+    def _with_followers(self, by_part: Mapping[Part, T]) -> dict[Part, T]:
+        """With that of the count of rows, the same object, for each part that follows it."""
+        return {part: by_part[_ROWS if part in self._following else part] for part in self._running}
+
+    def _part_ways(self, part: Part) -> None:
+        """From now on this count keeps its own values: up to now they are those of the count of rows."""
+        self._following.remove(part)
+        self._running[part].values = self._running[_ROWS].values.copy()
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:
         columns = []
@@ -174,7 +199,7 @@ class ColumnarTable:
             check_no_null(column, repr(name))
             columns.append(column)
         slots = self._index.slots_of(columns)
-        for running in self._running.values():
+        for _, running in self._own_running():
             running.reserve(len(self._index))
         if len(self._index) > len(self._last_row):
             self._last_row = np.empty(2 * len(self._index), np.int64)
@@ -184,8 +209,10 @@ class ColumnarTable:
 class FrozenTable:
     """The partials of a table at one moment, for use on any thread while the table goes on. Used once."""
 
-    def __init__(self, table: ColumnarTable, count: int, values: list[Numbers]) -> None:
-        self._table, self._count, self._values = table, count, values
+    def __init__(
+        self, table: ColumnarTable, count: int, memory: dict[Part, Numbers], values: dict[Part, Numbers]
+    ) -> None:
+        self._table, self._count, self._memory, self._values = table, count, memory, values
 
     def __len__(self) -> int:
         return self._count
@@ -196,13 +223,20 @@ class FrozenTable:
 
     def take_partials(self, slots: Slots, keys: Sequence[pa.Array]) -> pa.RecordBatch:
         """The partials of these slots, whose keys are these. The memory goes back to the table."""
-        taken = self._table._partials(slots, [each.take(slots) for each in self._values], keys)
-        self._table._spares.append(self._values)
+        by_array = {id(values): values.take(slots) for values in self._memory.values()}
+        taken = self._table._partials({part: by_array[id(values)] for part, values in self._values.items()}, keys)
+        self._table._spares.append(self._memory)
         return taken
 
 
 _ROWS = Part("count")
 """It is more than 0 for each key of which any row has come."""
+
+
+def _as_slice(slots: Slots) -> Slots | slice:
+    """Ascending slots as a slice if none is left out, which is much quicker to copy."""
+    first, last = int(slots[0]), int(slots[-1])
+    return slice(first, last + 1) if last - first + 1 == len(slots) else slots
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:
@@ -236,6 +270,13 @@ class _Rows:
         self._counts: dict[str | None, Numbers] = {}
         self._numbers: dict[tuple[str, pa.DataType], Numbers] = {}
 
+    def has_nulls(self, name: str | None) -> bool:
+        return name is not None and _column(self._batch, name).null_count > 0
+
+    def are_equal(self, name: str, other: str) -> bool:
+        """Whether two columns hold the same."""
+        return bool(_column(self._batch, name).equals(_column(self._batch, other)))
+
     def slots(self, name: str) -> Slots:
         """The slots of the rows in which this column is not null."""
         if name not in self._slots:
@@ -246,7 +287,7 @@ class _Rows:
 
     def count(self, name: str | None, running: Running) -> None:
         """Count these rows; without a name, all. Columns without nulls are counted once for all of them."""
-        if name is not None and _column(self._batch, name).null_count == 0:
+        if not self.has_nulls(name):
             name = None
         slots = self._all_slots if name is None else self.slots(name)
         if len(running.values) > len(slots):

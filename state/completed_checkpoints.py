@@ -8,10 +8,19 @@ file: the store says what is to be discarded, and its owner (the CheckpointCoord
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..messages import CheckpointId, JobId, JobStatus, SubtaskIndex, SubtaskState, VertexId
+from ..messages import (
+    CheckpointId,
+    JobEdge,
+    JobId,
+    JobStatus,
+    OperatorDescription,
+    SubtaskIndex,
+    SubtaskState,
+    VertexId,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,10 @@ class VertexSnapshot:
     parallelism: int
     max_parallelism: int
     subtasks: Mapping[SubtaskIndex, SubtaskState]
+    operators: tuple[OperatorDescription, ...] = ()
+    """The chain, in order, with what its operators declared."""
+    inputs: Mapping[int, JobEdge] = field(default_factory=dict)
+    """Its in-edges by their index in the job graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +51,7 @@ class CompletedCheckpoint:
     """Every vertex of the job, stateless ones too."""
     is_savepoint: bool = False
     is_final: bool = False
-    """Taken when all data had ended; nothing comes after it."""
+    """Nothing of its job comes after it: all data had ended, or the job was stopped at its barrier."""
     metadata_path: str = ""
 
     def states(self) -> tuple[SubtaskState, ...]:
@@ -50,7 +63,7 @@ class CompletedCheckpointStore(Protocol):
     """What a job can restore from: the latest N checkpoints, and the newest savepoint that is not older than they.
 
     A savepoint is never retained and never pushes anything out: its user owns it. It must be restored from all the
-    same while it is the newest cut, because sinks have committed what it covers.
+    same while it is the newest cut, because sinks have committed what it covers; even if its user has disposed of it.
 
     Nothing here may block. A store with a copy elsewhere has that written along with the metadata file, before it is
     given the checkpoint.
@@ -73,10 +86,6 @@ class CompletedCheckpointStore(Protocol):
 
     def restorable(self) -> Iterator[CompletedCheckpoint]:
         """Newest to oldest: try the next one when the state or the metadata of one is corrupt or missing."""
-        ...
-
-    def forget_savepoint(self, metadata_path: str) -> None:
-        """Its user disposed of it: do not restore from it any more. Another path is not an error."""
         ...
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
@@ -124,10 +133,6 @@ class StandaloneCompletedCheckpointStore:
     def restorable(self) -> Iterator[CompletedCheckpoint]:
         savepoint = [self._savepoint] if self._savepoint else []
         return iter(sorted(savepoint + self._retained, key=lambda each: each.checkpoint_id, reverse=True))
-
-    def forget_savepoint(self, metadata_path: str) -> None:
-        if self._savepoint and self._savepoint.metadata_path == metadata_path:
-            self._savepoint = None
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
         dropped, self._retained, self._savepoint = self._retained, [], None

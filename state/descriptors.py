@@ -16,7 +16,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
 from .errors import InvalidState, UnboundState
-from .record_serializer import ListNode, MapNode, Serializer, TypeNode, node_of, schema_text
+from .record_serializer import ListNode, MapNode, Serializer, TypeNode, node_of
+from .schema_fit import schema_text
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -219,8 +220,11 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
         self._unbound()
 
 
-class FoldingState(KeyedStateDeclaration, Generic[A]):
-    """An accumulator of `type` per key, first a copy of `initial`, into which `fold(held, added)` takes each one."""
+class FoldingState(MergingStateDeclaration, Generic[A]):
+    """An accumulator of `type` per key, first a copy of `initial`, into which `fold(held, added)` takes each one.
+
+    With `merge(held, other)`, which makes one accumulator of two, namespaces can be merged: Flink's AggregatingState.
+    """
 
     kind = "FoldingState"
 
@@ -230,11 +234,12 @@ class FoldingState(KeyedStateDeclaration, Generic[A]):
         initial: A,
         fold: Callable[[A, Any], A],
         *,
+        merge: Callable[[A, A], A] | None = None,
         name: str | None = None,
         serializer: Serializer | str | None = None,
     ) -> None:
         super().__init__(name, serializer)
-        self.type, self.initial, self.fold = type, initial, fold
+        self.type, self.initial, self.fold, self.merge = type, initial, fold, merge
 
     def node(self) -> TypeNode:
         return node_of(self.type, self.serializer)

@@ -83,6 +83,11 @@ class DurableFiles:
         return cls(fs), path
 
     @property
+    def is_local(self) -> bool:
+        """Whether its paths are those of this machine's file system."""
+        return self._is_local
+
+    @property
     def has_folders(self) -> bool:
         """Whether folders exist by themselves; else they are but the beginnings of names."""
         return self._disk is not None

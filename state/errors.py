@@ -13,6 +13,9 @@ StateError
 └── StorageError           something is wrong with the checkpoint storage
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
+    │   └── MissingSavepoint   there is no savepoint at this path, or not any more
+    ├── WrongSavepointStore    a savepoint's path or directory that this kind of store cannot have
+    ├── ForgedPointer      a savepoint's pointer leads to what is not its job's
     ├── OutsideRoot        a path from outside leads out of the checkpoint directory
     ├── UnwritableRoot     the checkpoint directory cannot be made or written
     └── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
@@ -100,22 +103,37 @@ class MissingState(StorageError):
         super().__init__(path, "missing state: no such file")
 
 
-class OutsideRoot(StorageError):
-    """A path leads out of the checkpoint directory."""
+class MissingSavepoint(MissingState):
+    """No savepoint is here."""
 
-    def __init__(self, path: str, root: str) -> None:
-        super().__init__(path, f"is outside of the checkpoint directory {root}")
+    def __init__(self, path: str) -> None:
+        StorageError.__init__(self, path, "missing savepoint: it has been disposed of, or has never been here")
+
+
+class WrongSavepointStore(StorageError):
+    """This kind of savepoint store has no such path; the text says which kind it is, and what to set."""
+
+
+class ForgedPointer(StorageError):
+    """What a savepoint's pointer leads to is not the checkpoint that it names: nobody may delete or read by it."""
+
+
+class OutsideRoot(StorageError):
+    """A path leads out of the checkpoint directory, or of the other one that is `called` so."""
+
+    def __init__(self, path: str, root: str, called: str = "checkpoint directory") -> None:
+        super().__init__(path, f"is outside of the {called} {root}")
 
 
 class UnwritableRoot(StorageError):
     """The checkpoint directory cannot be made or written; raised early, by `CheckpointStorage.check`."""
 
-    def __init__(self, path: str, cause: object) -> None:
-        super().__init__(path, f"the checkpoint directory cannot be written: {cause}")
+    def __init__(self, path: str, cause: object, called: str = "checkpoint directory") -> None:
+        super().__init__(path, f"the {called} cannot be written: {cause}")
 
 
 class UnreachableRoot(StorageError):
     """The whole checkpoint directory is gone, as when a disk is not mounted: worth another try, later."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "the checkpoint directory is not there")
+    def __init__(self, path: str, called: str = "checkpoint directory") -> None:
+        super().__init__(path, f"the {called} is not there")

@@ -1,8 +1,9 @@
 """HeapBackend: keyed state in Python dicts, snapshotted by key group. Flink: HeapKeyedStateBackend.
 
 One dict per state and namespace, by key: an access is one dict lookup, and the key group of a key is worked out only
-when a snapshot is written. What was restored is decoded when its state is bound; state that nobody declares any more
-is carried along from snapshot to snapshot, so that bringing the declaration back brings the state back.
+when the first snapshot with it is written. What was restored is decoded when its state is bound; state that nobody
+declares any more is carried along from snapshot to snapshot, so that bringing the declaration back brings the state
+back.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class HeapBackend(HeapScope):
         self._snapshots += 1
         number = self._snapshots
         self.snapshots_in_flight.add(number)
+        self.is_shared = True
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
@@ -65,15 +67,16 @@ class HeapBackend(HeapScope):
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        before, self.is_read_only = self.is_read_only, True
+        before, shared_before = self.is_read_only, self.is_shared
+        self.is_read_only = self.is_shared = True
         try:
             yield
         finally:
-            self.is_read_only = before
+            self.is_read_only, self.is_shared = before, shared_before
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
-        return [] if state is None else list(state.visible(namespace))
+        return [] if state is None else state.keys_in(namespace)
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())

@@ -7,8 +7,10 @@ nor a tuple is plain data, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import countOf
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,8 +20,10 @@ from ..messages import MalformedMessage
 from .key_groups import key_groups_of, key_groups_of_list
 from .record_serializer import Convert
 
-CHUNK_ENTRIES = 32_768
-"""So many entries are handled by one call of NumPy, which lets no other thread run."""
+CHUNK_ENTRIES = 65_536
+"""So many entries are handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
+
+_COLUMNS = frozenset((int, float, tuple))
 
 Column: TypeAlias = "npt.NDArray[Any] | tuple[Column, ...]"
 """Numbers or objects; or tuples, by position."""
@@ -41,39 +45,124 @@ class Piece(NamedTuple):
     values: list[Any]
 
 
+class _Share(NamedTuple):
+    """The keys of one key group in a chunk, at these places of its order."""
+
+    group: int
+    start: int
+    end: int
+    first_key: Any
+    keys: list[Any]
+    """Packed."""
+
+
+class _KeyChunk(NamedTuple):
+    """What is worked out for the keys of a chunk: the places of its entries, sorted by key group, and what is whose."""
+
+    order: npt.NDArray[np.uint16]
+    shares: Sequence[_Share]
+
+
+class KeyLayout:
+    """The key chunks of one dict that earlier snapshots have made: they hold until a key is removed, since new keys
+    come at a dict's end. Two writers at a time make the same.
+    """
+
+    def __init__(self) -> None:
+        self.chunks: dict[int, _KeyChunk] = {}
+        """The first full chunks, by number."""
+
+
+@dataclass(slots=True)
+class FrozenEntries:
+    """The entries of one dict at one moment, in its order, by chunks. Used up by `pieces`."""
+
+    layout: KeyLayout
+    known: int
+    """Of so many chunks the layout has the keys."""
+    keys: list[list[Any]] = field(default_factory=list)
+    """Of the chunks after these."""
+    values: list[list[Any]] = field(default_factory=list)
+    """Of all chunks."""
+
+
+def is_worth_a_layout(entries: Mapping[Any, Any]) -> bool:
+    return len(entries) >= CHUNK_ENTRIES
+
+
+def freeze_entries(entries: dict[Any, Any], layout: KeyLayout) -> FrozenEntries:
+    """What is held now; the dict may change as soon as this returns. Values are shared."""
+    known = len(layout.chunks)
+    new_keys = list(islice(reversed(entries), len(entries) - known * CHUNK_ENTRIES))
+    new_keys.reverse()
+    return FrozenEntries(layout, known, list(_chunks(new_keys)), list(_chunks(entries.values())))
+
+
 def pieces(
-    entries: Mapping[Any, Any], max_parallelism: int, encode_key: Convert = None, encode: Convert = None
+    entries: FrozenEntries, max_parallelism: int, encode_key: Convert = None, encode: Convert = None
 ) -> Iterator[Piece]:
     """All entries, cut by key group, in several pieces for each; within a piece in their order."""
-    keys_left, values_left = iter(entries), iter(entries.values())
-    while keys := list(islice(keys_left, CHUNK_ENTRIES)):
-        key_column = column_of(_encoded(keys, encode_key))
-        groups = _groups_of(keys, key_column if encode_key is None else None, max_parallelism)
-        value_column = column_of(_encoded(list(islice(values_left, CHUNK_ENTRIES)), encode))
-        order = np.argsort(groups.astype(np.uint16), kind="stable")  # 16 bits: NumPy sorts them by radix
-        groups, key_column, value_column = groups[order], _taken(key_column, order), _taken(value_column, order)
-        starts = np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
-        for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-            packed_keys, packed_values = packed(key_column, start, end), packed(value_column, start, end)
-            yield Piece(int(groups[start]), keys[order[start]], packed_keys, packed_values)
+    layout, number = entries.layout, 0
+    values_left, keys_left = _last_first(entries.values), _last_first(entries.keys)
+    while values_left:
+        values = values_left.pop()  # so that what changed since is given up bit by bit
+        if number < entries.known:
+            chunk = layout.chunks[number]
+        else:
+            chunk = _key_chunk(keys_left.pop(), max_parallelism, encode_key)
+            if len(values) == CHUNK_ENTRIES:
+                layout.chunks[number] = chunk
+        column = _taken(column_of(_encoded(values, encode)), chunk.order)
+        for group, start, end, first_key, keys in chunk.shares:
+            yield Piece(group, first_key, keys, packed(column, start, end))
+        number += 1
+
+
+def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _KeyChunk:
+    column = column_of(_encoded(keys, encode_key))
+    groups = _groups_of(keys, column if encode_key is None else None, max_parallelism)
+    order = np.argsort(groups.astype(np.uint16), kind="stable").astype(np.uint16)  # NumPy sorts 16 bits by radix
+    groups, column = groups[order], _taken(column, order)
+    starts = np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
+    shares = [
+        _Share(int(groups[start]), start, end, keys[order[start]], packed(column, start, end))
+        for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)
+    ]
+    return _KeyChunk(order, shares)
 
 
 def column_of(items: list[Any], depth: int = 0) -> Column:
     """The items as a column."""
-    kinds = set(map(type, items))
-    if kinds == {int}:
-        try:
-            return _narrowed(np.fromiter(items, _INTEGERS[-1], len(items)))
-        except OverflowError:
-            pass  # more than 64 bits
-    elif kinds == {float}:
-        return np.fromiter(items, _FLOATS, len(items))
-    elif kinds == {tuple} and depth < _MAX_NESTED:
-        lengths = set(map(len, items))
-        if len(lengths) == 1 and (length := lengths.pop()):
-            flat = list(chain.from_iterable(items))
-            return tuple(column_of(flat[at::length], depth + 1) for at in range(length))
+    kind = type(items[0]) if items else None
+    if kind in _COLUMNS and countOf(map(type, items), kind) == len(items):
+        if kind is int:
+            return _integers(items)
+        if kind is float:
+            return np.fromiter(items, _FLOATS, len(items))
+        length = len(items[0])
+        if length and depth < _MAX_NESTED and countOf(map(len, items), length) == len(items):
+            return _columns_of_tuples(items, length, depth)
     return np.fromiter(items, object, len(items))
+
+
+def _columns_of_tuples(items: list[tuple[Any, ...]], length: int, depth: int) -> Column:
+    flat: list[Any] = []
+    add = flat.extend
+    for item in items:
+        add(item)
+    if countOf(map(type, flat), int) == len(flat):  # all at once, where all columns are alike
+        column = _integers(flat)
+        if column.dtype != object:
+            return tuple(map(_narrowed, column.reshape(-1, length).T))
+    return tuple(column_of(flat[at::length], depth + 1) for at in range(length))
+
+
+def _integers(items: list[int]) -> npt.NDArray[Any]:
+    """In as few bytes each as will do; as objects, if 64 bits are too few."""
+    try:
+        return _narrowed(np.fromiter(items, _INTEGERS[-1], len(items)))
+    except OverflowError:
+        return np.fromiter(items, object, len(items))
 
 
 def packed(column: Column, start: int, end: int) -> list[Any]:
@@ -114,6 +203,17 @@ def _groups_of(keys: list[Any], column: Column | None, max_parallelism: int) -> 
     if isinstance(column, np.ndarray) and column.dtype in _INTEGERS:
         return key_groups_of(column.astype(_INTEGERS[-1]), max_parallelism)
     return key_groups_of_list(keys, max_parallelism)
+
+
+def _last_first(chunks: list[list[Any]]) -> list[list[Any]]:
+    chunks.reverse()
+    return chunks
+
+
+def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
+    left = iter(items)
+    while chunk := list(islice(left, CHUNK_ENTRIES)):
+        yield chunk
 
 
 def _encoded(items: list[Any], encode: Convert) -> list[Any]:

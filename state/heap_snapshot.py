@@ -18,10 +18,11 @@ from typing import Any
 from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
 from .backend import ReadState, SnapshotTarget
 from .errors import CorruptState, StateIncompatible, StateNotStorable
-from .heap_blocks import pieces, unpacked
-from .heap_states import HeapState, Namespaces
+from .heap_blocks import FrozenEntries, pieces, unpacked
+from .heap_states import HeapState
 from .key_hash import InvalidKey
-from .record_serializer import Convert, Schema, SchemaMismatch, TypeNode, schema_text
+from .record_serializer import Convert, SchemaMismatch, TypeNode
+from .schema_fit import Schema, schema_text
 from .storage import inline_handle
 
 HEADER = -1
@@ -41,7 +42,7 @@ class StateView:
     kind: str
     schema: Schema
     encode: Convert
-    namespaces: Namespaces
+    namespaces: dict[Hashable, FrozenEntries]
 
     @classmethod
     def of(cls, state: HeapState) -> StateView:

@@ -1,10 +1,9 @@
-"""Accessors of keyed state on the heap: dicts of key -> value, one per namespace, in two layers.
+"""Accessors of keyed state on the heap: dicts of key -> value, one per namespace.
 
-Copy on write. A snapshot takes the dicts as they are: they freeze, and from then on changes go into new ones, in which
-MISSING stands for what was cleared. Reading looks into the newer layer first. A frozen value that may be changed in
-place is copied into the newer layer before it is handed out; numbers, texts and tuples of these never are. Once no
-snapshot is being written, the newer layer is merged into the older. So neither the synchronous part of a snapshot nor
-an access costs anything per key that is not touched. Flink: CopyOnWriteStateTable.
+A snapshot takes lists of the values as they are, ten nanoseconds each, and of the keys that it does not know yet
+(heap_blocks.py). While it is being written it shares its values with the dicts, so one that may be changed in place is
+copied before it is handed out, once per key and snapshot; numbers, texts and tuples of these never are. Flink:
+CopyOnWriteStateTable.
 
 Questions get copies of changeable values and may not write at all.
 """
@@ -19,7 +18,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from .descriptors import FoldingState, KeyedStateDeclaration, ReducingState, ValueState
-from .errors import NoCurrentKey, ReadOnlyState
+from .errors import InvalidState, NoCurrentKey, ReadOnlyState
+from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 
 NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY"})()
 """`current_key` where none is set."""
@@ -35,8 +35,6 @@ IMMUTABLE: Final = frozenset(
 
 Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
-
-_NOTHING: Final[dict[Any, Any]] = {}
 
 
 def private_copy(value: Any) -> Any:
@@ -59,6 +57,10 @@ class HeapScope:
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
         self.is_read_only = False
+        self.is_shared = False
+        """Whether values may be looked at by somebody else: while a question is answered, which is read-only, and from
+        a snapshot's beginning until an accessor notices that none is in flight.
+        """
         self.snapshots_in_flight: set[int] = set()
         """Snapshots not yet written. Writers on other threads only ever discard from it."""
 
@@ -66,27 +68,16 @@ class HeapScope:
 class HeapState:
     """The accessor of one state; the task's thread owns it."""
 
-    __slots__ = (
-        "_entries",
-        "_frozen",
-        "_has_cleared",
-        "_namespace",
-        "_older",
-        "_scope",
-        "declaration",
-        "namespaces",
-        "node",
-    )
+    __slots__ = ("_entries", "_layouts", "_namespace", "_own_values", "_scope", "declaration", "namespaces", "node")
 
     def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
         self.declaration = declaration
         self.node = declaration.node()
         self.namespaces: Namespaces = {}
-        """The newer layer."""
-        self._frozen: Namespaces = {}
-        """The older layer: that of the last snapshot, until it is merged. No namespace in it is empty."""
-        self._has_cleared = False
-        """Whether MISSING may stand in the newer layer."""
+        self._layouts: dict[Hashable, KeyLayout] = {}
+        """By namespace, for those that are large and have lost no key since the last snapshot."""
+        self._own_values: set[tuple[Hashable, Any]] = set()
+        """Namespaces and keys whose values were copied since the last snapshot began."""
         self._scope = scope
         self._enter(NO_NAMESPACE)
 
@@ -99,65 +90,70 @@ class HeapState:
 
     def clear(self) -> None:
         self._check_writable()
-        if self._frozen:
-            self._thaw()
-        key = self._scope.current_key
-        if key in self._older:
-            self._entries[key] = MISSING
-            self._has_cleared = True
-        else:
-            self._entries.pop(key, None)
+        if self._entries.pop(self._scope.current_key, MISSING) is not MISSING:
+            self._layouts.pop(self._namespace, None)
 
-    def freeze(self) -> Namespaces:
-        """The state as it is now, for a snapshot that will be in flight: these dicts do not change meanwhile."""
-        self._thaw()
-        if self._frozen:  # an earlier snapshot still reads them
-            self._frozen = {namespace: held for namespace in self._known() if (held := self.visible(namespace))}
-        else:
-            self._frozen = {namespace: entries for namespace, entries in self.namespaces.items() if entries}
-        self.namespaces, self._has_cleared = {}, False
-        self._enter(self._namespace)
-        return self._frozen.copy()
+    def freeze(self) -> dict[Hashable, FrozenEntries]:
+        """By namespace what is held now, for a snapshot that will be in flight."""
+        self._own_values.clear()
+        return {
+            namespace: freeze_entries(entries, self._layout_of(namespace, entries))
+            for namespace, entries in self.namespaces.items()
+            if entries
+        }
 
     def load(self, namespace: Hashable, entries: Iterable[tuple[Any, Any]]) -> None:
         """Put restored entries in."""
         self.namespaces.setdefault(namespace, {}).update(entries)
 
-    def visible(self, namespace: Hashable) -> dict[Any, Any]:
-        """What is held in a namespace, by key; to be read only."""
-        newer, older = self.namespaces.get(namespace, _NOTHING), self._frozen.get(namespace, _NOTHING)
-        return self._merged(older.copy(), newer) if older else newer
+    def keys_in(self, namespace: Hashable) -> list[Any]:
+        return list(self.namespaces.get(namespace, ()))
 
     def entry_count(self) -> int:
-        self._thaw()
-        return sum(len(self.visible(namespace)) for namespace in self._known())
+        return sum(map(len, self.namespaces.values()))
 
     def drop(self) -> None:
         """Let go of everything."""
-        self.namespaces, self._frozen, self._has_cleared = {}, {}, False
+        self.namespaces = {}
+        self._layouts.clear()
+        self._own_values.clear()
         self._enter(NO_NAMESPACE)
 
     def _read(self) -> Any:
         """What the current key holds, or MISSING. It may be changed in place by whoever may write."""
         scope = self._scope
         held = self._entries.get(scope.current_key, MISSING)
-        return self._find() if held is MISSING or scope.is_read_only else held
+        return self._handed_out(held) if held is MISSING or scope.is_shared else held
 
-    def _find(self) -> Any:
-        """The same where it is not in the newer layer, or where a copy is wanted."""
+    def _handed_out(self, held: Any) -> Any:
+        """What the current key holds, for whoever may change it: a copy if it can be changed and is shared."""
         scope = self._scope
-        key = scope.current_key
-        if key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
-        if self._frozen:
-            self._thaw()
-        entries = self._entries
-        held = entries[key] if key in entries else self._older.get(key, MISSING)
-        if held is MISSING or (not self._older and not scope.is_read_only):
+        if not (scope.snapshots_in_flight or scope.is_read_only):
+            scope.is_shared = False
+        kind = type(held)
+        if kind is tuple:
+            for item in held:
+                if type(item) not in IMMUTABLE:
+                    break
+            else:
+                return held
+        elif kind in IMMUTABLE:
             return held
-        own = private_copy(held)
-        if own is not held and not scope.is_read_only:
-            entries[key] = own
+        elif held is MISSING:
+            if scope.current_key is NO_KEY:
+                raise NoCurrentKey(self.declaration.name)
+            return held
+        if scope.is_read_only:
+            return private_copy(held)
+        return self._copied_once(held) if scope.is_shared else held
+
+    def _copied_once(self, held: Any) -> Any:
+        key = self._scope.current_key
+        owned = (self._namespace, key)
+        if owned in self._own_values:
+            return held
+        self._own_values.add(owned)
+        own = self._entries[key] = private_copy(held)
         return own
 
     def _write(self, value: Any) -> None:
@@ -197,29 +193,11 @@ class HeapState:
     def _enter(self, namespace: Hashable) -> None:
         self._namespace = namespace
         self._entries = self.namespaces.setdefault(namespace, {})
-        self._older = self._frozen.get(namespace, _NOTHING)
 
-    def _known(self) -> list[Hashable]:
-        return list(dict.fromkeys((*self._frozen, *self.namespaces)))
-
-    def _thaw(self) -> None:
-        """Make one layer of the two, if no snapshot needs the older one any more."""
-        if not self._frozen or self._scope.snapshots_in_flight:
-            return
-        frozen, newer, self._frozen = self._frozen, self.namespaces, {}
-        for namespace, entries in newer.items():
-            frozen[namespace] = self._merged(frozen.get(namespace, {}), entries)
-        self.namespaces = {namespace: entries for namespace, entries in frozen.items() if entries}
-        self._has_cleared = False
-        self._enter(self._namespace)
-
-    def _merged(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        """`older`, changed as `newer` says."""
-        older.update(newer)
-        if self._has_cleared:
-            for key in [key for key, value in newer.items() if value is MISSING]:
-                del older[key]
-        return older
+    def _layout_of(self, namespace: Hashable, entries: dict[Any, Any]) -> KeyLayout:
+        if not is_worth_a_layout(entries):
+            return KeyLayout()
+        return self._layouts.setdefault(namespace, KeyLayout())
 
 
 class HeapValue(HeapState):
@@ -233,8 +211,8 @@ class HeapValue(HeapState):
     def value(self) -> Any:
         scope = self._scope
         value = self._entries.get(scope.current_key, MISSING)
-        if value is MISSING or scope.is_read_only:
-            value = self._find()
+        if value is MISSING or scope.is_shared:
+            value = self._handed_out(value)
             if value is MISSING:
                 return self._default if self._is_default_fixed else private_copy(self._default)
         return value
@@ -331,11 +309,11 @@ class HeapReducing(HeapState):
 
 
 class HeapFolding(HeapState):
-    __slots__ = ("_fold", "_initial")
+    __slots__ = ("_fold", "_initial", "_merge")
 
     def __init__(self, declaration: FoldingState[Any], scope: HeapScope) -> None:
         super().__init__(declaration, scope)
-        self._fold, self._initial = declaration.fold, declaration.initial
+        self._fold, self._initial, self._merge = declaration.fold, declaration.initial, declaration.merge
 
     def get(self) -> Any:
         held = self._read()
@@ -345,6 +323,11 @@ class HeapFolding(HeapState):
         self._check_writable()
         held = self._read()
         self._write(self._fold(private_copy(self._initial) if held is MISSING else held, value))
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        if self._merge is None:
+            raise InvalidState(f"state {self.declaration.name!r} has no merge function; wanted FoldingState(merge=...)")
+        self._move(target, sources, self._merge)
 
 
 ACCESSORS: Final[dict[str, Callable[[Any, HeapScope], HeapState]]] = {

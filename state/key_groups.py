@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .column_hash import Hashes, hashes_of, key_hashes
+from .column_values import array_of
 from .key_hash import InvalidKey, java_hash, signed
 
 __all__ = [
@@ -34,6 +35,9 @@ DEFAULT_LOWER_BOUND, UPPER_BOUND = 128, 1 << 15
 """Bounds of the default max_parallelism; the upper one is the most that is allowed at all."""
 
 KeyColumns: TypeAlias = "pa.Array | npt.NDArray[Any] | Sequence[pa.Array]"
+
+_CHUNK = 32_768
+"""So many hashes at a time, so that what is computed on the way stays in the cache."""
 
 _WORD = 0xFFFFFFFF
 _Words: TypeAlias = npt.NDArray[np.uint32]
@@ -63,7 +67,7 @@ def key_groups_of(columns: KeyColumns, max_parallelism: int, names: Sequence[str
     `names` are for errors. Raises InvalidKey for a null, or for values that cannot be keys.
     """
     if isinstance(columns, np.ndarray):
-        columns = pa.array(columns)
+        columns = pa.array(columns) if columns.dtype.kind not in "iuf" else array_of(columns)
     listed = [columns] if isinstance(columns, pa.Array) else columns
     return groups_of_hashes(key_hashes(listed, names), max_parallelism)
 
@@ -75,7 +79,14 @@ def key_groups_of_list(keys: Sequence[Any], max_parallelism: int) -> npt.NDArray
 
 def groups_of_hashes(hashes: Hashes, max_parallelism: int) -> npt.NDArray[np.int32]:
     """The group of each hash that `java_hash` or its vectorised forms gave."""
-    return (_mix_all(hashes.view(np.uint32)) % _u(max_parallelism)).astype(np.int32)
+    found = np.empty(len(hashes), np.int32)
+    is_power_of_two = max_parallelism & (max_parallelism - 1) == 0
+    for start in range(0, len(hashes), _CHUNK):
+        mixed = _mix_all(hashes[start : start + _CHUNK].view(np.uint32))
+        found[start : start + _CHUNK] = (
+            mixed & _u(max_parallelism - 1) if is_power_of_two else mixed % _u(max_parallelism)
+        )
+    return found
 
 
 def mix(code: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import column_of_words, is_ordered, words_of
+from .column_values import array_of, column_of_words, numpy_of, is_ordered, words_of
 from .text_index import TextIndex, is_text
 from .word_table import Slots, WordTable
 
@@ -51,8 +51,13 @@ class KeyIndex:
             slots = pairs.slots_of(slots << 32 | index.slots_of(column))
         return slots
 
-    def keys(self, slots: Slots) -> list[pa.Array]:
+    def keys(self, slots: Slots | slice) -> list[pa.Array]:
         """The key columns of these slots."""
+        if isinstance(slots, slice):
+            first = self._columns[0]
+            if not self._pairs and isinstance(first, FixedIndex):
+                return [first.values(slots)]
+            slots = np.arange(slots.start, slots.stop)
         found = []
         for pairs, index in zip(reversed(self._pairs), reversed(self._columns), strict=False):
             words = pairs.words(slots)
@@ -85,7 +90,7 @@ class FixedIndex:
     def slots_of(self, column: pa.Array) -> Slots:
         return self._table.slots_of(words_of(column))
 
-    def values(self, slots: Slots) -> pa.Array:
+    def values(self, slots: Slots | slice) -> pa.Array:
         return column_of_words(self._table.words(slots), self._kind)
 
 
@@ -107,8 +112,8 @@ class DistinctIndex:
         found = np.array(slots, np.int64)
         if len(self._slots) > known:
             self._values = pa.concat_arrays([self._values, encoded.dictionary.filter(pa.array(found >= known))])
-        taken: Slots = found[encoded.indices.to_numpy()]
+        taken: Slots = found[numpy_of(encoded.indices)]
         return taken
 
     def values(self, slots: Slots) -> pa.Array:
-        return self._values.take(pa.array(slots))
+        return self._values.take(array_of(slots))

@@ -3,11 +3,10 @@
 A `TypeNode` turns values of one declared type into plain data (see messages/plain.py) and back. Its `schema` stands
 in the snapshot; `decoder(stored_schema)` says what becomes of a value written under another schema: read as it is
 (*compatible*), converted (*migrated*), or refused with `SchemaMismatch`, which the caller turns into a
-StateIncompatible that names the state.
+StateIncompatible that names the state. Which it is, schema_fit.py says from the two schemas alone.
 
-Migrations: bool -> int -> float, T -> Optional[T], anything plain -> Any, and records (dataclasses, named tuples)
-that gained fields with defaults, lost fields, or whose fields migrate. Records are known by class name, so a class
-may move to another module. Flink: TypeSerializerSnapshot, PojoSerializer's schema evolution.
+Records are dataclasses and named tuples. They are known by class name, so a class may move to another module. Flink:
+TypeSerializerSnapshot, PojoSerializer's schema evolution.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
 from ..messages import UnsupportedValue, pack_plain
-
-Schema: TypeAlias = Any
-"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum` or `serializer`."""
+from .schema_fit import Schema, misfit
 
 Convert: TypeAlias = Callable[[Any], Any] | None
 """None stands for "as it is", which is the fast path of all plain types."""
@@ -102,35 +99,13 @@ def type_name(hint: Any) -> str:
     return str(hint).replace("typing.", "")
 
 
-def schema_text(schema: Schema) -> str:
-    """A schema as a person would write the type."""
-    match schema:
-        case str():
-            return schema
-        case {"list": inner}:
-            return f"list[{schema_text(inner)}]"
-        case {"map": [key, value]}:
-            return f"dict[{schema_text(key)}, {schema_text(value)}]"
-        case {"optional": inner}:
-            return f"{schema_text(inner)} | None"
-        case {"record": name, "fields": inner}:
-            return f"{name}({', '.join(f'{field}: {schema_text(kind)}' for field, kind in inner.items())})"
-        case {"serializer": name, "type": kind, "version": version}:
-            return f"{kind} by serializer {name!r} version {version}"
-        case {"enum": name}:
-            return str(name)
-    return repr(schema)
+def _check_fit(declared: Schema, stored: Schema) -> None:
+    if problem := misfit(declared, stored):
+        raise SchemaMismatch(problem)
 
 
-def _refuse(wanted: Schema, stored: Schema, reason: str = "") -> SchemaMismatch:
-    return SchemaMismatch(reason or f"{schema_text(stored)} does not become {schema_text(wanted)}")
-
-
-_WIDENING: dict[tuple[str, str], Convert] = {
-    ("bool", "int"): int,
-    ("bool", "float"): float,
-    ("int", "float"): float,
-}
+_WIDEN: dict[str, Convert] = {"int": int, "float": float}
+"""What a plain type that is wider than the stored one makes of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +116,8 @@ class PlainNode:
     encode: Convert = None
 
     def decoder(self, stored: Schema) -> Convert:
-        if stored == self.schema:
-            return None
-        if isinstance(stored, str) and (stored, self.schema) in _WIDENING:
-            return _WIDENING[stored, self.schema]
-        if isinstance(stored, str) and self.schema in ("Any", "object"):
-            return None
-        raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
+        return None if stored == self.schema else _WIDEN.get(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +133,7 @@ class ListNode:
         return _each(self.item.encode)
 
     def decoder(self, stored: Schema) -> Convert:
-        if not (isinstance(stored, dict) and "list" in stored):
-            raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
         return _each(self.item.decoder(stored["list"]))
 
 
@@ -182,8 +151,7 @@ class MapNode:
         return _each_pair(self.key.encode, self.value.encode)
 
     def decoder(self, stored: Schema) -> Convert:
-        if not (isinstance(stored, dict) and "map" in stored):
-            raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
         key, value = stored["map"]
         return _each_pair(self.key.decoder(key), self.value.decoder(value))
 
@@ -201,6 +169,7 @@ class OptionalNode:
         return _unless_none(self.inner.encode)
 
     def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
         optional = isinstance(stored, dict) and "optional" in stored
         return _unless_none(self.inner.decoder(stored["optional"] if optional else stored))
 
@@ -218,8 +187,7 @@ class EnumNode:
         return lambda value: value.value
 
     def decoder(self, stored: Schema) -> Convert:
-        if stored != self.schema:
-            raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
         return self.kind
 
 
@@ -239,11 +207,8 @@ class CustomNode:
         return self.serializer.serialize
 
     def decoder(self, stored: Schema) -> Convert:
-        if not isinstance(stored, dict) or stored.get("serializer") != self.serializer.name:
-            raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
         version: int = stored["version"]
-        if version > self.serializer.version:
-            raise _refuse(self.schema, stored, f"version {version} is newer than {self.serializer.version}")
         deserialize = self.serializer.deserialize
         return lambda data: deserialize(data, version)
 
@@ -276,7 +241,8 @@ class RecordNode:
 
     @property
     def schema(self) -> Schema:
-        return {"record": self.kind.__qualname__, "fields": {name: node.schema for name, node in self.nodes.items()}}
+        own = {name: node.schema for name, node in self.nodes.items()}
+        return {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.optional)}
 
     @property
     def encode(self) -> Convert:
@@ -292,12 +258,8 @@ class RecordNode:
         return encode
 
     def decoder(self, stored: Schema) -> Convert:
-        if not isinstance(stored, dict) or stored.get("record") != self.kind.__qualname__:
-            raise _refuse(self.schema, stored)
+        _check_fit(self.schema, stored)
         kept = list(stored["fields"])
-        missing = [name for name in self.nodes if name not in kept and name not in self.optional]
-        if missing:
-            raise _refuse(self.schema, stored, f"field {missing[0]!r} is new and has no default")
         steps = [
             (kept.index(name), name, node.decoder(stored["fields"][name]))
             for name, node in self.nodes.items()

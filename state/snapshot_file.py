@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ..messages import (
+    ChannelStateHandle,
     KeyedStateHandle,
     OperatorId,
     OperatorListHandle,
@@ -33,6 +34,9 @@ INLINE_BELOW_BYTES = 20 * 1024
 SnapshotStore: TypeAlias = Callable[[SubtaskState, SnapshotTarget], SubtaskState]
 """Takes a state with inline handles, and says where it lies from now on."""
 
+Run = TypeVar("Run", OperatorListHandle, ChannelStateHandle)
+"""What lies in one run of bytes, piece by piece."""
+
 
 class SubtaskSnapshot:
     """Collects the operators' parts on the task's thread; written once, on another."""
@@ -48,14 +52,19 @@ class SubtaskSnapshot:
         assert operator_id not in self._parts, f"operator {operator_id} was added twice"
         self._parts[operator_id] = (keyed, lists)
 
-    def write(self, target: SnapshotTarget, store: SnapshotStore) -> SubtaskState:
-        """Run the asynchronous parts and store the result; a failure leaves no file under its final name."""
+    def write(
+        self, target: SnapshotTarget, store: SnapshotStore, channels: tuple[ChannelStateHandle, ...] = ()
+    ) -> SubtaskState:
+        """Run the asynchronous parts and store the result; a failure leaves no file under its final name.
+
+        `channels`: what was in flight, as inline handles, for a snapshot that is not aligned.
+        """
         operators = {}
         for operator_id, (keyed, lists) in self._parts.items():
             handle = keyed(target) if keyed is not None else None
             if handle is not None or lists:
                 operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
-        return store(SubtaskState(operators, self._data_ended), target)
+        return store(SubtaskState(operators, self._data_ended, channels), target)
 
 
 def snapshot_store(backend_kind: str) -> SnapshotStore:
@@ -79,7 +88,8 @@ def store_in_file(
     if sum(handle.size_bytes for handle in inline) < inline_below_bytes:
         return state
     assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
-    file = target.storage.write(target.path, (handle.data for handle in inline if handle.data is not None))
+    parts = (handle.data for handle in inline if handle.data is not None)
+    file = target.storage.write(target.path, parts, first_checksum=inline[0].checksum if inline else None)
     return _moved(state, file)
 
 
@@ -88,6 +98,7 @@ def state_handles(state: SubtaskState) -> Iterator[StateHandle]:
     for operator in state.operators.values():
         yield from (keyed.handle for keyed in operator.keyed)
         yield from (listed.handle for listed in operator.lists)
+    yield from (channel.handle for channel in state.channels)
 
 
 def state_size_bytes(state: SubtaskState) -> int:
@@ -118,13 +129,14 @@ def _moved(state: SubtaskState, file: StateHandle) -> SubtaskState:
             _moved_keyed(part, advance(part.handle), file) if _inline(part) else part for part in operator.keyed
         )
         lists = tuple(
-            _moved_list(part, advance(part.handle), file) if _inline(part) else part for part in operator.lists
+            _moved_run(part, advance(part.handle), file) if _inline(part) else part for part in operator.lists
         )
         operators[operator_id] = OperatorSubtaskState(keyed, lists)
-    return replace(state, operators=operators)
+    channels = tuple(_moved_run(part, advance(part.handle), file) if _inline(part) else part for part in state.channels)
+    return replace(state, operators=operators, channels=channels)
 
 
-def _inline(part: KeyedStateHandle | OperatorListHandle) -> bool:
+def _inline(part: KeyedStateHandle | OperatorListHandle | ChannelStateHandle) -> bool:
     return part.handle.data is not None
 
 
@@ -133,5 +145,5 @@ def _moved_keyed(part: KeyedStateHandle, base: int, file: StateHandle) -> KeyedS
     return replace(part, offsets=offsets, handle=file)
 
 
-def _moved_list(part: OperatorListHandle, base: int, file: StateHandle) -> OperatorListHandle:
+def _moved_run(part: Run, base: int, file: StateHandle) -> Run:
     return replace(part, offsets=tuple(base + offset for offset in part.offsets), handle=file)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from struct import Struct
 from urllib.parse import quote
@@ -79,11 +79,14 @@ class CheckpointStorage:
         except (OSError, ValueError) as error:
             raise UnwritableRoot(self.url, error) from error
 
-    def write(self, path: str, chunks: bytes | Iterable[bytes]) -> StateHandle:
-        """Write one file whole; an existing one is replaced. The handle knows its size and checksum."""
+    def write(self, path: str, chunks: bytes | Iterable[bytes], *, first_checksum: int | None = None) -> StateHandle:
+        """Write one file whole; an existing one is replaced. The handle knows its size and checksum.
+
+        `first_checksum`: the CRC-32 of the first chunk, where it is known already.
+        """
         parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
-        checksum = 0
-        for part in parts:
+        checksum = first_checksum or 0
+        for part in parts if first_checksum is None else parts[1:]:
             checksum = zlib.crc32(part, checksum)
         relative = self.resolve(path)
         self._replace(self._absolute(relative), parts)
@@ -117,10 +120,25 @@ class CheckpointStorage:
     def exists(self, path: str) -> bool:
         return bool(self._fs.isfile(self._absolute(self.resolve(path))))
 
+    def check_there(self, handle: StateHandle) -> None:
+        """That its file exists and is as long as it should be; its bytes are not read. Raises MissingState,
+        CorruptState, OutsideRoot.
+        """
+        if handle.path is None:
+            return
+        relative = self.resolve(handle.path)
+        try:
+            found = self._fs.info(self._absolute(relative))
+        except FileNotFoundError as error:
+            raise MissingState(relative) from error
+        if found["size"] != handle.size_bytes:
+            raise CorruptState(relative, f"{handle.size_bytes} bytes", f"{found['size']} bytes")
+
     def delete(self, what: StateHandle | str) -> None:
         """Delete a file, and its folders if it was the last in them, as a job makes a folder for each checkpoint.
 
-        One that is gone already is fine, and so is an inline handle.
+        One that is gone already is fine, and so is an inline handle. After a power cut it may be back, unless it was
+        made to last.
         """
         path = what.path if isinstance(what, StateHandle) else what
         if path is None:
@@ -130,6 +148,11 @@ class CheckpointStorage:
         while relative := posixpath.dirname(relative):
             if not self._files.remove_empty_folder(self._absolute(relative)):
                 return
+
+    def make_deletions_last(self, paths: Iterable[str]) -> None:
+        """See that these files, which were deleted, stay so after a power cut."""
+        for folder in sorted({posixpath.dirname(self._absolute(self.resolve(path))) for path in paths}):
+            self._sync_what_is_left_of(folder)
 
     def list_files(self, directory: str = "") -> list[str]:
         """All files below a directory, relative to the root, in order; none for a missing one."""
@@ -148,9 +171,17 @@ class CheckpointStorage:
         """Delete a checkpoint's directory with all that is in it, leftovers of crashed writers too."""
         self._delete_directory(checkpoint_directory(job_id, checkpoint_id))
 
-    def delete_job(self, job_id: JobId) -> None:
-        """Delete all that is stored for a job."""
-        self._delete_directory(job_directory(job_id))
+    def delete_job(self, job_id: JobId, keep: Collection[str] = ()) -> None:
+        """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`."""
+        own = f"{job_directory(job_id)}/"
+        if not any(path.startswith(own) for path in keep):
+            self._delete_directory(job_directory(job_id))
+            return
+        found = map(self._relative, self._files.find(self._absolute(job_directory(job_id))))
+        superfluous = [path for path in found if path not in keep]
+        for path in superfluous:
+            self.delete(path)
+        self.make_deletions_last(superfluous)
 
     def resolve(self, path: str) -> str:
         """A path from anywhere as one relative to the root; raises OutsideRoot. Links are followed."""
@@ -168,6 +199,14 @@ class CheckpointStorage:
         if not absolute.startswith(f"{self.root}/"):
             raise refused
         return self._relative(absolute)
+
+    def location(self, path: str = "") -> str:
+        """The one way to write a path of ours (the root itself by default) for those who do not know the root.
+
+        Absolute; with its protocol, unless it is on the local disk. Raises OutsideRoot.
+        """
+        absolute = self._absolute(self.resolve(path)) if path else self.root
+        return absolute if self._files.is_local else str(self._fs.unstrip_protocol(absolute))
 
     def _relative(self, absolute: str) -> str:
         return absolute[len(self.root) + 1 :]
@@ -220,6 +259,16 @@ class CheckpointStorage:
         """Of no consequence if it fails: the file is never read, and goes with its directory."""
         with suppress(OSError):
             self._fs.rm_file(path)
+
+    def _sync_what_is_left_of(self, folder: str) -> None:
+        """The folder, or if it has been removed the one above it that is there."""
+        while folder.startswith(self.root):
+            try:
+                self._files.sync_folder(folder)
+            except FileNotFoundError:
+                folder = posixpath.dirname(folder)
+            else:
+                return
 
     def _delete_directory(self, directory: str) -> None:
         """With all that is in it. If others delete below it at the same time, removing it stops half-way at what they

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .column_values import Words
+from .word_range import WordRange, is_dense
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 _Places: TypeAlias = npt.NDArray[np.int32]
@@ -19,7 +20,6 @@ _Places: TypeAlias = npt.NDArray[np.int32]
 _GOLDEN = np.int64(-7046029254386353131)  # 2**64 divided by the golden ratio: Fibonacci hashing
 _FEWEST_SLOTS = 1024
 _PLACES_PER_SLOT = 4
-_RANGE_PER_SLOT = 8
 _FREE, _MARK = -1, -2
 _CHUNK = 32_768
 """How many words are looked up at a time, so that what is computed for them stays in the cache."""
@@ -27,8 +27,8 @@ _CHUNK = 32_768
 
 class WordTable:
     """A place holds a slot, and the slot's word is found by slot: so places are small, and more of them stay in the
-    processor's cache. Words that lie close together, as ids do, are found by subtraction instead (`_Range`). Temporary
-    arrays are kept, as fresh memory costs more than what is done with it here.
+    processor's cache. Words that lie close together, as ids do, are found by subtraction instead, while they do
+    (`WordRange`). Temporary arrays are kept, as fresh memory costs more than what is done with it here.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,11 @@ class WordTable:
         self._words: Words = np.zeros(_FEWEST_SLOTS, np.int64)
         """By slot. It is replaced when it grows, and its filled part never changes."""
         self._scratch = _Scratch()
-        self._range: _Range | None = None
+        self._range: WordRange | None = None
+        """If there is one, there are no places."""
+        self._low, self._high = 2**63, -(2**63)
+        """Between these are all words."""
+        self._places: _Places
         self._clear_places()
 
     @classmethod
@@ -50,8 +54,8 @@ class WordTable:
     def __len__(self) -> int:
         return self._count
 
-    def words(self, slots: Slots) -> Words:
-        """The words of these slots."""
+    def words(self, slots: Slots | slice) -> Words:
+        """The words of these slots: of a slice a view, as they never change."""
         return self._words[slots]
 
     def slots_of(self, words: Words) -> Slots:
@@ -70,7 +74,8 @@ class WordTable:
     def _find(self, words: Words) -> _Places:
         """The slots, and -1 for a word that is not there. At most a chunk of words; valid until the next call."""
         places, slots, found, differ = self._scratch.of(len(words))
-        if self._range is not None and self._range.find(words, places, slots):
+        if self._range is not None:
+            self._range.find(words, places, slots)
             return slots
         np.multiply(words, _GOLDEN, out=places)
         home = places.view(np.uint64)
@@ -95,20 +100,31 @@ class WordTable:
 
     def _insert(self, words: Words) -> Slots:
         """Give slots to words that are not there, in their order; equal ones get one. Returns each word's slot."""
-        first, grows = self._count, self._count + len(words) > len(self._words)
-        if grows:
-            self._grow(self._count + len(words))
-        owners, places = self._claim(words)
+        first = self._count
+        self._low, self._high = min(self._low, int(words.min())), max(self._high, int(words.max()))
+        if self._range is not None and not self._range.covers(words):
+            self._range = WordRange.of(self._words[:first], self._low, self._high)
+            if self._range is None:
+                self._place_all()
+        if first + len(words) > len(self._words):
+            self._grow(first + len(words))
+        owners, places = self._claim(words) if self._range is None else self._range.claim(words)
         rows = np.flatnonzero(owners == np.arange(len(words)))
-        new = words[rows]
         slots = np.empty(len(words), np.int64)
         slots[rows] = np.arange(first, first + len(rows))
-        self._places[places[rows]] = slots[rows]
-        self._words[first : first + len(rows)] = new
+        self._words[first : first + len(rows)] = words[rows]
         self._count = first + len(rows)
-        if self._range is None or not self._range.add(new, first):
-            self._range = _Range.of(self._words[: self._count]) if grows or self._range is not None else None
+        if self._range is not None:
+            self._range.hold(places[rows], slots[rows])
+        else:
+            self._places[places[rows]] = slots[rows]
+            self._seek_range()
         return slots[owners]
+
+    def _seek_range(self) -> None:
+        if is_dense(self._high - self._low + 1, self._count):
+            self._range = WordRange.of(self._words[: self._count], self._low, self._high)
+            self._places = np.empty(0, np.int32)
 
     def _claim(self, words: Words) -> tuple[Slots, Slots]:
         """For each word the row that stands for it, one of those with this word; and for that row, a place.
@@ -133,6 +149,10 @@ class WordTable:
         grown = np.zeros(_power_of_two(slots), np.int64)
         grown[: self._count] = self._words[: self._count]
         self._words = grown
+        if self._range is None:
+            self._place_all()
+
+    def _place_all(self) -> None:
         self._clear_places()
         self._place(np.arange(self._count))
 
@@ -141,7 +161,7 @@ class WordTable:
         size = _PLACES_PER_SLOT * len(self._words)
         self._mask = size - 1
         self._shift = np.uint64(64 - self._mask.bit_length())
-        self._places: _Places = np.full(size, _FREE, np.int32)
+        self._places = np.full(size, _FREE, np.int32)
 
     def _homes(self, words: Words) -> Slots:
         return ((words * _GOLDEN).view(np.uint64) >> self._shift).view(np.int64)
@@ -154,41 +174,6 @@ class WordTable:
             self._places[places[free]] = slots[free]
             left = self._places[places] != slots
             slots, places = slots[left], (places[left] + 1) & self._mask
-
-
-class _Range:
-    """Slots by distance from the least word: for words that fill a good part of the range that they lie in."""
-
-    def __init__(self, low: int, size: int) -> None:
-        self._low = np.int64((low + 2**63) % 2**64 - 2**63)
-        self._slots: _Places = np.full(size, -1, np.int32)
-
-    @classmethod
-    def of(cls, words: Words) -> _Range | None:
-        """A range of these words, with room on both sides; None if it would be too large. Slots are 0, 1, 2, ..."""
-        low, high = int(words.min()), int(words.max())
-        size = high - low + 1
-        if size > _RANGE_PER_SLOT * len(words):
-            return None
-        made = cls(low - size // 2, 2 * size)
-        made.add(words, 0)
-        return made
-
-    def add(self, words: Words, first: int) -> bool:
-        """Give slots from `first` on to words; False if some lie outside."""
-        places = words - self._low
-        if int(places.view(np.uint64).max()) >= len(self._slots):
-            return False
-        self._slots[places] = np.arange(first, first + len(words))
-        return True
-
-    def find(self, words: Words, places: Slots, slots: _Places) -> bool:
-        """Fill in the slots, -1 for words that are not there; False, and nothing of use, if some lie outside."""
-        np.subtract(words, self._low, out=places)
-        if int(places.view(np.uint64).max()) >= len(self._slots):
-            return False
-        self._slots.take(places, out=slots, mode="clip")
-        return True
 
 
 class _Scratch:

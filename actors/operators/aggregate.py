@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from ...messages import CheckpointId
+from ...messages import CheckpointId, StateDescription
 from ...state.aggregates import Aggregate, Avg, Count, Max, Min, Sum
+from ...state.aggregation_fit import describe_aggregation
 from ...state.columnar_backend import ColumnarBackend
 from ...state.columnar_table import ColumnarTable
 from ...state.key_groups import key_group_range
@@ -68,6 +69,10 @@ class ColumnarAggregate(_Aggregation):
         local = LocalAggregate(self._keys, self._aggregates, emit)
         return local, ColumnarAggregate(self._keys, self._aggregates, emit, partials=True)
 
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        schema = self._schema and self._table_of(self._schema).partial_schema
+        return (describe_aggregation(self._keys, self._aggregates, schema),)
+
     @property
     def keyed_state(self) -> ColumnarBackend:
         """What the task snapshots and restores; there once the operator has its context."""
@@ -94,10 +99,11 @@ class ColumnarAggregate(_Aggregation):
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (self._schema,) = inputs
-        if self._schema is None:
-            return None
+        return None if self._schema is None else self._table_of(self._schema).result_schema
+
+    def _table_of(self, schema: pa.Schema) -> ColumnarTable:
         make = ColumnarTable.for_partials if self.takes_partials else ColumnarTable.for_input
-        return make(self._keys, self._aggregates, self._schema).result_schema
+        return make(self._keys, self._aggregates, schema)
 
 
 class LocalAggregate(_Aggregation):
@@ -186,7 +192,8 @@ class LocalAggregate(_Aggregation):
         table = self._table
         if table is None or not self._held_rows:
             return
-        out.emit(table.take_partials())
+        for partials in table.take_partials():
+            out.emit(partials)
         self._held_rows = 0
         if len(table) > self.MOST_KEYS:
             self._table = None

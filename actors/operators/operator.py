@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
+from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...state.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
 from ..elements import Batch
@@ -142,12 +143,21 @@ class Operator(Actor):
         """A question put with `job.ask`; what is returned is the answer. State may be read and not changed."""
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        """States that are no declarations of its class."""
+        return ()
+
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.
 
         Called at submit. Raise a ValueError that says what does not fit.
         """
         return None
+
+
+def described_states(operator: Operator) -> tuple[StateDescription, ...]:
+    """What a savepoint is told of an operator's states. Raises InvalidState."""
+    return (*describe_states(type(operator)), *operator._own_states())
 
 
 class KeyedOperator(Operator):

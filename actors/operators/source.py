@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from ...messages import StateDescription
 from ..elements import Batch
+from ..errors import CannotRescale
 from .operator import Operator
 
 
@@ -19,10 +23,19 @@ END: Literal[SourceState.END] = SourceState.END
 """What `poll` returns, from then on, when a bounded source has run dry."""
 
 
+class RecordedOffset(NamedTuple):
+    """What a snapshot holds of one source subtask: which one of how many it was, and its offset."""
+
+    subtask_index: int
+    parallelism: int
+    offset: Any
+
+
 class Source(Operator):
     """A source subtask. Before `open` the task gives it its share by `context.subtask_index` and `context.parallelism`.
 
-    Contract: after `seek(offset())` the same records come again, in the same order; batch boundaries may differ.
+    Contract: after `seek(offset())` the same records come again, in the same order; batch boundaries may differ. After
+    `rescale` of all offsets of one checkpoint, all subtasks together emit what was left to emit, each record once.
     """
 
     bounded: bool = True
@@ -41,10 +54,46 @@ class Source(Operator):
         """Continue at a recorded offset. Called after `open`, before the first `poll`; not called on a fresh start."""
         raise NotImplementedError(f"{type(self).__name__}.seek is not defined")  # abstract
 
+    def rescale(self, offsets: Sequence[Any]) -> None:
+        """Continue in place of `seek` when the parallelism has changed: `offsets` are those of all old subtasks, in
+        their order, and each new subtask takes its share of what they leave. A source that cannot raises
+        CannotRescale, as this one does.
+        """
+        raise CannotRescale(
+            f"source {self.context.name!r} was stored with parallelism {len(offsets)} and cannot continue with "
+            f"{self.context.parallelism}: {type(self).__name__} does not define rescale; keep parallelism="
+            f"{len(offsets)} for it (operators after it may be rescaled)"
+        )
+
     def poll_delay_ms(self) -> float | None:
         """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone."""
         return None
 
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        offset = {"source": type(self).__name__, "rescales": can_rescale(self)}
+        return (StateDescription("source-offset", "SourceOffset", offset),)
+
     def source_schema(self) -> pa.Schema | None:
         """The schema of its batches if they are columnar; None for Python records."""
         return None
+
+
+def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
+    """Put an open source where a checkpoint left off; nothing recorded is a fresh start. Raises what the source does.
+
+    `recorded`: of all subtasks that the checkpoint knows, in any order.
+    """
+    if not recorded:
+        return
+    ordered = sorted(recorded, key=lambda each: each.subtask_index)
+    was, now = ordered[0].parallelism, source.context.parallelism
+    assert [each[:2] for each in ordered] == list(product(range(was), [was])), f"not one checkpoint: {ordered}"
+    if was == now:
+        source.seek(ordered[source.context.subtask_index].offset)
+    else:
+        source.rescale([each.offset for each in ordered])
+
+
+def can_rescale(source: Source) -> bool:
+    """Whether it says how."""
+    return type(source).rescale is not Source.rescale

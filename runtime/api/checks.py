@@ -32,7 +32,7 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-def true_or_false(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidSetting(f"{name}: wanted True or False, found {value!r:.80}")
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidSetting(f"{name}: wanted one of {', '.join(allowed)}, found {value!r:.80}")
     return value

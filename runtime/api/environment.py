@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, RestartStrategyConfig
 from ..connectors import CollectionSource, FileSource, GeneratorSource, SparkSource
-from .checks import at_least, at_least_or_none, more_than, text, true_or_false
+from .checks import at_least, at_least_or_none, more_than, one_of, text
 from .errors import InvalidSetting
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
@@ -24,6 +24,7 @@ from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
 STATE_BACKENDS = ("memory", "filesystem")
+MODES = ("exactly-once", "at-least-once")
 
 
 class FileOptions(TypedDict, total=False):
@@ -43,6 +44,11 @@ class StreamEnvironment:
     theirs from the number of TaskManagers.
     `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
     `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
+    `mode`: "exactly-once" aligns barriers, so that a restored state covers each record once; "at-least-once" lets
+    records pass while barriers are awaited: less latency, and after a failure records that count twice. None are lost.
+    `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
+    overtake what is in flight, which becomes part of it, so that it completes under back-pressure. None: as long as it
+    takes; 0: not at all. Only with "exactly-once".
     `batch_rows`: at most so many records a batch, from sources that are not Spark's; each source's default when None.
     `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
     JobManager, up to 5 MiB a subtask.
@@ -56,12 +62,13 @@ class StreamEnvironment:
         *,
         checkpoint_interval_ms: int | None = None,
         checkpoint_dir: str | None = None,
-        exactly_once: bool = True,
+        mode: str = "exactly-once",
         checkpoint_timeout_ms: int = 600_000,
         min_pause_ms: int = 0,
         max_concurrent_checkpoints: int = 1,
         retained_checkpoints: int = 1,
         tolerable_checkpoint_failures: int = 0,
+        alignment_timeout_ms: int | None = None,
         restart_strategy: RestartStrategyConfig | None = None,
         state_backend: str = "filesystem",
         batch_rows: int | None = None,
@@ -69,17 +76,18 @@ class StreamEnvironment:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
-        self.state_backend = _state_backend(state_backend)
+        self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.checkpoints = CheckpointConfig(
             directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),
             interval_ms=at_least_or_none("checkpoint_interval_ms", checkpoint_interval_ms, 1),
-            exactly_once=true_or_false("exactly_once", exactly_once),
+            exactly_once=one_of("mode", mode, MODES) == "exactly-once",
             timeout_ms=at_least("checkpoint_timeout_ms", checkpoint_timeout_ms, 1),
             min_pause_ms=at_least("min_pause_ms", min_pause_ms, 0),
             max_concurrent=at_least("max_concurrent_checkpoints", max_concurrent_checkpoints, 1),
             retained=at_least("retained_checkpoints", retained_checkpoints, 1),
             tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
+            alignment_timeout_ms=_alignment_timeout(alignment_timeout_ms, mode),
         )
         self.graph = StreamGraph()
 
@@ -213,10 +221,10 @@ def _absolute(directory: str) -> str:
     return directory if "://" in directory else os.path.abspath(directory)
 
 
-def _state_backend(name: str) -> str:
-    if name not in STATE_BACKENDS:
-        raise InvalidSetting(f"state_backend: wanted one of {', '.join(STATE_BACKENDS)}, found {name!r}")
-    return name
+def _alignment_timeout(given: int | None, mode: str) -> int | None:
+    if given is not None and mode != "exactly-once":
+        raise InvalidSetting(f"alignment_timeout_ms: wanted None with mode {mode!r}, which aligns nothing")
+    return at_least_or_none("alignment_timeout_ms", given, 0)
 
 
 def _restart_strategy(given: RestartStrategyConfig | None, checkpointing: bool) -> RestartStrategyConfig:

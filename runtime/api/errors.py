@@ -16,6 +16,7 @@ ApiError
 ├── JobCanceled
 ├── JobLost                  the cluster went away before the job ended
 ├── SavepointFailed          with the cause that the JobManager gave
+├── SavepointNotDisposed     the same
 └── ResultsUnavailable       a sink that does not keep results for the client, or a job that has none yet
 """
 
@@ -95,7 +96,11 @@ class JobLost(ApiError):
 
 
 class SavepointFailed(ApiError):
-    """The savepoint was declined, or expired."""
+    """The savepoint was refused or declined, it expired, or it could not be stored. The job goes on."""
+
+
+class SavepointNotDisposed(ApiError):
+    """There is no such savepoint, or it cannot be read: nothing was deleted."""
 
 
 class ResultsUnavailable(ApiError):

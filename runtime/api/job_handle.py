@@ -7,6 +7,7 @@ loop use `await job` and `request_details`. The handle outlives its job, but not
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -19,12 +20,19 @@ from ...actors.operators.operator import Operator
 from ...messages import (
     AskOperator,
     CancelJob,
+    CancelWithSavepoint,
+    CheckpointHistory,
+    DisposeSavepointFailure,
+    DisposeSavepointSuccess,
     JobDetails,
     JobId,
     JobStatus,
     JobStatusChanged,
+    JobSubmitted,
+    RequestCheckpointStatistics,
     RequestJobStatus,
     StopJob,
+    StopWithSavepoint,
     TaskMetrics,
     TriggerSavepoint,
     TriggerSavepointFailure,
@@ -34,7 +42,15 @@ from ...messages import (
 )
 from ..connectors import CollectSink, FileSink, read_collected
 from ..system.future import ActorFuture
-from .errors import JobCanceled, JobFailed, JobLost, ResultsUnavailable, SavepointFailed, UnknownOperator
+from .errors import (
+    JobCanceled,
+    JobFailed,
+    JobLost,
+    ResultsUnavailable,
+    SavepointFailed,
+    SavepointNotDisposed,
+    UnknownOperator,
+)
 from .translation import Translation
 
 log = logging.getLogger(__name__)
@@ -54,8 +70,8 @@ EventCallback = Callable[[Any], None]
 class JobClient(Protocol):
     """How a handle reaches its job's JobManager; a cluster supplies it."""
 
-    def ask(self, message: Any) -> pykka.Future[Any]:
-        """Put a question to the JobManager; the future can be awaited."""
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
+        """Put a question to the JobManager; the future can be awaited. None: the usual time."""
         ...
 
     def promise(self) -> ActorFuture[None]:
@@ -71,6 +87,8 @@ class JobHandle:
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
+        self.submitted = JobSubmitted(translation.graph.job_id)
+        """What it was started from: the checkpoint, which operators found their state, and what was left behind."""
         self._client = client
         self._graph = translation.graph
         self._sinks = translation.sinks
@@ -144,6 +162,13 @@ class JobHandle:
         """Status, restarts, failures, checkpoints and tasks, now."""
         return self.request_details().get(timeout=timeout)
 
+    def request_checkpoint_history(self) -> pykka.Future[CheckpointHistory]:
+        return self._client.ask(RequestCheckpointStatistics(self.job_id))
+
+    def checkpoint_history(self, timeout: float = _ANSWER_SECONDS) -> CheckpointHistory:
+        """The last checkpoints and those in progress: how long each took and why it failed, subtask by subtask."""
+        return self.request_checkpoint_history().get(timeout=timeout)
+
     def metrics(self, timeout: float = _ANSWER_SECONDS) -> tuple[TaskMetrics, ...]:
         """What each running task has done so far."""
         return self.details(timeout).tasks
@@ -174,9 +199,27 @@ class JobHandle:
         """End the sources, let the job take its final checkpoint and finish."""
         return self._client.ask(StopJob(self.job_id))
 
-    def trigger_savepoint(self) -> pykka.Future[str]:
-        """The future of the savepoint's path; it fails with SavepointFailed."""
-        return self._client.ask(TriggerSavepoint(self.job_id)).map(_savepoint_path)
+    def trigger_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+        """The future of the savepoint's path; it fails with SavepointFailed.
+
+        `target_directory`: a folder below the configured root of savepoints; None: the root itself.
+        """
+        return self._savepoint(TriggerSavepoint(self.job_id, target_directory))
+
+    def stop_with_savepoint(self, target_directory: str | None = None, *, drain: bool = False) -> pykka.Future[str]:
+        """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
+
+        The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
+        results, and nothing comes after it. When the savepoint fails, the job goes on.
+        """
+        return self._savepoint(StopWithSavepoint(self.job_id, target_directory, drain))
+
+    def cancel_with_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+        """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
+
+        What sinks had not committed by then, they do when a job is restored from the savepoint.
+        """
+        return self._savepoint(CancelWithSavepoint(self.job_id, target_directory))
 
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""
@@ -205,6 +248,10 @@ class JobHandle:
         return spark.read.format(format).options(**options).load(sink.path)
 
     # -- inside
+
+    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> pykka.Future[str]:
+        """It has as long as its checkpoint may take: the JobManager answers in any case."""
+        return self._client.ask(request, timeout_ms=math.inf).map(savepoint_path)
 
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
@@ -264,7 +311,15 @@ def _is_message(value: Any) -> bool:
     return True
 
 
-def _savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:
+def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:
+    """The path that the JobManager has answered with; raises SavepointFailed."""
     if isinstance(answer, TriggerSavepointFailure):
         raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
+    return answer.savepoint_path
+
+
+def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:
+    """The same for a disposal; raises SavepointNotDisposed."""
+    if isinstance(answer, DisposeSavepointFailure):
+        raise SavepointNotDisposed(f"the savepoint was not disposed of: {answer.cause}")
     return answer.savepoint_path

@@ -10,12 +10,13 @@ from typing import Any
 
 from ...actors.job_graph import slots_needed, validate
 from ...actors.job_program import JobProgram, ProgramOperator
-from ...actors.operators.operator import Operator
+from ...actors.operators.operator import Operator, described_states
 from ...messages import CheckpointConfig, JobEdge, JobGraph, JobId, JobVertex, OperatorDescription, VertexId
+from ...state import InvalidState
 from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
-from .errors import ClusterTooSmall
+from .errors import ClusterTooSmall, InvalidOperator
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -117,12 +118,20 @@ def _vertex(chain: Chain, sizes: Mapping[int, Size], max_parallelism: int) -> Jo
         name=" -> ".join(node.name for node in chain),
         parallelism=size.parallelism,
         max_parallelism=max_parallelism,
-        operators=tuple(OperatorDescription(node.operator_id, node.name, node.role) for node in chain),
+        operators=tuple(_description(node) for node in chain),
         slot_sharing_group=head.slot_sharing_group,
         task_manager_bound=head.dataframe is not None,
         first_task_manager=size.first_task_manager,
         bounded=head.bounded,
     )
+
+
+def _description(node: StreamNode) -> OperatorDescription:
+    try:
+        states = described_states(node.operator)
+    except InvalidState as error:
+        raise InvalidOperator(f"operator {node.name!r}: {error}") from error
+    return OperatorDescription(node.operator_id, node.name, node.role, states)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

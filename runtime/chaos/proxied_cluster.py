@@ -17,7 +17,6 @@ from typing import Any
 from ...actors.job_manager import JobManager
 from ...actors.launcher import Launcher
 from ...messages import RegisterTaskManager, TaskManagerId
-from ...state import CheckpointStorage
 from ..clusters import Cluster, LocalCluster, SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
 from .proxy import Link, Proxy
@@ -106,7 +105,7 @@ class ProxiedCluster(Cluster):
             self.links.proxy.close()
 
     def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return ProxiedJobManager(self._job_manager_settings(), launcher, CheckpointStorage, links=self.links)
+        return ProxiedJobManager(self._job_manager_settings(), launcher, self._make_savepoints(), links=self.links)
 
     def _launch(self, *arguments: Any) -> TaskManagerLaunch:
         launch = super()._launch(*arguments)

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
+_HOMES = {
+    "cancel": "jobs",
+    "chaos": "chaos",
+    "checkpoints": "jobs",
+    "demo": "demo",
+    "info": "info",
+    "list": "jobs",
+    "run": "run",
+    "savepoint": "savepoint",
+    "simulate": "simulate",
+    "stop": "savepoint",
+}
+"""In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 
-@click.group()
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = _HOMES.get(cmd_name)
+        if home is None:
+            return None
+        module = import_module(f".{home}", __name__)
+        command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name)
+        return command
+
+
+@click.group(cls=_Commands)
 @click.version_option(package_name="understudy")
 def main() -> None:
-    """Understudy: fault-tolerant, stateful stream processing on Spark."""
+    """Understudy: fault-tolerant, stateful stream processing on Spark.
 
+    Exit codes: 0 it is done; 1 it failed, and the text on standard error says why; 2 wrong usage; 130 Ctrl-C.
+    """
 
-def _register() -> None:
-    from .chaos import chaos
-    from .demo import demo
-    from .simulate import simulate
-
-    main.add_command(chaos)
-    main.add_command(demo)
-    main.add_command(simulate)
-
-
-_register()
 
 __all__ = ["main"]

@@ -20,16 +20,10 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...messages import (
-    CheckpointAborted,
-    CheckpointCompleted,
-    JobStatusChanged,
-    TaskManagerChanged,
-)
 from ..api import JobHandle, StreamEnvironment, fixed_delay
 from ..clusters import Cluster, LocalCluster
-from .demo_display import Display
 from .demo_job import build, compare, write_flights
+from .display import Display, narrate
 from .saboteur import Saboteur
 from .spark_session import spark_session
 
@@ -59,22 +53,6 @@ class Report:
     exact: bool = False
     wall_s: float = 0.0
     cluster: str = "spark"
-
-
-def _narrate(event: Any, display: Display) -> None:
-    """Tell what happens to the job; comes on the cluster's thread."""
-    match event:
-        case TaskManagerChanged(registered=True):
-            display.say(f"TaskManager {event.index} is here (process {event.pid})", "green")
-        case TaskManagerChanged():
-            display.say(f"TaskManager {event.index} is lost: {event.reason}", "bold red")
-        case CheckpointCompleted():
-            what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
-            display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
-        case CheckpointAborted():
-            display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
-        case JobStatusChanged():
-            display.say(f"job is {event.status.value}", "bold")
 
 
 @click.command()
@@ -190,7 +168,7 @@ def _run_job(
     build_job(env, report.rows / (BASE_SECONDS + SECONDS_PER_KILL * options.kills))
     saboteur = Saboteur(options.kills, seed=options.seed, say=display.say)
     job = cluster.submit(env, name="flights")
-    job.on_event(lambda event: _narrate(event, display))
+    job.on_event(lambda event: narrate(event, display))
     job.on_event(saboteur.on_event)
     try:
         _watch(job, display)

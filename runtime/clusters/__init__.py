@@ -2,6 +2,7 @@
 
 from .cluster import Cluster, ClusterSettings
 from .local_cluster import LocalCluster
+from .remote_cluster import RemoteCluster
 from .spark_cluster import SparkCluster
 
-__all__ = ["Cluster", "ClusterSettings", "LocalCluster", "SparkCluster"]
+__all__ = ["Cluster", "ClusterSettings", "LocalCluster", "RemoteCluster", "SparkCluster"]

@@ -11,14 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
+import os
 import shutil
 import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pykka
@@ -28,12 +31,15 @@ from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.job_program import JobProgram
 from ...actors.launcher import Launcher
-from ...messages import CancelJob, JobGraph, JobId, JobStatusChanged, ListenToJob, SubmitJob
+from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, JobStatusChanged, ListenToJob, SubmitJob
 from ...state import CheckpointStorage
+from ...state.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
-from ..api.job_handle import JobClient, JobHandle
+from ..api.job_handle import JobClient, JobHandle, disposed_path
 from ..api.translation import Translation, translate
 from ..system import ActorFuture, ActorSystem, CurveKeys
+from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
+from .configuration import Configuration
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
@@ -59,8 +65,11 @@ class ClusterSettings:
     """How long a job waits for the slots that it needs before it fails with NoResourceAvailable."""
     cancel_timeout_ms: int = 30_000
     """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """By name, as `Configuration` lists them: where savepoints are kept."""
 
     def __post_init__(self) -> None:
+        Configuration.of(self.config)
         for name in ("task_managers", "slots_per_task_manager", "heartbeat_interval_ms", "slot_timeout_ms"):
             if (found := getattr(self, name)) < 1:
                 raise ValueError(f"{name} must be at least 1, found {found}")
@@ -80,6 +89,7 @@ class Cluster(ABC):
         self._job_manager: Ref | None = None
         self._curve = CurveKeys.generate()
         self._work_dir = ""
+        self._announced: Announced | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -90,7 +100,7 @@ class Cluster(ABC):
         """Start the JobManager; entering the cluster as a context manager does it."""
         if self._system is not None:
             raise RuntimeError("this cluster has been started already")
-        self._work_dir = tempfile.mkdtemp(prefix="understudy-")
+        self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         try:
             system.start()
@@ -107,6 +117,8 @@ class Cluster(ABC):
             return
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
             last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
+            if self._announced is not None:
+                last_first.callback(self._announced.close)
             last_first.callback(self._lose_jobs, "the cluster was closed")
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
@@ -114,12 +126,37 @@ class Cluster(ABC):
                 self._cancel_all(self._job_manager)
             self._job_manager = None
 
+    # -- for clients in other processes
+
+    @property
+    def address(self) -> str:
+        """The JobManager's, as tcp://host:port."""
+        system, _ = self._running()
+        return system.address
+
+    def save_keys(self, path: str | Path) -> None:
+        """Write the key that clients need to a new file of mode 0600; FileExistsError when there is one."""
+        self._curve.save(path)
+
+    def announce(self) -> Announcement:
+        """Let other processes of this user find the JobManager, as the command line does, until the cluster closes."""
+        if self._announced is None:
+            key_file = f"{self._work_dir}/{KEY_NAME}"
+            address = self.address
+            self.save_keys(key_file)
+            self._announced = Announced(self._work_dir, address, key_file)
+        return self._announced.announcement
+
     def _start_job_manager(self, system: ActorSystem) -> None:
         self._job_manager = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
         system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
     def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return JobManager(self._job_manager_settings(), launcher, self._open_storage)
+        return JobManager(self._job_manager_settings(), launcher, self._make_savepoints())
+
+    def _make_savepoints(self) -> Savepoints:
+        store = Configuration.of(self.settings.config).savepoint_store(self._open_storage)
+        return Savepoints(store, self._open_storage, temporary=self._work_dir)
 
     def _job_manager_settings(self) -> JobManagerSettings:
         return JobManagerSettings(
@@ -150,10 +187,27 @@ class Cluster(ABC):
 
     # -- jobs
 
-    def submit(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
-        """Translate, check and start a job; returns at once. What is wrong with the program is raised here."""
+    def submit(
+        self,
+        env: StreamEnvironment,
+        name: str = "job",
+        *,
+        from_savepoint: str | os.PathLike[str] | None = None,
+        allow_non_restored_state: bool = False,
+    ) -> JobHandle:
+        """Translate, check and start a job; returns at once. What is wrong with the program is raised here.
+
+        `from_savepoint`: a savepoint's path, or that of a retained checkpoint's `_metadata` below this environment's
+        checkpoint_dir. Its state is given to the operators with the same names or uids. Raises CannotRestore when it
+        cannot be used, and StateDoesNotFit, which is one, when the program does not fit it; then no job is started.
+        `allow_non_restored_state`: state of operators that the program does not have is left behind.
+        """
         self._running()
-        return self.submit_translated(self.translate(env, name))
+        return self.submit_translated(
+            self.translate(env, name),
+            from_savepoint=from_savepoint,
+            allow_non_restored_state=allow_non_restored_state,
+        )
 
     def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
         """What `submit` does first: the job graph and program of this environment, for a cluster of this size."""
@@ -167,22 +221,37 @@ class Cluster(ABC):
             job_id=job_id,
         )
 
-    def submit_translated(self, translation: Translation) -> JobHandle:
+    def submit_translated(
+        self,
+        translation: Translation,
+        *,
+        from_savepoint: str | os.PathLike[str] | None = None,
+        allow_non_restored_state: bool = False,
+    ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, and start the job."""
         system, job_manager = self._running()
         graph = translation.graph
         self._open_storage(graph.checkpoints.directory).check()
         self._prepare(self._launch(graph, translation.program), translation)
         self._submitted.append(graph.job_id)
-        submitted = SubmitJob(graph, self.settings.task_managers, self.settings.slots_per_task_manager)
-        job_manager.ask(submitted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
+        wanted = SubmitJob(
+            graph,
+            self.settings.task_managers,
+            self.settings.slots_per_task_manager,
+            None if from_savepoint is None else os.fspath(from_savepoint),
+            allow_non_restored_state,
+        )
+        submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
+        if submitted.left_behind:
+            log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
+        handle.submitted = submitted
         self._handles.append(handle)
         return handle
 
-    async def submit_async(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
+    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
         """`submit` for a running event loop."""
-        return await asyncio.to_thread(self.submit, env, name)
+        return await asyncio.to_thread(self.submit, env, name, **options)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         return Client(system, job_manager, job_id)
@@ -192,6 +261,14 @@ class Cluster(ABC):
 
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url)
+
+    def dispose_savepoint(self, path: str) -> pykka.Future[str]:
+        """Nobody can restore from it any more, and its files go unless a running job needs them to recover.
+
+        The future of its path, once that is done; it fails with SavepointNotDisposed.
+        """
+        _, job_manager = self._running()
+        return job_manager.ask(DisposeSavepoint(path), timeout_ms=math.inf).map(disposed_path)
 
     # -- what a subclass supplies
 
@@ -252,8 +329,8 @@ class Client:
         self._job_manager = job_manager
         self._job_id = job_id
 
-    def ask(self, message: Any) -> pykka.Future[Any]:
-        return self._job_manager.ask(message)
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
+        return self._job_manager.ask(message, timeout_ms=timeout_ms)
 
     def promise(self) -> ActorFuture[None]:
         return ActorFuture()

@@ -21,8 +21,8 @@ import pyarrow as pa
 from ...actors.channels import DataPlane
 from ...actors.context import Ref
 from ...actors.job_program import JobProgram
-from ...actors.task import TaskServices
 from ...actors.task_manager import TaskManager, TaskManagerSpec
+from ...actors.task_setup import TaskServices
 from ...actors.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
 from ...state import CheckpointStorage
@@ -74,7 +74,7 @@ def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBat
                 task_manager_id,
                 JobProgram.loads(launch.program),
                 data_plane,
-                CheckpointStorage(launch.checkpoints.directory),
+                CheckpointStorage,
                 end.reached,
                 resources={} if feed is None else {RESOURCE: feed},
                 pid=os.getpid(),
@@ -92,7 +92,7 @@ def make_task_manager(
     task_manager_id: TaskManagerId,
     program: JobProgram,
     data_plane: DataPlane,
-    storage: CheckpointStorage,
+    open_storage: Callable[[str], CheckpointStorage],
     on_ended: Callable[[str], None],
     *,
     resources: dict[str, Any],
@@ -102,7 +102,12 @@ def make_task_manager(
     services = TaskServices(
         program=program,
         data_plane=data_plane,
-        state=StateServices(storage, launch.state_backend, launch.checkpoints.inline_threshold_bytes),
+        state=StateServices(
+            open_storage(launch.checkpoints.directory),
+            launch.state_backend,
+            launch.checkpoints.inline_threshold_bytes,
+            open_storage,
+        ),
         exactly_once=launch.checkpoints.exactly_once,
         resources=resources,
         task_manager_name=task_manager_id,

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+_IDLE_S = 2.0
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
 
@@ -114,9 +115,13 @@ class Template:
     def run(self) -> None:
         """Serve until the cluster closes its end; then leave no child behind."""
         waited_for: list[Any] = [self._control, self._child_ended]
+        idle_s: float | None = _IDLE_S
         try:
             while True:
-                ready = select.select(waited_for, [], [])[0]
+                ready = select.select(waited_for, [], [], idle_s)[0]
+                if not ready:
+                    idle_s = None
+                    _import_more()
                 if self._child_ended in ready:
                     os.read(self._child_ended, 4096)
                     self._reap(os.WNOHANG)
@@ -145,12 +150,12 @@ class Template:
         try:
             pid = os.fork()
         except OSError as error:  # too many processes, or too little memory: the others live on
-            send(self._control, Exited(token, f"could not be forked: {error}"))
+            self._tell(Exited(token, f"could not be forked: {error}"))
             return
         if pid == 0:
             self._become_task_manager(launch, template)
         self._children[pid] = token
-        send(self._control, Forked(token, pid))
+        self._tell(Forked(token, pid))
 
     def _reap(self, options: int) -> None:
         while self._children:
@@ -162,8 +167,11 @@ class Template:
                 return
             token = self._children.pop(pid, None)
             if token is not None:
-                with contextlib.suppress(OSError):
-                    send(self._control, Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status))))
+                self._tell(Exited(token, describe_exit_code(os.waitstatus_to_exitcode(status))))
+
+    def _tell(self, message: object) -> None:
+        with contextlib.suppress(OSError):  # the cluster is gone: what it wanted last is read first, and then its end
+            send(self._control, message)
 
     def _become_task_manager(self, launch: bytes, template: int) -> NoReturn:
         code = 1
@@ -184,6 +192,13 @@ class Template:
             os._exit(code)
 
 
+def _import_more() -> None:
+    """What not every TaskManager needs, once there is time for it: with its first `pa.array` Arrow imports pandas, if
+    that is installed. TaskManagers that are forked later have it then.
+    """
+    pa.array([0])
+
+
 def _die_with_parent(parent: int) -> None:
     """On Linux the kernel kills this process when the template dies, even by SIGKILL."""
     if sys.platform == "linux":
@@ -199,7 +214,8 @@ def main() -> None:
     """
     from . import task_manager_process  # noqa: F401
 
-    pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
-    with socket.socket(fileno=int(sys.argv[1])) as control:
-        Template(control).run()
-    shutil.rmtree(sys.argv[2], ignore_errors=True)
+    try:
+        with socket.socket(fileno=int(sys.argv[1])) as control:
+            Template(control).run()
+    finally:
+        shutil.rmtree(sys.argv[2], ignore_errors=True)

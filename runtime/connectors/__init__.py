@@ -16,6 +16,7 @@ from .file_sink import FileSink
 from .file_source import FileSource
 from .fingerprint import Fingerprint
 from .generator_source import GeneratorSource
+from .index_share import IndexShare
 from .pacer import Pacer
 from .partition_feed import PartitionFeed, PartitionPosition
 from .print_sink import PrintSink
@@ -30,6 +31,7 @@ __all__ = [
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "IndexShare",
     "LostTransaction",
     "NoInput",
     "NonDeterministicSource",

@@ -6,9 +6,9 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 
-from ...messages import unpack_plain
+from ...messages import CheckpointId, unpack_plain
 from .errors import UnreadableInput
-from .file_sink import FileSink
+from .file_sink import FileSink, checkpoint_of
 from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
 
 
@@ -28,14 +28,19 @@ class CollectSink(FileSink):
         super().open()
 
 
-def read_collected(directory: str) -> list[Any]:
-    """All committed records in `directory`: by subtask, and of one subtask in the order in which it took them."""
+def read_collected(directory: str, *, until: CheckpointId | None = None) -> list[Any]:
+    """All committed records in `directory`: by subtask, and of one subtask in the order in which it took them.
+
+    With `until`: only those that this checkpoint and the ones before it cover.
+    """
     fs, root = url_to_fs(directory)
     fs.invalidate_cache()
     if not fs.exists(root):
         return []
     extension = WRITE_FORMATS["records"].extension
     paths = sorted(path for path in fs.ls(root, detail=False) if path.endswith(extension))
+    if until is not None:
+        paths = [path for path in paths if checkpoint_of(path.rpartition("/")[2]) <= until]
     return [record for path in paths for record in _records(path, fs.cat_file(path))]
 
 

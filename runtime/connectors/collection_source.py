@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ...actors.elements import Batch
 from ...actors.operators.source import END, SourceState
+from .index_share import IndexShare
 from .paced_source import PacedSource
 
 
 class CollectionSource(PacedSource):
-    """Subtask i of p emits every p-th record, from the i-th on. Its offset is the next record's index in the list."""
+    """Subtask i of p emits every p-th record, from the i-th on; after a change of parallelism first what others left.
+
+    Its offset is an IndexShare of places in the list. The list may have grown when it is restored.
+    """
+
+    _share: IndexShare
 
     def __init__(
         self, records: Iterable[Any], *, batch_rows: int = 1024, records_per_second: float | None = None
     ) -> None:
         super().__init__(batch_rows, records_per_second)
         self.records = list(records)
-        self._next = 0
 
     def open(self) -> None:
         super().open()
-        self._next = self.context.subtask_index
+        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
 
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
-        if self._next >= len(self.records):
-            return END
-        step = self.context.parallelism
-        batch = self.records[self._next : self._next + max_records * step : step]
-        self._next += len(batch) * step
-        return batch
+        taken = self._share.take(max_records, len(self.records))
+        return END if taken is None else self.records[taken.start : taken.stop : taken.step]
 
-    def offset(self) -> dict[str, int]:
-        return {"next": self._next, "parallelism": self.context.parallelism}
+    def offset(self) -> dict[str, Any]:
+        return self._share.to_plain()
 
-    def seek(self, offset: dict[str, int]) -> None:
-        self._check_parallelism(offset)
-        self._next = offset["next"]
+    def seek(self, offset: dict[str, Any]) -> None:
+        self._share = IndexShare.from_plain(offset, self.context.parallelism)
+
+    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
+        self._share = IndexShare.dealt_out(offsets, self.context.subtask_index, self.context.parallelism)

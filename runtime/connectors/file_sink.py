@@ -4,7 +4,10 @@ Each transaction is one file, written under a hidden folder whose name says the 
 started and all jobs restored from its checkpoints. File names say the subtask, the generation (how many jobs of the
 lineage came before) and the attempt, so an attempt never writes to another's file, and a restored one removes what
 earlier attempts left behind, except for what some subtask has recorded. Two jobs restored from one savepoint must
-not write to one directory.
+not write to one directory, and nor must a job that goes on after its savepoint and one that is restored from it.
+
+A transaction names its directory. So a job that is restored with another one commits what was pre-committed where the
+first job has its output, which may be committing it too, and touches nothing else there.
 
 A zombie may write after its successor has cleaned up, and pre-commit for a checkpoint that never completes: nobody can
 tell it in time. So each attempt removes leftovers again when it ends. What a zombie writes after the end of its job,
@@ -46,10 +49,13 @@ _COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
 
 
 class FileTransaction(TypedDict):
-    """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written."""
+    """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written.
+    `directory`: the output directory of both.
+    """
 
     in_progress: str
     final: str
+    directory: str
 
 
 class FileSink(TwoPhaseCommitSink[FileTransaction]):
@@ -72,6 +78,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self.schema = schema
         self._format_problem(schema)
         self._directory: OutputDirectory | None = None
+        self._earlier_directories: dict[str, OutputDirectory] = {}
         self._file: BinaryIO | None = None
         self._writer: BatchWriter | None = None
         self._begun = 0
@@ -141,7 +148,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
                 self._remove_leftovers(self._needed)
             except OSError as error:  # what is committed is whole: no reason to fail
                 log.warning("%s: could not remove leftovers of earlier attempts: %s", self.context.name, error)
-        self._directory.remove_hidden_if_empty()
+        for directory in (self._directory, *self._earlier_directories.values()):
+            directory.remove_hidden_if_empty()
 
     # -- transactions
 
@@ -150,7 +158,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         context = self.context
         attempt = f"{self._generation}-{context.attempt_number}-{_slug(context.attempt_id)}"
         name = f"{context.subtask_index}-{attempt}-{self._begun}{self._extension}"
-        return {"in_progress": name, "final": ""}
+        return {"in_progress": name, "final": "", "directory": self.path}
 
     def write(self, transaction: FileTransaction, batch: Batch) -> None:
         prepared = self._fitted(batch)
@@ -172,7 +180,13 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def commit(self, transaction: FileTransaction) -> None:
         if transaction["final"]:
-            self._opened_directory().publish(transaction["in_progress"], transaction["final"])
+            directory = self._directory_of(transaction["directory"])
+            directory.publish(transaction["in_progress"], transaction["final"])
+
+    def recover_and_abort(self, transaction: FileTransaction) -> None:
+        """In another directory the job that had begun it may be at it still."""
+        if transaction["directory"] == self.path:
+            self.abort(transaction)
 
     def abort(self, transaction: FileTransaction) -> None:
         writer, file = self._writer, self._file
@@ -198,6 +212,14 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def _opened_directory(self) -> OutputDirectory:
         assert self._directory is not None, "the sink is not open"
         return self._directory
+
+    def _directory_of(self, path: str) -> OutputDirectory:
+        """This sink's, or one that an earlier job of the lineage wrote to."""
+        if path == self.path:
+            return self._opened_directory()
+        if path not in self._earlier_directories:
+            self._earlier_directories[path] = OutputDirectory(path, f".understudy-{self._lineage}")
+        return self._earlier_directories[path]
 
     def _fitted(self, batch: Batch) -> Batch:
         """The batch with the file's columns; the first one decides them if nothing else did."""
@@ -242,6 +264,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
             if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
                 directory.remove(name)
+
+
+def checkpoint_of(name: str) -> CheckpointId:
+    """The checkpoint that covers a visible file, by its name."""
+    return CheckpointId(int(name.split("-")[3]))
 
 
 def _fingerprint(text: str) -> str:

@@ -1,8 +1,8 @@
 """FileSource: files of columns, split over the subtasks. Flink: FileSource with a static split assignment.
 
 Which files there are is settled when the source is made, on the driver, and travels with it, so all subtasks deal
-the same splits out. The offset is a row in a split; a checksum of the splits goes with it, as an offset among other
-files means nothing.
+the same splits out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes
+with it, as an offset among other files means nothing. After a change of parallelism splits that were begun come first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
@@ -23,6 +23,7 @@ from ...actors.records import column_problem, conform
 from ...messages import pack_plain
 from .errors import NoInput, OffsetMismatch, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
+from .index_share import IndexShare
 from .paced_source import PacedSource
 
 RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 262_144
@@ -60,7 +61,8 @@ class FileSource(PacedSource):
         self.schema = _chosen(_one_schema(found, format, schema), columns, self.path)
         self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
         self._inputs = zlib.crc32(pack_plain([list(astuple(split)) for split in self.splits]))
-        self._split = self._row = 0
+        self._begun: list[list[int]] = []
+        """[index among all splits, rows of it that were emitted]; the first one is being read."""
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
 
@@ -77,7 +79,8 @@ class FileSource(PacedSource):
 
     def open(self) -> None:
         super().open()
-        self._split = self.context.subtask_index
+        self._begun = []
+        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
 
     def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END]:
         if self._rest is None:
@@ -86,28 +89,37 @@ class FileSource(PacedSource):
             return END
         batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
         self._rest = rest if rest.num_rows else None
-        self._row += batch.num_rows
+        self._begun[0][1] += batch.num_rows
         return batch
 
-    def offset(self) -> dict[str, int]:
-        """`split`: index among all splits; `row`: rows of it that were emitted."""
+    def offset(self) -> dict[str, Any]:
+        """`begun`: index among all splits, and rows of it that were emitted; `splits`: an IndexShare of the others."""
         return {
-            "split": self._split,
-            "row": self._row,
+            "begun": [list(each) for each in self._begun],
+            "splits": self._share.to_plain(),
             "inputs": self._inputs,
-            "parallelism": self.context.parallelism,
         }
 
-    def seek(self, offset: dict[str, int]) -> None:
-        """Costs reading the rows of one split up to the offset."""
-        self._check_parallelism(offset)
+    def seek(self, offset: dict[str, Any]) -> None:
+        """The first `poll` then costs reading the rows of one split up to the offset."""
+        self._check_inputs(offset)
+        self._begun = [list(each) for each in offset["begun"]]
+        self._share = IndexShare.from_plain(offset["splits"], self.context.parallelism)
+
+    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
+        for offset in offsets:
+            self._check_inputs(offset)
+        subtask, parallelism = self.context.subtask_index, self.context.parallelism
+        begun = [list(each) for offset in offsets for each in offset["begun"]]
+        self._begun = begun[subtask::parallelism]
+        self._share = IndexShare.dealt_out([offset["splits"] for offset in offsets], subtask, parallelism)
+
+    def _check_inputs(self, offset: dict[str, Any]) -> None:
         if offset["inputs"] != self._inputs:
             raise OffsetMismatch(
                 f"source {self.context.name!r} was checkpointed while it read other files than {self.path} has now "
                 f"({len(self.splits)} splits): start it on the files it had, and read new ones in another job"
             )
-        self._split, self._row = offset["split"], offset["row"]
-        self._rest = self._skip(self._row)
 
     def source_schema(self) -> pa.Schema:
         return self.schema
@@ -117,29 +129,31 @@ class FileSource(PacedSource):
 
     def _next_batch(self) -> pa.RecordBatch | None:
         """The next batch of this subtask's splits that has rows; None after the last."""
-        while self._split < len(self.splits):
+        while self._begun or self._begin_split():
             if self._batches is None:
-                self._batches = self._open(self.splits[self._split])
+                self._batches = self._open_at(*self._begun[0])
             for batch in self._batches:
                 if batch.num_rows:
                     return batch
             self._batches = None
-            self._split, self._row = self._split + self.context.parallelism, 0
+            del self._begun[0]
         return None
 
-    def _skip(self, rows: int) -> pa.RecordBatch | None:
-        """Pass over the first rows of the split; what is left of the last batch."""
-        if not rows:
-            return None
-        split = self.splits[self._split]
-        self._batches = self._open(split)
-        for batch in self._batches:
-            if rows < batch.num_rows:
-                return batch.slice(rows)
-            rows -= batch.num_rows
-            if not rows:
-                return None
-        raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")
+    def _begin_split(self) -> bool:
+        taken = self._share.take(1, len(self.splits))
+        if taken is not None:
+            self._begun.append([taken.start, 0])
+        return taken is not None
+
+    def _open_at(self, index: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """The split's batches without its first rows."""
+        split = self.splits[index]
+        for batch in self._open(split):
+            skipped = min(rows, batch.num_rows)
+            rows -= skipped
+            yield batch.slice(skipped)
+        if rows:
+            raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")
 
     def _open(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
         fs, _ = url_to_fs(self.path)

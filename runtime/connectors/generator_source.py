@@ -6,23 +6,27 @@ The function must be pure: after a restore it is asked for the same indexes agai
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from ...actors.elements import Batch
 from ...actors.operators.source import END, SourceState
-from .errors import OffsetMismatch
+from .index_share import IndexShare
 from .paced_source import PacedSource
 
 
 class GeneratorSource(PacedSource):
     """`function(index)` gives one record, or `function(start, count)` a `pa.RecordBatch` of `count` rows.
 
-    Indexes 0 .. count - 1, or without end, are dealt out in blocks: block b goes to subtask b mod p. A block is one
-    record, or `batch_rows` rows of a columnar function. The offset is the next index.
+    Indexes 0 .. count - 1, or without end, are dealt out in blocks: block b goes to subtask b mod p; after a change of
+    parallelism first what others left. A block is one record, or `batch_rows` rows of a columnar function. The offset
+    is an IndexShare. `count` may be another one when it is restored.
     """
+
+    _share: IndexShare
 
     def __init__(
         self,
@@ -41,28 +45,28 @@ class GeneratorSource(PacedSource):
         self.bounded = count is not None
         self.columnar = _required_arguments(function) == 2
         self._schema = schema
-        self._next = 0
 
     def open(self) -> None:
         super().open()
-        self._next = self.context.subtask_index * self._block_rows
+        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism, self._block_rows)
 
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
-        if self.count is not None and self._next >= self.count:
+        limit = inf if self.count is None else self.count
+        taken = self._share.take(max_records, limit, adjacent=self.columnar)
+        if taken is None:
             return END
-        return self._columns(max_records) if self.columnar else self._records(max_records)
+        return self._columns(taken) if self.columnar else [self.function(index) for index in taken]
 
-    def offset(self) -> dict[str, int]:
-        return {"next": self._next, "parallelism": self.context.parallelism, "block_rows": self._block_rows}
+    def offset(self) -> dict[str, Any]:
+        return self._share.to_plain()
 
-    def seek(self, offset: dict[str, int]) -> None:
-        self._check_parallelism(offset)
-        if offset["block_rows"] != self._block_rows:
-            raise OffsetMismatch(
-                f"source {self.context.name!r} was checkpointed with batch_rows={offset['block_rows']}, which "
-                f"deals the indexes out otherwise than batch_rows={self._block_rows}: use the same again"
-            )
-        self._next = offset["next"]
+    def seek(self, offset: dict[str, Any]) -> None:
+        """Blocks keep the size that they were dealt out with, whatever `batch_rows` is now."""
+        self._share = IndexShare.from_plain(offset, self.context.parallelism)
+
+    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
+        where = self.context
+        self._share = IndexShare.dealt_out(offsets, where.subtask_index, where.parallelism, self._block_rows)
 
     def source_schema(self) -> pa.Schema | None:
         if self.columnar and self._schema is None:
@@ -73,24 +77,11 @@ class GeneratorSource(PacedSource):
     def _block_rows(self) -> int:
         return self.batch_rows if self.columnar else 1
 
-    def _records(self, max_records: int) -> list[Any]:
-        step = self.context.parallelism
-        stop = self._next + max_records * step
-        indexes = range(self._next, stop if self.count is None else min(stop, self.count), step)
-        self._next += len(indexes) * step
-        return [self.function(index) for index in indexes]
-
-    def _columns(self, max_records: int) -> pa.RecordBatch:
-        left_in_block = self._block_rows - self._next % self._block_rows
-        rows = min(max_records, left_in_block, *([] if self.count is None else [self.count - self._next]))
-        batch = self.function(self._next, rows)
+    def _columns(self, taken: range) -> pa.RecordBatch:
+        start, rows = taken.start, len(taken)
+        batch = self.function(start, rows)
         if not isinstance(batch, pa.RecordBatch) or batch.num_rows != rows:
-            raise TypeError(
-                f"function({self._next}, {rows}): wanted a pa.RecordBatch of {rows} rows, found {batch!r:.80}"
-            )
-        self._next += rows
-        if rows == left_in_block:
-            self._next += (self.context.parallelism - 1) * self._block_rows
+            raise TypeError(f"function({start}, {rows}): wanted a pa.RecordBatch of {rows} rows, found {batch!r:.80}")
         return batch
 
 

@@ -6,16 +6,17 @@ a restore a source goes on at its rate and does not make up for the time it was 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from ...actors.elements import Batch
 from ...actors.operators.source import END, Source, SourceState
-from .errors import OffsetMismatch
 from .pacer import Pacer
 
 
 class PacedSource(Source):
-    """A subclass defines `read`, `offset` and `seek`, and calls `super().open()` when it has an `open` of its own."""
+    """A subclass defines `read`, `offset` and `seek`, and perhaps `rescale`, and calls `super().open()` when it has an
+    `open` of its own.
+    """
 
     _pacer: Pacer | None = None
     _delay_ms: float | None = None
@@ -52,12 +53,3 @@ class PacedSource(Source):
 
     def poll_delay_ms(self) -> float | None:
         return self._delay_ms
-
-    def _check_parallelism(self, offset: dict[str, Any]) -> None:
-        """A source deals its records out by parallelism, so an offset means nothing under another one."""
-        recorded, now = offset["parallelism"], self.context.parallelism
-        if recorded != now:
-            raise OffsetMismatch(
-                f"source {self.context.name!r} was checkpointed with parallelism {recorded} and cannot continue "
-                f"with {now}: restore it with parallelism {recorded} (operators after it may be rescaled)"
-            )

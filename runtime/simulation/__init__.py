@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from .harness.harness import HarnessSnapshot as HarnessSnapshot
     from .harness.harness import OperatorHarness as OperatorHarness
     from .harness.survival import assert_survives_restore as assert_survives_restore
+    from .histories.actions import ACTIONS as ACTIONS
+    from .histories.actions import CancelWithSavepoint as CancelWithSavepoint
+    from .histories.actions import ClientAction as ClientAction
+    from .histories.actions import DisposeSavepoint as DisposeSavepoint
+    from .histories.actions import RestartFromSavepoint as RestartFromSavepoint
+    from .histories.actions import StopWithSavepoint as StopWithSavepoint
+    from .histories.actions import TakeSavepoint as TakeSavepoint
     from .histories.history import Outcome as Outcome
     from .histories.history import run_history as run_history
     from .histories.scenario import Scenario as Scenario
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     from .world.faults import RottenFile as RottenFile
     from .world.faults import SkewClock as SkewClock
     from .world.faults import SlowLink as SlowLink
+    from .world.faults import SlowProcess as SlowProcess
     from .world.faults import SlowStorage as SlowStorage
     from .world.network import NetworkOptions as NetworkOptions
     from .world.oracles import Violation as Violation
@@ -69,9 +77,19 @@ _HOMES = {
         "RottenFile",
         "SkewClock",
         "SlowLink",
+        "SlowProcess",
         "SlowStorage",
     ),
     "harness.harness": ("HarnessMisused", "HarnessSnapshot", "OperatorHarness"),
+    "histories.actions": (
+        "ACTIONS",
+        "CancelWithSavepoint",
+        "ClientAction",
+        "DisposeSavepoint",
+        "RestartFromSavepoint",
+        "StopWithSavepoint",
+        "TakeSavepoint",
+    ),
     "histories.history": ("Outcome", "run_history"),
     "trials.job_trial": ("Unfit",),
     "world.network": ("NetworkOptions",),

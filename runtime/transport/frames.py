@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...messages import ChannelId, MalformedMessage
+from ...state.batch_codec import BatchFormat
 
 VERSION = 1
 """First byte of every frame; a peer that speaks another version is not understood."""
@@ -36,10 +37,11 @@ class FrameKind(IntEnum):
     END_OF_DATA = 15  # producer
     END_OF_PARTITION = 16  # producer
 
-    ARROW = 20  # producer, with payload: an Arrow IPC stream of one record batch
-    RECORDS = 21  # producer, with payload: a list of plain records
-    TUPLES = 22  # producer, with payload: tuples of one length, as a list of columns
-    ROWS = 23  # producer, with payload: Rows of one type, as [names, columns]
+    # A batch: producer, with payload
+    ARROW = BatchFormat.ARROW
+    RECORDS = BatchFormat.RECORDS
+    TUPLES = BatchFormat.TUPLES
+    ROWS = BatchFormat.ROWS
 
     @property
     def is_batch(self) -> bool:

@@ -1,12 +1,12 @@
 """Elements to frame contents and back. No state, and no pickle.
 
-A record batch travels as `arrow_payloads` has it. Records of one shape travel as columns, which is ten times faster
-than record by record.
+A batch travels as state/batch_codec.py has it, in a frame whose kind is the batch's format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, assert_never
 
 import pyarrow as pa
@@ -21,8 +21,9 @@ from ...actors.elements import (
     EndOfPartition,
     Watermark,
 )
-from ...messages import CheckpointId, MalformedMessage, Row, UnsupportedValue, pack_plain, row_type, unpack_plain
-from .arrow_payloads import Payload, decode_batch, encode_batch
+from ...messages import CheckpointId, MalformedMessage, UnsupportedValue
+from ...state.arrow_batches import Payload
+from ...state.batch_codec import BatchFormat, decode, encode
 from .frames import FrameKind, Header
 
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
@@ -55,39 +56,22 @@ def decode_element(header: Header, payload: Payload | None) -> Element:
     """The element of a producer's frame. Raises MalformedMessage."""
     if (payload is not None) is not header.kind.is_batch:
         raise MalformedMessage(f"{header.kind.name} {'without' if payload is None else 'with'} a payload")
-    decode = _DECODE.get(header.kind)
-    if decode is None:
+    read = _DECODE.get(header.kind)
+    if read is None:
         raise MalformedMessage(f"{header.kind.name} is not an element")
-    return decode(header, payload)
+    return read(header, payload)
 
 
 def _encode_batch(batch: Batch, max_bytes: int) -> Iterator[Content]:
-    if isinstance(batch, pa.RecordBatch):
-        content = Content(FrameKind.ARROW, payload=encode_batch(batch))
-    else:
-        content = _encode_records(batch)
-    if content.payload is None or memoryview(content.payload).nbytes <= max_bytes:
-        yield content
+    format, payload = encode(batch)
+    if memoryview(payload).nbytes <= max_bytes:
+        yield Content(FrameKind(format), payload=payload)
     elif len(batch) == 1:
         raise UnsupportedValue(f"one record takes more than {max_bytes} bytes; a channel carries no more")
     else:
         middle = len(batch) // 2
         for half in (batch[:middle], batch[middle:]):
             yield from _encode_batch(half, max_bytes)
-
-
-def _encode_records(records: list[Any]) -> Content:
-    kinds = set(map(type, records))
-    kind: Any = kinds.pop() if len(kinds) == 1 else object
-    if (kind is tuple or issubclass(kind, Row)) and all(records):
-        try:
-            columns = list(map(list, zip(*records, strict=True)))
-        except ValueError:  # tuples of several lengths
-            return Content(FrameKind.RECORDS, payload=pack_plain(records))
-        if kind is tuple:
-            return Content(FrameKind.TUPLES, payload=pack_plain(columns))
-        return Content(FrameKind.ROWS, payload=pack_plain([list(kind._columns), columns]))
-    return Content(FrameKind.RECORDS, payload=pack_plain(records))
 
 
 def _encode_control(control: Control) -> Content:
@@ -106,47 +90,12 @@ def _encode_control(control: Control) -> Content:
             assert_never(control)
 
 
-def _decode_arrow(_: Header, payload: Payload) -> pa.RecordBatch:
-    return decode_batch(payload)
-
-
-def _decode_records(_: Header, payload: Any) -> list[Any]:
-    return _not_empty(unpack_plain(bytes(payload)))
-
-
-def _decode_tuples(_: Header, payload: Any) -> list[Any]:
-    return list(_transpose(unpack_plain(bytes(payload))))
-
-
-def _decode_rows(_: Header, payload: Any) -> list[Any]:
-    match unpack_plain(bytes(payload)):
-        case [[*names], columns] if all(type(name) is str for name in names):
-            records = _transpose(columns)
-            if len(names) == len(columns):
-                return list(map(row_type(tuple(names))._make, records))
-    raise MalformedMessage("wanted the names and the columns of rows")
-
-
-def _transpose(columns: Any) -> list[tuple[Any, ...]]:
-    if not (isinstance(columns, list) and columns and all(isinstance(column, list) for column in columns)):
-        raise MalformedMessage("wanted a list of columns")
-    try:
-        return _not_empty(list(zip(*columns, strict=True)))
-    except ValueError:
-        raise MalformedMessage("columns of unequal length") from None
-
-
-def _not_empty(records: Any) -> list[Any]:
-    if not (isinstance(records, list) and records):
-        raise MalformedMessage("wanted a list of records that is not empty")
-    return records
+def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch:
+    return decode(format, payload)
 
 
 _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
-    FrameKind.ARROW: _decode_arrow,
-    FrameKind.RECORDS: _decode_records,
-    FrameKind.TUPLES: _decode_tuples,
-    FrameKind.ROWS: _decode_rows,
+    **{FrameKind(each): partial(_decode_batch, each) for each in BatchFormat},
     FrameKind.BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second),
     FrameKind.CANCEL_MARKER: lambda header, _: CancelCheckpointMarker(CheckpointId(header.first)),
     FrameKind.WATERMARK: lambda header, _: Watermark(header.first),

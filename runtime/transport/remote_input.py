@@ -13,7 +13,7 @@ from threading import Lock
 from ...actors.elements import Element
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelId, MalformedMessage
-from .arrow_payloads import Payload
+from ...state.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake
 from .payloads import decode_element

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelId
-from .arrow_payloads import Payload
+from ...state.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake, nobody
 from .payloads import Content, encode_element

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .actors.actor import Actor as Actor
     from .actors.actor import Terminated as Terminated
+    from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
     from .actors.operators import Count as Count
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from .runtime.api import fixed_delay as fixed_delay
     from .runtime.api import no_restart as no_restart
     from .runtime.clusters import LocalCluster as LocalCluster
+    from .runtime.clusters import RemoteCluster as RemoteCluster
     from .runtime.clusters import SparkCluster as SparkCluster
     from .runtime.connectors import FileSink as FileSink
     from .runtime.system import ActorSystem as ActorSystem
@@ -44,6 +47,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "actors.actor": ("Actor", "Terminated"),
+    "actors.errors": ("CannotRestore", "StateDoesNotFit"),
     "actors.operators": (
         "Avg",
         "Collector",
@@ -67,7 +71,7 @@ _HOMES = {
         "fixed_delay",
         "no_restart",
     ),
-    "runtime.clusters": ("LocalCluster", "SparkCluster"),
+    "runtime.clusters": ("LocalCluster", "RemoteCluster", "SparkCluster"),
     "runtime.connectors": ("FileSink",),
     "runtime.system": ("ActorSystem", "CurveKeys"),
     "state": ("FoldingState", "ListState", "MapState", "OperatorListState", "ReducingState", "ValueState"),

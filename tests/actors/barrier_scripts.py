@@ -1,11 +1,8 @@
-"""Scripts for barrier handlers: the notation of tests/vectors/barrier_*.json, and a strategy that writes them."""
+"""Scripts for barrier handlers, as a Hypothesis strategy writes them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -13,47 +10,7 @@ from understudy.actors.barrier_handler import Aborted, Aligned, GateEvent
 from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
 from understudy.messages import CheckpointId
 
-VECTORS = Path(__file__).parent.parent / "vectors"
-Script = list[tuple[int, Element]]
-
-
-def load(name: str) -> dict[str, Any]:
-    return json.loads((VECTORS / f"{name}.json").read_text())
-
-
-def element_of(word: dict[str, Any]) -> Element:
-    """`{data, size}` becomes the batch `[id, size]`."""
-    match word:
-        case {"data": name, "size": size}:
-            return [name, size]
-        case {"barrier": checkpoint}:
-            return CheckpointBarrier(CheckpointId(checkpoint), 0)
-        case {"cancel": checkpoint}:
-            return CancelCheckpointMarker(CheckpointId(checkpoint))
-        case {"end": True}:
-            return EndOfPartition()
-    raise ValueError(f"unknown word {word}")
-
-
-def size_of(element: Element) -> int:
-    return element[1] if isinstance(element, list) else 0
-
-
-def word_of(event: GateEvent) -> dict[str, Any]:
-    match event:
-        case Aligned(barrier):
-            return {"checkpoint": barrier.checkpoint_id}
-        case Aborted(checkpoint_id, reason):
-            return {"abort": checkpoint_id, "reason": reason.value}
-        case (channel, EndOfPartition()):
-            return {"end": True, "channel": channel}
-        case (channel, [name, _]):
-            return {"data": name, "channel": channel}
-    raise ValueError(f"unknown event {event}")
-
-
-def is_emission(event: GateEvent) -> bool:
-    return isinstance(event, tuple)
+from ..conformance.barrier_words import Script
 
 
 def triggered(events: Iterable[GateEvent]) -> list[int]:

@@ -5,6 +5,7 @@ It keeps the timers on a virtual clock and, unless told otherwise, stores metada
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from understudy.actors.checkpoint_effects import (
     CheckpointEffect,
     CheckpointEvent,
     Discard,
+    MetadataFailed,
     MetadataStored,
     Publish,
     ScheduleTimer,
@@ -41,7 +43,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 
 T = TypeVar("T")
 JOB = JobId("job")
@@ -81,6 +83,8 @@ class Driver:
     plan: CheckpointPlan = field(default_factory=lambda: make_plan(["a"], ["a", "b"], ["a", "b"]))
     first_id: int = 1
     stores_at_once: bool = True
+    store_failure: Callable[[CompletedCheckpoint], str] = lambda _: ""
+    """Why a draft cannot be stored; empty when it can."""
     now_ms: float = 0
     timers: dict[TimerEvent, float] = field(default_factory=dict)
 
@@ -110,7 +114,9 @@ class Driver:
             case CancelTimer(event):
                 self.timers.pop(event, None)
             case StoreMetadata(draft) if self.stores_at_once:
-                return self.tell(stored(draft.checkpoint_id))
+                failure = self.store_failure(draft)
+                answer = MetadataFailed(draft.checkpoint_id, failure) if failure else stored(draft.checkpoint_id)
+                return self.tell(answer)
         return []
 
     def advance(self, ms: float) -> list[CheckpointEffect]:

@@ -1,8 +1,6 @@
-"""BarrierBuffer against Flink's alignment scenarios, and the invariants that hold for any input."""
+"""BarrierBuffer: the invariants that hold for any input. Flink's scenarios are played in tests/conformance."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,14 +11,9 @@ from understudy.actors.barrier_handler import Aborted, AbortReason, Aligned, Gat
 from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, Watermark
 from understudy.messages import CheckpointId
 
-from .barrier_scripts import Script, aborted, element_of, is_emission, load, scripts, size_of, triggered, word_of
-
-SCENARIOS = load("barrier_buffer")["scenarios"]
-named = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
-
-
-def buffer_for(scenario: dict[str, Any]) -> BarrierBuffer:
-    return BarrierBuffer(scenario["channels"], max_set_aside_bytes=scenario["max_buffered_bytes"], size_of=size_of)
+from ..conformance.barrier_buffer import play_as_gate
+from ..conformance.barrier_words import size_of
+from .barrier_scripts import Script, aborted, scripts, triggered
 
 
 def barrier(checkpoint_id: int) -> CheckpointBarrier:
@@ -29,55 +22,6 @@ def barrier(checkpoint_id: int) -> CheckpointBarrier:
 
 def play(buffer: BarrierBuffer, script: Script) -> list[GateEvent]:
     return [event for channel, element in script for event in buffer.receive(channel, element)]
-
-
-@named
-def test_scenario_gives_the_output_of_flink(scenario: dict[str, Any]) -> None:
-    events = play(buffer_for(scenario), [(channel, element_of(word)) for channel, word in scenario["input"]])
-
-    assert [word_of(event) for event in events] == scenario["expected_output"]
-    set_aside = {str(e.barrier.checkpoint_id): e.bytes_set_aside for e in events if isinstance(e, Aligned)}
-    assert set_aside == scenario["bytes_set_aside"]
-
-
-@named
-def test_scenario_agrees_with_its_probes_on_the_way(scenario: dict[str, Any]) -> None:
-    buffer = buffer_for(scenario)
-    emitted = 0
-    for index, (channel, word) in enumerate(scenario["input"]):
-        before, emitted_before = buffer.current_checkpoint_id, emitted
-        emitted += sum(map(is_emission, buffer.receive(channel, element_of(word))))
-        for probe in scenario["probes"]:
-            if probe.get("after_input") == index:
-                check_probe(buffer, scenario["channels"], probe)
-            if emitted_before < probe.get("after_outputs", 0) <= emitted:
-                assert before <= probe["current_checkpoint"] <= buffer.current_checkpoint_id
-
-
-def check_probe(buffer: BarrierBuffer, channels: int, probe: dict[str, Any]) -> None:
-    if "current_checkpoint" in probe:
-        assert buffer.current_checkpoint_id == probe["current_checkpoint"]
-    if "blocked_channels" in probe:
-        assert [channel for channel in range(channels) if buffer.is_blocked(channel)] == probe["blocked_channels"]
-
-
-def play_as_gate(buffer: BarrierBuffer, script: Script) -> list[GateEvent]:
-    """Always feed the oldest element of a channel that is not blocked. Flink 1.11+: a blocked channel is not read."""
-    waiting, events = list(script), []
-    while readable := [item for item in waiting if not buffer.is_blocked(item[0])]:
-        waiting.remove(readable[0])
-        events += buffer.receive(*readable[0])
-    return events
-
-
-@pytest.mark.parametrize(
-    "scenario", [s for s in SCENARIOS if s["max_buffered_bytes"] is None], ids=lambda scenario: scenario["name"]
-)
-def test_scenario_gives_the_same_output_when_blocked_channels_are_not_read(scenario: dict[str, Any]) -> None:
-    events = play_as_gate(buffer_for(scenario), [(channel, element_of(word)) for channel, word in scenario["input"]])
-
-    assert [word_of(event) for event in events] == scenario["expected_output"]
-    assert all(event.bytes_set_aside == 0 for event in events if isinstance(event, Aligned))
 
 
 def test_close_forgets_what_is_set_aside() -> None:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import pytest
 
 from understudy.actors.barrier_handler import AbortReason
-from understudy.actors.checkpoint_coordinator import FINAL_RETRY_MS
 from understudy.actors.checkpoint_effects import (
     AllDataEnded,
     AnswerSavepoint,
+    AttemptChanged,
     AttemptFailed,
     CheckpointEffect,
     Discard,
     FailJob,
     MetadataFailed,
+    Refusal,
+    Refused,
     RegionRestarting,
     RetryFinal,
     ScheduleTimer,
     Shutdown,
     StartScheduler,
+    StopScheduler,
     StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
+from understudy.actors.checkpoint_requests import FINAL_RETRY_MS
 from understudy.actors.pending_checkpoint import AckResult
 from understudy.messages import (
     CheckpointAborted,
@@ -54,6 +58,7 @@ from .checkpoint_driver import (
     published,
     sent,
     stored,
+    subtask,
 )
 
 # ---------------------------------------------------------------------------------------------------- completion
@@ -129,7 +134,7 @@ def test_a_checkpoint_expires_while_its_metadata_is_written() -> None:
     driver.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1))
     (aborted,) = published(driver.advance(10_000))
     assert isinstance(aborted, CheckpointAborted)
-    assert aborted.reason == "expired"
+    assert aborted.reason.startswith("expired: ")
 
 
 # ----------------------------------------------------------------------------------- late and repeated acknowledgements
@@ -243,14 +248,58 @@ def test_ticking_goes_on_after_a_restart_that_came_while_a_request_was_queued() 
     assert driver.pending_ids() == [2]
 
 
-def test_no_checkpoint_starts_until_all_tasks_run() -> None:
+def test_no_checkpoint_starts_until_the_tasks_it_starts_at_run() -> None:
     driver = make_driver(interval_ms=10)
-    driver.tell(changed("b", running=False), StartScheduler())
+    driver.tell(changed("a", running=False), StartScheduler())
     driver.advance(25)
     assert driver.pending_ids() == []
-    driver.tell(changed("b"))
+    driver.tell(changed("a"))
     driver.advance(5)
     assert driver.pending_ids() == [1]
+
+
+def test_a_task_that_only_acknowledges_need_not_run_yet_but_be_deployed() -> None:
+    driver = make_driver(interval_ms=10)
+    driver.tell(AttemptChanged(subtask("b"), None, is_running=False), StartScheduler())
+    driver.advance(10)
+    assert driver.pending_ids() == []
+    driver.tell(changed("b", running=False))
+    driver.advance(10)
+    assert driver.pending_ids() == [1]
+
+
+def test_a_savepoint_that_cannot_start_says_which_tasks_are_in_the_way() -> None:
+    driver = make_driver()
+    driver.tell(changed("a", running=False), AttemptChanged(subtask("b"), None, is_running=False))
+    (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
+    assert isinstance(answer.answer, TriggerSavepointFailure)
+    assert answer.answer.cause.endswith("tasks_not_ready: a/0 not running; b/0 not deployed")
+
+
+def test_a_trigger_that_counts_as_periodic_is_refused_while_the_scheduler_is_off() -> None:
+    driver = make_driver(interval_ms=10)
+    refused = of_type(Refused, driver.tell(TriggerCheckpointNow(is_periodic=True)))
+    assert [each.reason for each in refused] == [Refusal.PERIODIC_SCHEDULER_OFF]
+    driver.tell(StartScheduler(), TriggerCheckpointNow(is_periodic=True))
+    assert driver.pending_ids() == [1]
+
+
+def test_an_acknowledgement_after_all_were_given_up_together_is_of_an_unknown_checkpoint_and_discarded_once() -> None:
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), StopScheduler())
+    effects = driver.tell(ack("a", 1, "late"), ack("a", 1, "late"))
+    assert ignored(effects) == [AckResult.UNKNOWN_CHECKPOINT] * 2
+    assert discarded(effects) == ["late"]
+    assert not driver.coordinator.knows(CheckpointId(1))
+
+
+def test_a_savepoint_that_completes_subsumes_no_checkpoint() -> None:
+    """Flink 1.4: only what enters the store of checkpoints drops the older ones."""
+    driver = make_driver()
+    driver.tell(TriggerCheckpointNow(), TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
+    assert driver.pending_ids() == [1]
+    driver.tell(ack("a", 1), ack("b", 1))
+    assert driver.retained_ids() == [1]
 
 
 def test_a_periodic_trigger_inside_the_pause_comes_when_the_pause_is_over() -> None:
@@ -296,17 +345,17 @@ def test_a_final_checkpoint_that_fails_is_repeated_until_too_many_have() -> None
 
 def test_a_final_checkpoint_waits_for_tasks_that_do_not_run_yet() -> None:
     driver = make_driver()
-    driver.tell(changed("b", running=False), AllDataEnded())
+    driver.tell(changed("a", running=False), AllDataEnded())
     driver.advance(FINAL_RETRY_MS)
     assert driver.pending_ids() == []
-    driver.tell(changed("b"))
+    driver.tell(changed("a"))
     driver.advance(FINAL_RETRY_MS)
     assert driver.pending_ids() == [1]
 
 
 def test_a_retry_that_is_overtaken_triggers_no_second_final_checkpoint() -> None:
     driver = make_driver()
-    driver.tell(changed("b", running=False), AllDataEnded(), RegionRestarting(), changed("b"), AllDataEnded())
+    driver.tell(changed("a", running=False), AllDataEnded(), RegionRestarting(), changed("a"), AllDataEnded())
     assert driver.pending_ids() == [1]
     driver.tell(RetryFinal())
     assert driver.pending_ids() == [1]
@@ -314,9 +363,9 @@ def test_a_retry_that_is_overtaken_triggers_no_second_final_checkpoint() -> None
     assert driver.pending_ids() == []
 
 
-def test_a_final_checkpoint_subsumed_by_a_savepoint_is_repeated() -> None:
+def test_a_final_checkpoint_that_is_subsumed_is_repeated() -> None:
     driver = make_driver()
-    driver.tell(AllDataEnded(), TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
+    driver.tell(AllDataEnded(), TriggerCheckpointNow(), ack("a", 2), ack("b", 2))
     assert driver.pending_ids() == []
     driver.advance(FINAL_RETRY_MS)
     assert driver.pending_ids() == [3]
@@ -351,3 +400,12 @@ def test_a_savepoint_after_shutdown_is_answered() -> None:
     (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
     assert isinstance(answer.answer, TriggerSavepointFailure)
     assert "coordinator_shut_down" in answer.answer.cause
+
+
+def test_nothing_newer_begins_beside_a_savepoint_after_which_the_job_is_cancelled() -> None:
+    """What a newer checkpoint commits before the cancellation, a job restored from the savepoint commits again."""
+    driver = make_driver()
+    driver.tell(TriggerSavepointNow("sp", then_cancel=True), TriggerCheckpointNow(), TriggerSavepointNow("other"))
+    assert driver.pending_ids() == [1]
+    driver.tell(decline("a", 1), TriggerCheckpointNow())
+    assert driver.pending_ids() == [2]

@@ -7,7 +7,10 @@ savepoints and final checkpoints in between. After each step it holds that
 - checkpoints complete in the order of their ids, and no id is used twice;
 - every state that was ever acknowledged has one owner: a pending or retained checkpoint, a savepoint, a write that is
   under way, or the one Discard that named it;
-- a savepoint is answered once, and every pending checkpoint has a timer.
+- only the oldest checkpoint that is not complete is switched to unaligned, and each attempt is told once;
+- a savepoint is answered once, and every pending checkpoint has a timer;
+- ids grow, no more checkpoints are pending than may be, and one starts only when the tasks it starts at run and all
+  others are deployed.
 """
 
 from __future__ import annotations
@@ -20,15 +23,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.actors.checkpoint_effects import (
+    AlignmentOverdue,
     AllDataEnded,
     AnswerSavepoint,
+    AttemptChanged,
     AttemptFailed,
     CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
+    FinalSavepointWanted,
     MetadataFailed,
     Publish,
     RegionRestarting,
+    RegionRunsOn,
     Send,
     Shutdown,
     StartScheduler,
@@ -37,7 +44,9 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
+from understudy.actors.pending_checkpoint import CheckpointKind
 from understudy.messages import (
+    CheckpointAborted,
     CheckpointCompleted,
     CheckpointConfig,
     CheckpointId,
@@ -45,11 +54,12 @@ from understudy.messages import (
     JobStatus,
     NotifyCheckpointComplete,
     SubtaskState,
+    SwitchToUnaligned,
     TriggerCheckpoint,
 )
 from understudy.state.completed_checkpoints import CompletedCheckpoint
 
-from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored
+from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored, subtask
 
 TASKS = ["a", "b", "c"]
 
@@ -66,8 +76,16 @@ class Coordination(RuleBasedStateMachine):
         retained=st.integers(1, 3),
         tolerable=st.integers(0, 2),
         min_pause_ms=st.sampled_from([0, 15]),
+        alignment_timeout_ms=st.sampled_from([None, 0, 12]),
     )
-    def start(self, max_concurrent: int, retained: int, tolerable: int, min_pause_ms: int) -> None:
+    def start(
+        self,
+        max_concurrent: int,
+        retained: int,
+        tolerable: int,
+        min_pause_ms: int,
+        alignment_timeout_ms: int | None,
+    ) -> None:
         config = CheckpointConfig(
             "file:///tmp",
             interval_ms=10,
@@ -76,9 +94,15 @@ class Coordination(RuleBasedStateMachine):
             max_concurrent=max_concurrent,
             retained=retained,
             tolerable_failures=tolerable,
+            alignment_timeout_ms=alignment_timeout_ms,
         )
+        self.switched: set[tuple[str, int]] = set()
+        self.collected: set[int] = set()  # checkpoints that wait for no acknowledgement any more
         self.driver = Driver(config, make_plan(["a"], TASKS, TASKS), stores_at_once=False)
+        self.max_concurrent = max_concurrent
         self.attempts = {task: f"{task}#0" for task in TASKS}
+        self.started = dict.fromkeys(TASKS, 0)
+        self.starts_at_running = True
         self.asked: dict[int, set[str]] = {}
         self.acked: dict[int, set[str]] = {}
         self.given: set[str] = set()
@@ -89,6 +113,7 @@ class Coordination(RuleBasedStateMachine):
         self.completed: list[int] = []
         self.savepoints: dict[int, CompletedCheckpoint] = {}
         self.promises: dict[str, int] = {}
+        self.wanted_final: set[str] = set()  # promises that may wait for the final checkpoint
         self.is_shut_down = False
         for task, attempt in self.attempts.items():
             self.tell(changed(task, attempt))
@@ -104,11 +129,25 @@ class Coordination(RuleBasedStateMachine):
     def somebody_triggers_a_checkpoint(self) -> None:
         self.tell(TriggerCheckpointNow())
 
-    @rule()
-    def somebody_triggers_a_savepoint(self) -> None:
+    @rule(stop=st.booleans())
+    def somebody_triggers_a_savepoint(self, stop: bool) -> None:
         token = f"sp{len(self.promises)}"
         self.promises[token] = 0
-        self.tell(TriggerSavepointNow(token))
+        if stop:
+            self.wanted_final.add(token)
+        self.tell(TriggerSavepointNow(token, stop))
+
+    @rule()
+    def somebody_wants_the_final_checkpoint_as_a_savepoint(self) -> None:
+        token = f"sp{len(self.promises)}"
+        self.promises[token] = 0
+        self.wanted_final.add(token)
+        self.tell(FinalSavepointWanted(token))
+
+    @precondition(lambda self: self.completed)
+    @rule()
+    def a_region_runs_on(self) -> None:
+        self.tell(RegionRunsOn())
 
     @rule()
     def all_data_ends(self) -> None:
@@ -148,12 +187,28 @@ class Coordination(RuleBasedStateMachine):
 
     @rule(task=st.sampled_from(TASKS), restarts=st.booleans())
     def an_attempt_fails(self, task: str, restarts: bool) -> None:
-        self.tell(AttemptFailed(ExecutionAttemptId(self.attempts[task])))
+        if task in self.attempts:
+            self.tell(AttemptFailed(ExecutionAttemptId(self.attempts[task])))
         if restarts:
             self.tell(RegionRestarting())
-        number = int(self.attempts[task].partition("#")[2]) + 1
-        self.attempts[task] = f"{task}#{number}"
-        self.tell(changed(task, self.attempts[task]))
+        self.deploy(task, is_running=True)
+
+    @rule(task=st.sampled_from(TASKS))
+    def an_attempt_is_deployed_and_does_not_run_yet(self, task: str) -> None:
+        self.deploy(task, is_running=False)
+
+    @rule(task=st.sampled_from(TASKS))
+    def a_task_is_without_an_attempt(self, task: str) -> None:
+        self.attempts.pop(task, None)
+        self.starts_at_running = self.starts_at_running and task != "a"
+        self.tell(AttemptChanged(subtask(task), None, is_running=False))
+
+    def deploy(self, task: str, is_running: bool) -> None:
+        self.started[task] += 1
+        self.attempts[task] = f"{task}#{self.started[task]}"
+        if task == "a":
+            self.starts_at_running = is_running
+        self.tell(changed(task, self.attempts[task], running=is_running))
 
     @rule(restarts=st.booleans())
     def the_scheduler_stops(self, restarts: bool) -> None:
@@ -190,10 +245,23 @@ class Coordination(RuleBasedStateMachine):
         assert timers == set(self.driver.pending_ids())
 
     @invariant()
+    def no_timer_of_an_alignment_is_left(self) -> None:
+        timers = {event.checkpoint_id for event in self.driver.timers if isinstance(event, AlignmentOverdue)}
+        assert timers <= set(self.driver.pending_ids())
+
+    @invariant()
     def a_savepoint_is_answered_once_it_is_not_pending(self) -> None:
-        open_promises = {pending.token for pending in self.driver.coordinator.pending if pending.token}
-        assert {token for token, answers in self.promises.items() if answers == 0} == open_promises
+        pending = {pending.token for pending in self.driver.coordinator.pending if pending.token}
+        unanswered = {token for token, answers in self.promises.items() if answers == 0}
+        assert pending <= unanswered <= pending | self.wanted_final
         assert max(self.promises.values(), default=0) <= 1
+        assert not (self.is_shut_down and unanswered)
+
+    @invariant()
+    def no_more_checkpoints_are_pending_than_may_be(self) -> None:
+        kinds = [pending.kind for pending in self.driver.coordinator.pending]
+        assert kinds.count(CheckpointKind.CHECKPOINT) <= self.max_concurrent
+        assert kinds.count(CheckpointKind.FINAL) <= 1
 
     @invariant()
     def nothing_is_pending_after_the_end(self) -> None:
@@ -221,20 +289,34 @@ class Coordination(RuleBasedStateMachine):
         self.observe(self.driver.tell(event))
 
     def observe(self, effects: list[CheckpointEffect]) -> None:
+        has_ended = False
         for effect in effects:
             match effect:
                 case Send(message=TriggerCheckpoint(checkpoint_id=checkpoint)):
-                    assert checkpoint not in self.asked, "an id was used twice"
+                    assert checkpoint > max(self.asked, default=0), "ids grow"
+                    assert self.starts_at_running
+                    assert set(self.attempts) == set(TASKS)
                     self.asked[checkpoint] = set(self.attempts.values())
                     self.acked[checkpoint] = set()
+                case Send(attempt, SwitchToUnaligned(checkpoint_id=checkpoint)):
+                    assert (attempt, checkpoint) not in self.switched, "once"
+                    assert attempt in self.asked[checkpoint] - self.acked[checkpoint]
+                    assert checkpoint == min(self.asked.keys() - self.collected), "it would overtake an older one"
+                    self.switched.add((attempt, checkpoint))
                 case StoreMetadata(draft):
                     self.writes[draft.checkpoint_id] = draft
-                case Publish(CheckpointCompleted(checkpoint_id=checkpoint)):
+                    self.collected.add(draft.checkpoint_id)
+                case Publish(CheckpointAborted(checkpoint_id=checkpoint)):
+                    self.collected.add(checkpoint)
+                case Publish(CheckpointCompleted(checkpoint_id=checkpoint, final=is_final)):
                     assert self.acked[checkpoint] == self.asked[checkpoint]
                     assert checkpoint in self.written
                     self.completed.append(checkpoint)
+                    has_ended = has_ended or is_final
                 case AnswerSavepoint(token):
                     self.promises[token] += 1
+        if has_ended:
+            assert all(self.promises[token] for token in self.wanted_final), "nothing comes that they could wait for"
         for name in discarded(effects):
             if "@" in name and not (name in self.strangers and self.discards[name]):
                 self.discards[name] += 1

@@ -12,6 +12,7 @@ from understudy.actors.barrier_buffer import BarrierBuffer
 from understudy.actors.barrier_handler import Aligned
 from understudy.actors.elements import CheckpointBarrier
 from understudy.actors.input_gate import GateChannel, InputGate
+from understudy.messages import SubtaskIndex
 
 
 class Queue:
@@ -28,7 +29,8 @@ class Queue:
 
 
 def gate(*channels: list[Any]) -> InputGate:
-    return InputGate([GateChannel(Queue(elements), 0) for elements in channels], BarrierBuffer(len(channels)))
+    ends = [GateChannel(Queue(elements), 0, 0, SubtaskIndex(index)) for index, elements in enumerate(channels)]
+    return InputGate(ends, BarrierBuffer(len(channels)))
 
 
 def drain(one: InputGate) -> list[Any]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from understudy.actors.errors import InvalidJobGraph
@@ -23,7 +19,6 @@ from understudy.messages import JobGraph, Partitioning, VertexId
 
 from .graphs import edge, graph, operator, source, vertex
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scheduling.json").read_text())
 FORWARD = Partitioning.FORWARD
 
 DIAMOND = graph(
@@ -102,12 +97,6 @@ def test_edges_of_a_vertex() -> None:
     assert [edge.target for edge in out_edges(DIAMOND, VertexId("join"))] == ["sink"]
     with pytest.raises(InvalidJobGraph, match="no vertex 'x'"):
         vertex_of(DIAMOND, VertexId("x"))
-
-
-@pytest.mark.parametrize("case", VECTORS["slots_needed"], ids=lambda case: case["name"])
-def test_slots_needed_is_the_sum_of_each_groups_greatest_parallelism(case: dict[str, Any]) -> None:
-    vertices = [vertex(v["name"], v["parallelism"], slot_sharing_group=v["group"]) for v in case["vertices"]]
-    assert slots_needed(graph(*vertices)) == case["slots_needed"]
 
 
 def test_bound_sources_on_different_task_managers_need_a_slot_on_each() -> None:

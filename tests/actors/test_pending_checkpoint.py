@@ -1,4 +1,4 @@
-"""PendingCheckpoint. Cites `pending_checkpoint_facts` of tests/vectors/checkpoint_coordinator.json."""
+"""PendingCheckpoint. Cites `pending_checkpoint_facts` of checkpoint_coordinator.json."""
 
 from __future__ import annotations
 
@@ -117,4 +117,4 @@ def test_the_plan_of_a_graph_starts_at_its_sources_and_waits_for_everyone() -> N
     plan = CheckpointPlan.of(graph)
     assert plan.trigger == (SubtaskKey(MAP, SubtaskIndex(0)), SubtaskKey(MAP, SubtaskIndex(1)))
     assert plan.acknowledge == plan.notify == (*plan.trigger, SubtaskKey(SINK, SubtaskIndex(0)))
-    assert plan.vertices == SHAPES
+    assert plan.vertices == {MAP: SHAPES[MAP], SINK: VertexShape(1, 64, inputs={0: graph.edges[0]})}

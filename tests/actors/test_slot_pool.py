@@ -1,18 +1,9 @@
-"""SlotPool against Flink's scheduler scenarios, and the properties of all-or-nothing placement.
-
-Left out of scheduling.json: the scenarios with co-location constraints (a JobGraph has none), queued requests served
-by threads, blocking results, and pointwise wiring between unequal parallelisms (a forward edge joins equal ones).
-"""
+"""SlotPool: the properties of all-or-nothing placement. Flink's scenarios are played in tests/conformance."""
 
 from __future__ import annotations
 
-import json
-import random
 from collections import Counter
 from collections.abc import Collection
-from itertools import count
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,22 +11,13 @@ from hypothesis import strategies as st
 
 from understudy.actors.errors import NoResourceAvailable
 from understudy.actors.job_graph import SubtaskKey, all_subtasks, regions, slot_demands, slots_needed
-from understudy.actors.slot_pool import OfferResult, SlotId, SlotPool, SlotRequest
+from understudy.actors.slot_pool import Locality, SlotId, SlotPool, SlotRequest
 from understudy.messages import JobGraph, Partitioning, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
 
+from ..conformance.scheduling import cluster
 from .graphs import edge, graph, source, vertex
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scheduling.json").read_text())
-SCENARIOS = [s for s in VECTORS["scenarios"] if not any("colocate" in step for step in s["steps"])]
 FORWARD = Partitioning.FORWARD
-
-
-def cluster(*slots: int) -> SlotPool:
-    """A pool with TaskManagers tm-0, tm-1, … that offer so many slots."""
-    pool = SlotPool()
-    for index, offered in enumerate(slots):
-        assert pool.add(TaskManagerId(f"tm-{index}"), index, offered) is OfferResult.ACCEPTED
-    return pool
 
 
 def key(vertex_id: str, index: int) -> SubtaskKey:
@@ -44,104 +26,6 @@ def key(vertex_id: str, index: int) -> SubtaskKey:
 
 def vertices_of(job: JobGraph) -> list[VertexId]:
     return [vertex.vertex_id for vertex in job.vertices]
-
-
-class Script:
-    """Plays the steps of one scenario of scheduling.json."""
-
-    def __init__(self) -> None:
-        self.pool = SlotPool()
-        self.workers: list[str] = []
-        self.names: dict[str, tuple[SubtaskKey, SlotId]] = {}
-        self.groups: dict[SubtaskKey, str] = {}
-        self.locality: Counter[str] = Counter()
-        self.numbers = count(1000)
-
-    def play(self, step: dict[str, Any]) -> None:
-        if "add_worker" in step:
-            self.pool.add(TaskManagerId(step["add_worker"]), len(self.workers), step["slots"])
-            self.workers.append(step["add_worker"])
-        elif "schedule" in step:
-            self.schedule(step)
-        elif "release" in step:
-            self.pool.release(self.names[step["release"]][0])
-        else:
-            ((check, wanted),) = step["check"].items()
-            if check.startswith("assignments_"):
-                assert self.locality[check] == wanted
-            else:
-                getattr(self, f"check_{check}")(wanted)
-
-    def schedule(self, step: dict[str, Any]) -> None:
-        vertex_id, index = step["schedule"]
-        subtask = key(vertex_id, next(self.numbers) if index is None else index)
-        group = step.get("group", f"exclusive {vertex_id} {subtask.subtask_index}")
-        preferred = frozenset(TaskManagerId(self.worker(name)) for name in step.get("prefer", []))
-        slot = self.pool.allocate(SlotRequest(subtask, group, preferred=preferred))
-        assert ("no_resource" if slot is None else "ok") == step["expect"]
-        if slot is not None:
-            self.groups[subtask] = group
-            self.names[step.get("as", str(subtask))] = (subtask, slot)
-            where = "unconstrained" if not preferred else "local" if slot.task_manager_id in preferred else "non_local"
-            self.locality[f"assignments_{where}"] += 1
-
-    def worker(self, name: str) -> str:
-        if name in self.workers:
-            return name
-        first = self.names["s1"][1].task_manager_id
-        others = [worker for worker in self.workers if worker != first]
-        return {
-            "worker of s1": first,
-            "lowest-numbered worker other than that of s1": others[0],
-            "the remaining worker": others[1],
-        }[name]
-
-    def slots_of_group(self) -> set[SlotId]:
-        placed = {subtask: self.pool.slot_of(subtask) for subtask, group in self.groups.items() if group == "g"}
-        return {slot for slot in placed.values() if slot is not None}
-
-    def check_free_slots(self, wanted: int) -> None:
-        assert self.pool.free == wanted
-
-    def check_free_slots_on(self, wanted: dict[str, int]) -> None:
-        assert {worker: self.pool.free_on(TaskManagerId(worker)) for worker in wanted} == wanted
-
-    def check_slots_held_by_group(self, wanted: int) -> None:
-        assert len(self.slots_of_group()) == wanted
-
-    def check_group_slots_open_for(self, wanted: dict[str, int]) -> None:
-        for vertex_id, open_slots in wanted.items():
-            members = [{s.vertex_id for s in self.pool.subtasks_in(slot)} for slot in self.slots_of_group()]
-            assert sum(vertex_id not in vertices for vertices in members) == open_slots
-
-    def check_all_on_different_slots(self, names: list[str]) -> None:
-        assert len({self.names[name][1] for name in names}) == len(names)
-
-    def check_worker_of(self, wanted: dict[str, str]) -> None:
-        for name, worker in wanted.items():
-            assert self.names[name][1].task_manager_id == self.worker(worker)
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
-def test_scenario_places_as_flink_does(scenario: dict[str, Any]) -> None:
-    script = Script()
-    for step in scenario["steps"]:
-        script.play(step)
-
-
-@pytest.mark.parametrize("case", VECTORS["slots_needed"], ids=lambda case: case["name"])
-def test_a_job_fits_if_and_only_if_its_slots_are_offered(case: dict[str, Any]) -> None:
-    job = graph(*(vertex(v["name"], v["parallelism"], slot_sharing_group=v["group"]) for v in case["vertices"]))
-    pool = cluster(*[case["slots_each"]] * case["task_managers"])
-    if case["fits"]:
-        pool.place(job, vertices_of(job))
-        assert pool.free == case["free_slots_after"]
-    else:
-        with pytest.raises(
-            NoResourceAvailable, match=f"needs {case['slots_needed']} slots, {pool.offered} are offered"
-        ):
-            pool.place(job, vertices_of(job))
-        assert pool.free == pool.offered
 
 
 def test_subtasks_meet_by_index_and_slots_alternate_between_task_managers() -> None:
@@ -245,54 +129,58 @@ class TestRestart:
         assert pool.place(job, [VertexId("b")]).items() <= before.items()
 
 
-def test_task_managers_come_and_go() -> None:
-    """SchedulerIsolatedTasksTest.testAddAndRemoveInstance."""
-    (case,) = (c for c in VECTORS["worker_loss_and_queueing"] if c["name"] == "add_and_remove_workers")
-    pool = SlotPool()
-    for index, step in enumerate(case["steps"]):
-        if "lose" in step:
-            assert pool.lose(TaskManagerId(step["lose"])) == ()
-        else:
-            result = pool.add(TaskManagerId(step["add"]), index, step.get("slots", 2))
-            why = {"already known": OfferResult.KNOWN, "dead": OfferResult.LOST}
-            assert result is why.get(step.get("why", ""), OfferResult.ACCEPTED)
-        assert pool.free == step.get("free", pool.free)
+class TestCoLocation:
+    """What goes beyond Flink's ScheduleWithCoLocationHintTest."""
 
+    def test_a_constraint_goes_elsewhere_when_its_task_manager_is_lost(self) -> None:
+        pool = cluster(1, 1)
+        first = pool.allocate(SlotRequest(key("a", 0), "g", colocation="c"))
+        assert first is not None
+        pool.lose(first.task_manager_id)
+        again = pool.allocate(SlotRequest(key("a", 0), "g", colocation="c"))
+        assert again is not None
+        assert again.task_manager_id != first.task_manager_id
 
-def test_releasing_twice_is_harmless() -> None:
-    """SchedulerIsolatedTasksTest.testScheduleImmediately."""
-    pool = cluster(2)
-    pool.allocate(SlotRequest(key("a", 0), "g"))
-    pool.release(key("a", 0), key("a", 0))
-    pool.release(key("a", 0))
-    assert (pool.free, pool.slot_of(key("a", 0))) == (2, None)
+    def test_a_second_subtask_of_one_vertex_with_the_same_constraint_finds_no_slot(self) -> None:
+        pool = cluster(2)
+        pool.allocate(SlotRequest(key("a", 0), "g", colocation="c"))
+        assert pool.allocate(SlotRequest(key("a", 1), "g", colocation="c")) is None
+        assert pool.free == 1
 
+    def test_a_preferred_task_manager_comes_in_the_order_of_preference(self) -> None:
+        pool = cluster(2, 2, 2)
+        wanted = (TaskManagerId("tm-2"), TaskManagerId("tm-1"))
+        placed = [pool.allocate(SlotRequest(key("a", index), f"g{index}", preferred=wanted)) for index in range(5)]
+        assert [slot.task_manager_id for slot in placed if slot] == ["tm-2", "tm-2", "tm-1", "tm-1", "tm-0"]
+        assert (pool.localities[Locality.LOCAL], pool.localities[Locality.NON_LOCAL]) == (4, 1)
 
-def test_slots_released_as_they_are_handed_out_serve_every_request() -> None:
-    """SchedulerIsolatedTasksTest.testScheduleQueueing: 50 workers, 2000 requests."""
-    pool = cluster(*[1] * 50)
-    for number in range(2000):
-        assert pool.allocate(SlotRequest(key("a", number), f"exclusive {number}")) is not None
-        if number >= 49:
-            pool.release(key("a", number - 49))
-    pool.release(*(key("a", number) for number in range(1951, 2000)))
-    assert pool.free == 50
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_allocating_and_releasing_in_any_order_leaves_all_slots_free(seed: int) -> None:
-    """SchedulerSlotSharingTest.testConcurrentAllocateAndRelease: 13 tasks of 4 vertices in 4 slots."""
-    pool, order = cluster(4), random.Random(seed)
-    tasks = [key(name, index) for name, size in (("a", 4), ("b", 4), ("c", 1), ("d", 4)) for index in range(size)]
-    order.shuffle(tasks)
-    running: list[SubtaskKey] = []
-    for task in tasks:
-        assert pool.allocate(SlotRequest(task, "g")) is not None
-        running.append(task)
-        if order.random() < 0.3:
-            pool.release(running.pop(order.randrange(len(running))))
-    pool.release(*running)
-    assert pool.free == 4
+    @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["c1", "c2", None]), st.booleans()), max_size=30))
+    def test_slots_belong_to_one_constraint_and_constraints_to_one_task_manager(
+        self, script: list[tuple[str, str | None, bool]]
+    ) -> None:
+        """Each step places a subtask, and may release one after that."""
+        pool, placed = cluster(2, 2), dict[SubtaskKey, str | None]()
+        homes: dict[str, TaskManagerId] = {}
+        for number, (vertex_id, constraint, releases) in enumerate(script):
+            subtask = key(vertex_id, number)
+            slot = pool.allocate(SlotRequest(subtask, "g", colocation=constraint))
+            if slot is not None:
+                placed[subtask] = constraint
+                if constraint is not None:
+                    assert homes.setdefault(constraint, slot.task_manager_id) == slot.task_manager_id
+            if releases and placed:
+                gone = next(iter(placed))
+                del placed[gone]
+                pool.release(gone)
+            slots: dict[SlotId | None, set[str]] = {}
+            for other, its in placed.items():
+                if its is not None:
+                    slots.setdefault(pool.slot_of(other), set()).add(its)
+            assert all(len(constraints) == 1 for constraints in slots.values())
+            found = [its for constraints in slots.values() for its in constraints]
+            assert len(found) == len(set(found)), "a constraint has one slot"
+        pool.release(*placed)
+        assert pool.free == pool.offered
 
 
 @st.composite

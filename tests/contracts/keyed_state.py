@@ -1,16 +1,13 @@
 """KeyedStateContract: what every keyed state backend must do. Subclass it and say how to make one.
 
-Facts from Flink's StateBackendTestBase; its scripts, restated, stand in tests/vectors/state_backend.json.
+Facts from Flink's StateBackendTestBase; its scripts, restated, are played by tests/conformance/state_backend.py.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -37,12 +34,11 @@ from understudy.state.descriptors import (
     ReducingState,
     ValueState,
 )
-from understudy.state.errors import NoCurrentKey, ReadOnlyState, StateIncompatible
+from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible
 from understudy.state.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.storage import CheckpointStorage, handle_reader
 
 MAX_PARALLELISM = 16
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "state_backend.json").read_text())
 
 KEYS = [*range(6), "JFK", "LGA", ("JFK", 1), 2.5]
 
@@ -312,64 +308,29 @@ class KeyedStateContract(ABC):
         with pytest.raises(StateIncompatible, match=r"'value'.*ListState of .*ValueState of int"):
             self.restored(handles, storage).state(ListState(int, name="value"))
 
-    @pytest.mark.parametrize("scenario", VECTORS["scenarios"], ids=lambda scenario: scenario["name"])
-    def test_flinks_scenarios(self, scenario: dict[str, Any]) -> None:
-        _Scenario(self, scenario).run()
+    def test_values_of_another_type_are_refused_when_the_state_is_bound(self) -> None:
+        """testValueStateRestoreWithWrongSerializers, and its like for the other kinds."""
+        handles, storage = self.write(self.filled([("value", 1, 1), ("items", 1, 1)]).snapshot(CheckpointId(1)))
+        restored = self.restored(handles, storage)
+        with pytest.raises(StateIncompatible, match=r"'value'.*ValueState of str.*ValueState of int"):
+            restored.state(ValueState(str, name="value"))
+        with pytest.raises(StateIncompatible, match=r"'items'.*ListState of list.str.*ListState of list.int"):
+            restored.state(ListState(str, name="items"))
 
+    def test_accumulators_of_several_namespaces_become_one_where_the_state_says_how(self) -> None:
+        """testAggregatingStateMergingWithImmutableAccumulator."""
+        backend = self.make_backend()
+        folded = backend.state(FoldingState(list, [], appended, merge=lambda held, other: held + other, name="folded"))
+        backend.current_key = 1
+        for namespace, added in [(1, 10), (2, 20), (2, 21)]:
+            folded.set_namespace(namespace)
+            folded.add(added)
+        folded.merge_namespaces(1, [2, 3])
+        assert folded.get() is None
+        folded.set_namespace(1)
+        assert folded.get() == [10, 20, 21]
+        assert backend.entry_count() == 1
 
-class _Scenario:
-    """Runs one script of state_backend.json."""
-
-    def __init__(self, contract: KeyedStateContract, scenario: dict[str, Any]) -> None:
-        self.contract = contract
-        self.scenario = scenario
-        self.declaration = _DECLARATIONS[scenario["state"]]
-        self.backend = contract.make_backend()
-        self.state: Any = self.backend.state(self.declaration)
-        self.state.set_namespace(0)
-        self.snapshots: dict[str, tuple[list[KeyedStateHandle], CheckpointStorage]] = {}
-
-    def run(self) -> None:
-        for number, step in enumerate(self.scenario["steps"]):
-            match step:
-                case {"key": key}:
-                    self.backend.current_key = key
-                case {"namespace": namespace}:
-                    self.state.set_namespace(namespace)
-                case {"snapshot": name}:
-                    self.snapshots[name] = self.contract.write(self.backend.snapshot(CheckpointId(number)))
-                case {"restore": name}:
-                    self.backend = self.contract.restored(*self.snapshots[name])
-                    self.state = self.backend.state(self.declaration)
-                    self.state.set_namespace(0)
-                case {"op": [name, *arguments]}:
-                    found = self.do(name, arguments)
-                    if "returns" in step:
-                        assert comparable(found) == comparable(step["returns"]), f"step {number}: {step}"
-
-    def do(self, name: str, arguments: list[Any]) -> Any:
-        match name:
-            case "map_get":
-                return self.state.get(*arguments)
-            case "map_all":
-                return {str(key): value for key, value in self.state.items()}
-            case "merge":
-                return self.state.merge_namespaces(*arguments)
-            case "entries_total":
-                return self.backend.entry_count()
-        return getattr(self.state, name)(*arguments)
-
-
-_DECLARATIONS: dict[str, KeyedStateDeclaration] = {
-    "list": ListState(int, name="state"),
-    "map": MapState(int, str, name="state"),
-    "reduce_sum": ReducingState(int, lambda held, added: held + added, name="state"),
-    "aggregate_sum": FoldingState(int, 0, lambda held, added: held + added, name="state"),
-}
-
-
-def comparable(value: Any) -> Any:
-    """Lists as multisets; nothing and an empty list are the same in Python's dress."""
-    if isinstance(value, list):
-        return Counter(value) or None
-    return value
+    def test_accumulators_cannot_be_merged_unless_the_state_says_how(self) -> None:
+        with pytest.raises(InvalidState, match=r"'folded' has no merge function; wanted FoldingState\(merge="):
+            self.make_backend().state(Declared.folded).merge_namespaces(1, [2])

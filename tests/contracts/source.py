@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.elements import Batch
-from understudy.actors.operators.source import END, Source
+from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
 from understudy.actors.records import rows_of
 from understudy.messages import pack_plain, unpack_plain
 
@@ -93,6 +95,27 @@ class SourceContract(ABC):
         assert run.source.poll() is END
         assert _records(_Run(self, 0, 1, batch_rows, run.offset()).rest()) == []
 
+    @settings(relaxed, max_examples=40)
+    @given(stages=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 20)), min_size=2, max_size=5), data=st.data())
+    def test_after_any_change_of_parallelism_every_record_has_come_once(
+        self, stages: list[tuple[int, int]], data: st.DataObject
+    ) -> None:
+        """`stages`: parallelism and batch_rows of jobs, each restored from a savepoint of the one before; every subtask
+        has had so many polls when it is taken."""
+        seen: list[Any] = []
+        recorded: list[RecordedOffset] = []
+        for parallelism, batch_rows in stages:
+            runs = [_Run(self, subtask, parallelism, batch_rows, recorded=recorded) for subtask in range(parallelism)]
+            for run in runs:
+                seen += _records(islice(run.rest(), data.draw(st.integers(0, 8))))
+            recorded = [RecordedOffset(subtask, parallelism, run.offset()) for subtask, run in enumerate(runs)]
+        for subtask, parallelism in enumerate(repeat(stages[-1][0], stages[-1][0])):
+            seen += _records(_Run(self, subtask, parallelism, 7, recorded=recorded).rest())
+        assert Counter(map(pack_plain, seen)) == Counter(map(pack_plain, self.everything()))
+
+    def everything(self) -> list[Any]:
+        return _records(_Run(self, 0, 1, 10).rest())
+
     def test_the_schema_is_that_of_the_batches(self) -> None:
         run = _Run(self, 0, 1, 10)
         schema = run.source.source_schema()
@@ -112,12 +135,14 @@ class _Run:
         offset: Any = None,
         records_per_second: float | None = None,
         clock: ManualClock | None = None,
+        recorded: Sequence[RecordedOffset] = (),
     ) -> None:
         self._contract, self._clock = contract, clock or ManualClock()
         self.source = contract.make_source(batch_rows, records_per_second)
         resources = contract.resources(subtask, parallelism, batch_rows)
         self.source.context = make_context(subtask, parallelism, clock=self._clock, resources=resources)
         self.source.open()
+        continue_source(self.source, recorded)
         if offset is not None:
             self.source.seek(offset)
 

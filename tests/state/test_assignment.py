@@ -1,14 +1,8 @@
-"""Redistribution on rescale. Facts from Flink 2.3.0's classes and StateAssignmentOperationTest.
-
-They stand, restated, in tests/vectors/key_groups.json.
-"""
+"""Redistribution on rescale: what holds for any state. Flink's own cases are played in tests/conformance."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
-from pathlib import Path
-from typing import Any
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -17,53 +11,17 @@ from hypothesis import strategies as st
 from understudy.messages import (
     KeyedStateHandle,
     OperatorId,
-    OperatorListHandle,
     OperatorSubtaskState,
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state.assignment import assign_state, cut_handle, intersection, redistribute_lists
+from understudy.state.assignment import assign_state, cut_handle, redistribute_lists
 from understudy.state.key_groups import key_group_range
 from understudy.state.storage import inline_handle
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "key_groups.json").read_text())
-MODES = {"SPLIT_DISTRIBUTE": "split", "UNION": "union", "BROADCAST": "broadcast"}
+from ..conformance.key_groups import list_handle, named
+
 OP = OperatorId("op")
-
-
-def list_handle(name: str, items: list[int], mode: str = "split", file: str = "f0") -> OperatorListHandle:
-    """Item i begins at items[i]; a last offset ends the last item."""
-    return OperatorListHandle(name, mode, (*items, items[-1] + 1) if items else (), inline_handle(file.encode()))
-
-
-def named(share: list[OperatorListHandle]) -> dict[str, list[int]]:
-    """As the vectors write it: {'state@file': [items]}, without empty ones."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for handle in share:
-        assert handle.handle.data is not None
-        found[f"{handle.name}@{handle.handle.data.decode()}"] += handle.offsets[:-1]
-    return {name: items for name, items in found.items() if items}
-
-
-def old_lists(case: dict[str, Any]) -> list[tuple[OperatorListHandle, ...]]:
-    return [
-        tuple(
-            list_handle(row["state"], row["items"], MODES[row["mode"]], row["file"])
-            for row in case["state"]
-            if row["subtask"] == index
-        )
-        for index in range(case["old_parallelism"])
-    ]
-
-
-@pytest.mark.parametrize("case", VECTORS["redistribution"], ids=lambda case: case["name"])
-def test_operator_lists_are_dealt_out_as_flink_does(case: dict[str, Any]) -> None:
-    shares = [named(share) for share in redistribute_lists(old_lists(case), case["new_parallelism"])]
-    if case["exact"]:
-        assert shares == [{name: items for name, items in share.items() if items} for share in case["expected"]]
-    for name, counts in case["expected_counts"].items():
-        found = [sum(len(items) for at, items in share.items() if at.startswith(f"{name}@")) for share in shares]
-        assert Counter(found) == Counter(counts)
 
 
 @given(
@@ -94,13 +52,6 @@ def test_the_longer_runs_of_several_states_do_not_all_land_on_subtask_0() -> Non
     """RoundRobinOperatorStateRepartitioner.repartitionSplitState."""
     shares = redistribute_lists([(list_handle("a", [0]), list_handle("b", [0]), list_handle("c", [0, 1]))], 3)
     assert [named(share) for share in shares] == [{"a@f0": [0], "c@f0": [1]}, {"b@f0": [0]}, {"c@f0": [0]}]
-
-
-@pytest.mark.parametrize("case", [case for case in VECTORS["key_group_range_set"] if "intersection" in case])
-def test_ranges_intersect_as_in_flink(case: dict[str, Any]) -> None:
-    (a, b), expected = ([range(first, last + 1) for first, last in (case["a"], case["b"])]), case["intersection"]
-    assert intersection(a, b) == (range(expected[0], expected[1] + 1) if expected else intersection(b, a))
-    assert bool(intersection(a, b)) is bool(expected)
 
 
 def keyed(first: int, last: int) -> KeyedStateHandle:

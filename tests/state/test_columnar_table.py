@@ -168,11 +168,28 @@ def test_two_phases_are_one(batches: list[list[dict[str, Any]]], keys: tuple[str
     for rows in batches:
         local.accumulate([local.readable(columnar(rows)), local.readable(columnar(rows[:1]))])
         local.accumulate([local.readable(columnar(rows))])
-        merged.merge(local.take_partials())
+        for partials in local.take_partials():
+            merged.merge(partials)
     expected = modelled([row for rows in batches for row in (*rows, *rows[:1], *rows)], keys)
     assert plain(merged.results(merged.all_slots()), len(keys)) == expected
-    assert len(local.take_partials()) == 0
+    assert list(local.take_partials()) == []
     assert merged.result_schema == local.result_schema
+
+
+@pytest.mark.parametrize("nulls_first", [False, True])
+def test_a_column_whose_nulls_come_late_is_counted_right(nulls_first: bool) -> None:
+    """Its count is the count of rows until the first null, in rows and in partials, and across a snapshot."""
+    full, some = [_row("a", 1), _row("b", 2)], [_row("a", 3), {**_row("a", 0), "n": None}]
+    state, local, fed = backend(("name",)), ColumnarTable.for_input(["name"], AGGREGATES, columnar(full).schema), []
+    for rows in (some, full) if nulls_first else (full, some):
+        feed([state], ("name",), columnar(rows))
+        local.accumulate([local.readable(columnar(rows))])
+        for partials in local.take_partials():
+            state.table_for(partials.schema, partials=True).merge(partials)
+        fed += [*rows, *rows]
+        for table in (state.table, rescaled([state], ("name",), 1)[0].table):
+            assert table is not None
+            assert plain(table.results(table.all_slots()), 1) == modelled(fed, ("name",))
 
 
 def test_what_comes_after_a_snapshot_does_not_show_in_it() -> None:

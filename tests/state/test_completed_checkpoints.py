@@ -1,12 +1,11 @@
 """The store of completed checkpoints, the id counter and the metadata file.
 
-The store and counter scripts are `completed_store` and `id_counter` of tests/vectors/checkpoint_coordinator.json.
+Flink's scripts for the store and the counter are played in tests/conformance.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,11 +15,15 @@ from hypothesis import strategies as st
 from understudy.messages import (
     MAX_MESSAGE_BYTES,
     CheckpointId,
+    JobEdge,
     JobId,
     JobStatus,
+    OperatorDescription,
     OperatorId,
     OperatorListHandle,
     OperatorSubtaskState,
+    Partitioning,
+    StateDescription,
     StateHandle,
     SubtaskIndex,
     SubtaskState,
@@ -37,14 +40,7 @@ from understudy.state.completed_checkpoints import (
 )
 from understudy.state.errors import CorruptState
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "checkpoint_coordinator.json").read_text())
-STATUSES = {"FINISHED": JobStatus.FINISHED, "SUSPENDED": JobStatus.RUNNING}
 MAP = VertexId("map")
-
-
-def standalone_scripts() -> list[Any]:
-    scripts = [script for script in VECTORS["completed_store"] if script.get("backend", "standalone") == "standalone"]
-    return [pytest.param(script, id=script["name"]) for script in scripts]
 
 
 def make_state(data: bytes = b"state") -> SubtaskState:
@@ -74,31 +70,6 @@ def ids(checkpoints: Any) -> list[int]:
 
 
 class TestStandaloneStore:
-    @pytest.mark.parametrize("script", standalone_scripts())
-    def test_vectors(self, script: dict[str, Any]) -> None:
-        if script.get("expect", {}).get("constructor") == "error":
-            with pytest.raises(ValueError, match="retain=0"):
-                StandaloneCompletedCheckpointStore(script["retain"])
-            return
-        store = StandaloneCompletedCheckpointStore(script["retain"])
-        discarded: list[int] = []
-        for step, expected in zip(script["steps"], script.get("expect_after", []), strict=True):
-            if "add" in step:
-                discarded += ids(store.add(make_checkpoint(step["add"])))
-            else:
-                discarded += ids(store.shutdown(STATUSES[step["shutdown"]]))
-            self.check(store, discarded, expected)
-        self.check(store, discarded, script.get("expect", {}))
-
-    def check(self, store: StandaloneCompletedCheckpointStore, discarded: list[int], expected: dict[str, Any]) -> None:
-        latest = store.latest()
-        found = {
-            "retained": ids(store.retained()),
-            "latest": latest and latest.checkpoint_id,
-            "discarded": discarded,
-        }
-        assert {key: found[key] for key in expected} == expected
-
     def test_restores_from_newest_to_oldest(self) -> None:
         store = StandaloneCompletedCheckpointStore(3)
         for each in (1, 2, 3, 4):
@@ -124,15 +95,6 @@ class TestStandaloneStore:
         store.add(make_checkpoint(3, savepoint=True))
         assert ids(store.restorable()) == [6]
 
-    def test_a_disposed_savepoint_is_forgotten(self) -> None:
-        store = StandaloneCompletedCheckpointStore(1)
-        store.add(make_checkpoint(1))
-        store.add(make_checkpoint(2, savepoint=True))
-        store.forget_savepoint("chk-1")
-        assert ids(store.restorable()) == [2, 1]
-        store.forget_savepoint("chk-2")
-        assert ids(store.restorable()) == [1]
-
     def test_shutdown_leaves_savepoints_to_their_user(self) -> None:
         store = StandaloneCompletedCheckpointStore(2)
         store.add(make_checkpoint(1))
@@ -142,21 +104,6 @@ class TestStandaloneStore:
 
 
 class TestStandaloneIdCounter:
-    @pytest.mark.parametrize("name", ["serial", "set_count"])
-    def test_vectors(self, name: str) -> None:
-        (script,) = (script for script in VECTORS["id_counter"] if script["name"] == name)
-        counter = StandaloneCheckpointIdCounter()
-        counter.start()
-        returned: list[int | None] = []
-        for call in script["calls"]:
-            if call == "get_and_increment":
-                returned.append(counter.get_and_increment())
-            else:
-                counter.set_count(call["set_count"])
-                returned.append(None)
-        counter.shutdown(JobStatus.FINISHED)
-        assert returned == script["returns"]
-
     def test_setting_it_back_hands_out_no_id_twice(self) -> None:
         counter = StandaloneCheckpointIdCounter(CheckpointId(10))
         counter.set_count(CheckpointId(3))
@@ -200,10 +147,20 @@ class TestMetadataFile:
             decode_metadata(garbage, "chk-1")
 
     def test_another_format_version_is_refused_by_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        data = encode_metadata(make_checkpoint(1))
-        monkeypatch.setattr(checkpoint_metadata, "FORMAT_VERSION", 2)
+        with monkeypatch.context() as before:
+            before.setattr(checkpoint_metadata, "FORMAT_VERSION", 1)
+            data = encode_metadata(make_checkpoint(1))
         with pytest.raises(CorruptState, match="format 1; this release reads 2"):
             decode_metadata(data, "chk-1")
+
+    def test_it_says_what_each_vertex_is_made_of(self) -> None:
+        """So that another program can be matched with it."""
+        total = StateDescription("total", "ValueState", {"list": "int"})
+        operator = OperatorDescription(OperatorId("op"), "sum", "operator", (total,))
+        edge = JobEdge(VertexId("source"), MAP, Partitioning.HASH, 1, "late")
+        vertex = VertexSnapshot(1, 128, {SubtaskIndex(0): make_state()}, (operator,), {3: edge})
+        completed = replace(make_checkpoint(1), vertices={MAP: vertex})
+        assert decode_metadata(encode_metadata(completed), "chk-1") == completed
 
     def test_a_state_of_a_subtask_that_does_not_exist_is_corrupt(self) -> None:
         data = encode_metadata(make_checkpoint(1, make_state(), make_state(), parallelism=1))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from understudy.messages import CheckpointId
+from understudy.messages import CheckpointId, KeyedStateHandle
+from understudy.state import heap_blocks
 from understudy.state.backend import KeyedStateBackend, make_keyed_backend
 from understudy.state.descriptors import ListState, ValueState
 from understudy.state.errors import StateIncompatible, StateNotStorable, UnknownBackend
@@ -188,6 +189,50 @@ def test_immutable_values_are_not_copied_for_a_snapshot() -> None:
     snapshot = backend.snapshot(CheckpointId(1))
     assert state.value() is value
     snapshot(None)  # type: ignore[arg-type]
+
+
+def restored_from(handle: KeyedStateHandle | None) -> HeapBackend:
+    assert handle is not None
+    restored = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    restored.restore([handle], lambda it: it.data or b"")
+    restored.state(ValueState(object, name="held"))
+    return restored
+
+
+def test_a_snapshot_after_keys_were_removed_holds_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of an earlier snapshot are not taken for those of a later one."""
+    monkeypatch.setattr(heap_blocks, "CHUNK_ENTRIES", 4)
+    backend = backend_of(*range(10))
+    state = backend.state(ValueState(object, name="held"))
+    assert backend.snapshot(CheckpointId(1))(None) is not None  # type: ignore[arg-type]
+    between = backend.snapshot(CheckpointId(2))
+    for backend.current_key in (1, 2, 9):
+        state.clear()
+    for backend.current_key in (10, 2):
+        state.update(2)
+    after = restored_from(backend.snapshot(CheckpointId(3))(None))  # type: ignore[arg-type]
+    assert sorted(after.keys("held")) == [0, 2, 3, 4, 5, 6, 7, 8, 10]
+    assert sorted(restored_from(between(None)).keys("held")) == list(range(10))  # type: ignore[arg-type]
+
+
+def test_values_are_handed_out_uncopied_again_once_the_snapshot_is_written() -> None:
+    backend = backend_of("a", "b", value=[1])
+    state = backend.state(ValueState(object, name="held"))
+    backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+    assert state.value() is state.value()
+    assert not backend.is_shared
+
+
+def test_an_answered_question_leaves_values_shared_with_a_snapshot() -> None:
+    backend = backend_of("a", value=[1])
+    state = backend.state(ValueState(object, name="held"))
+    snapshot = backend.snapshot(CheckpointId(1))
+    with backend.read_only():
+        assert state.value() == [1]
+    state.value().append(2)  # type: ignore[attr-defined]
+    restored = restored_from(snapshot(None))  # type: ignore[arg-type]
+    restored.current_key = "a"
+    assert restored.state(ValueState(object, name="held")).value() == [1]
 
 
 def test_a_later_snapshot_does_not_wait_for_an_earlier_one() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from understudy.messages import MalformedMessage, pack_plain, unpack_plain
 from understudy.state import heap_blocks
-from understudy.state.heap_blocks import column_of, packed, pieces, unpacked
+from understudy.state.heap_blocks import FrozenEntries, KeyLayout, column_of, freeze_entries, packed, pieces, unpacked
 from understudy.state.key_groups import key_group
 
 MAX_PARALLELISM = 16
@@ -44,7 +44,7 @@ def test_what_is_packed_comes_back_with_its_types(items: list[Any]) -> None:
 @given(entries=st.dictionaries(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers())), VALUES))
 def test_pieces_hold_all_entries_by_key_group(entries: dict[Any, Any]) -> None:
     found = {}
-    for piece in pieces(entries, MAX_PARALLELISM):
+    for piece in pieces(freeze_entries(entries, KeyLayout()), MAX_PARALLELISM):
         keys = unpacked(piece.keys)
         assert {key_group(key, MAX_PARALLELISM) for key in keys} == {piece.group}
         assert piece.first_key == keys[0]
@@ -52,17 +52,45 @@ def test_pieces_hold_all_entries_by_key_group(entries: dict[Any, Any]) -> None:
     assert found == entries
 
 
-def test_more_entries_than_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap_blocks, "CHUNK_ENTRIES", 10)
-    entries = {key: (key, str(key)) for key in range(95)}
-    found: dict[int, Any] = {}
-    for piece in pieces(entries, MAX_PARALLELISM):
+def written(frozen: FrozenEntries) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for piece in pieces(frozen, MAX_PARALLELISM):
         found |= zip(unpacked(piece.keys), unpacked(piece.values), strict=True)
-    assert found == entries
+    return found
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap_blocks, "CHUNK_ENTRIES", 10)
+
+
+def test_more_entries_than_one_chunk(small_chunks: None) -> None:
+    entries = {key: (key, str(key)) for key in range(95)}
+    assert written(freeze_entries(entries, KeyLayout())) == entries
+
+
+def test_a_later_snapshot_takes_the_keys_from_the_layout_and_the_values_as_they_are(small_chunks: None) -> None:
+    entries = {key: (key, 0) for key in range(25)}
+    layout = KeyLayout()
+    assert written(freeze_entries(entries, layout)) == entries
+    entries |= {key: (key, 1) for key in range(5, 48)}
+    later = freeze_entries(entries, layout)
+    assert (later.known, sum(map(len, later.keys))) == (2, 28)
+    assert written(later) == entries
+
+
+def test_what_is_written_is_what_was_held_when_it_was_frozen(small_chunks: None) -> None:
+    entries = {key: key for key in range(25)}
+    layout = KeyLayout()
+    first, before = freeze_entries(entries, layout), dict(entries)
+    entries |= {key: -key for key in range(20, 40)}
+    second = freeze_entries(entries, layout)
+    assert (written(second), written(first)) == (entries, before)
 
 
 def test_keys_and_values_may_be_encoded() -> None:
-    (piece,) = pieces({"a": 2}, MAX_PARALLELISM, lambda key: [key], lambda value: value * 1.5)
+    frozen = freeze_entries({"a": 2}, KeyLayout())
+    (piece,) = pieces(frozen, MAX_PARALLELISM, lambda key: [key], lambda value: value * 1.5)
     assert (piece.first_key, unpacked(piece.keys), unpacked(piece.values)) == ("a", [["a"]], [3.0])
 
 

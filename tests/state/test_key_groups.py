@@ -1,13 +1,11 @@
-"""Key groups against Flink's own figures (vectors/key_groups.json), and the vectorised form against the scalar one."""
+"""Key groups: the vectorised form against the scalar one. Flink's own figures are played in tests/conformance."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +18,6 @@ from hypothesis import strategies as st
 from understudy.state.key_groups import (
     InvalidKey,
     KeyGroupRange,
-    default_max_parallelism,
     java_hash,
     key_group,
     key_group_range,
@@ -28,10 +25,6 @@ from understudy.state.key_groups import (
     mix,
     operator_index_of,
 )
-
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "key_groups.json").read_text())
-KEYS = [case for case in VECTORS["keys"] if case["type"] != "boolean"]
-"""Flink's Boolean hashes as 1231; here `True == 1` must hash as 1."""
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -69,35 +62,6 @@ COLUMNS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 def columns(draw: st.DrawFn, rows: int) -> pa.Array:
     kind = draw(st.sampled_from(list(COLUMNS)))
     return pa.array(draw(st.lists(COLUMNS[kind], min_size=rows, max_size=rows)), kind)
-
-
-@pytest.mark.parametrize("case", KEYS, ids=lambda case: f"{case['type']}-{case['key']}")
-def test_a_key_hashes_as_in_flink(case: dict[str, Any]) -> None:
-    assert java_hash(case["key"]) == case["java_hash"]
-    assert mix(case["java_hash"]) == case["mixed"]
-    for maximum, group in case["key_group"].items():
-        assert key_group(case["key"], int(maximum)) == group
-        assert key_groups_of(pa.array([case["key"]]), int(maximum)).tolist() == [group]
-
-
-@pytest.mark.parametrize("case", VECTORS["ranges"], ids=lambda c: f"{c['max_parallelism']}-{c['parallelism']}")
-def test_ranges_are_flinks(case: dict[str, Any]) -> None:
-    maximum, parallelism = case["max_parallelism"], case["parallelism"]
-    ranges = [key_group_range(maximum, parallelism, index) for index in range(parallelism)]
-    assert [list(found) for found in ranges] == case["ranges"]
-    assert [group for found in ranges for group in found.groups] == list(range(maximum))
-
-
-@pytest.mark.parametrize("case", VECTORS["operator_index"], ids=lambda c: f"{c['max_parallelism']}-{c['parallelism']}")
-def test_the_owner_of_a_group_is_flinks(case: dict[str, Any]) -> None:
-    maximum, parallelism = case["max_parallelism"], case["parallelism"]
-    owners = [operator_index_of(group, maximum, parallelism) for group in range(maximum)]
-    assert owners == case["operator_index_of_key_group"]
-
-
-@pytest.mark.parametrize("case", VECTORS["default_max_parallelism"], ids=lambda case: str(case["parallelism"]))
-def test_the_default_max_parallelism_is_flinks(case: dict[str, int]) -> None:
-    assert default_max_parallelism(case["parallelism"]) == case["default_max_parallelism"]
 
 
 @given(st.integers(1, 300), st.data())

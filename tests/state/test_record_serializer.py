@@ -17,8 +17,8 @@ from understudy.state.record_serializer import (
     find_serializer,
     node_of,
     register_serializer,
-    schema_text,
 )
+from understudy.state.schema_fit import schema_text
 
 
 class Colour(Enum):

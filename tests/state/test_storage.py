@@ -41,6 +41,14 @@ def on_disk(storage: CheckpointStorage, path: str) -> Path:
     return Path(storage.root) / path
 
 
+def test_a_location_is_one_path_that_leads_back(storage: CheckpointStorage) -> None:
+    storage.write("job-1/a", b"x")
+    there = storage.location("job-1/../job-1/a")
+    assert storage.resolve(there) == "job-1/a"
+    assert CheckpointStorage(storage.location()).location("job-1/a") == there
+    assert CheckpointStorage(storage.location()).exists("job-1/a")
+
+
 def test_what_is_written_is_read(storage: CheckpointStorage) -> None:
     handle = storage.write("job-1/chk-1/v-0-a", [b"one", b"", b"two"])
     assert (handle.path, handle.data, handle.size_bytes) == ("job-1/chk-1/v-0-a", None, 6)
@@ -122,6 +130,18 @@ def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
     storage.delete(inline_handle(b"x"))
     storage.delete_job(JOB)
     storage.delete_checkpoint(JOB, CheckpointId(7))
+
+
+def test_a_job_that_is_deleted_keeps_what_is_wanted_and_nothing_else(storage: CheckpointStorage) -> None:
+    for path in ["job-1/chk-1/a", "job-1/chk-1/b", "job-1/chk-2/a", "job-1/chk-3/.writing-a-1", "job-2/chk-1/a"]:
+        storage.write(path, b"x")
+    storage.delete_job(JOB, keep={"job-1/chk-1/b", "job-2/chk-1/a", "job-1/chk-9/gone"})
+    assert sorted(storage._files.find(storage.root)) == [
+        f"{storage.root}/job-1/chk-1/b",
+        f"{storage.root}/job-2/chk-1/a",
+    ]
+    storage.delete_job(JOB, keep={"job-2/chk-1/a"})
+    assert storage.list_files() == ["job-2/chk-1/a"]
 
 
 def test_a_folder_goes_with_its_last_file(local: CheckpointStorage) -> None:

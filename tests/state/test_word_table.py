@@ -100,3 +100,14 @@ def check_texts(index: TextIndex, batches: list[pa.Array]) -> None:
         values = index.values(np.array(list(known.values()), np.int64))
         assert values.to_pylist() == list(known)
         assert values.type == batch.type
+
+
+def test_words_that_lie_close_together_are_found_whatever_comes_between() -> None:
+    """The range is made, left for one word far away, and not made again until it is full enough."""
+    table, known = WordTable(), {}
+    for words in ([*range(0, 3000, 2)], [10**15], [*range(3000)], [-(10**15), 7], [*range(10**15, 10**15 + 2000)]):
+        slots = table.slots_of(array(words)).tolist()
+        for word, slot in zip(words, slots, strict=True):
+            assert known.setdefault(word, slot) == slot
+    assert sorted(known.values()) == list(range(len(table)))
+    assert table.slots_of(array(list(known))).tolist() == list(known.values())

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ....actors.elements import Batch
 from ....actors.operator_chain import OperatorChain, blame
-from ....actors.operators.source import END, Source, SourceState
+from ....actors.operators.source import END, Source, SourceState, continue_source
 from ....actors.task_setup import by_id, place
 from ....actors.task_state import StateServices, TaskState
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
@@ -163,9 +163,9 @@ class HostedAttempt:
             snapshot.put_files(self._storage)
         self.state.restore()
         self.chain.open()
-        if self.source is not None and (offset := self.state.restored_offset()) is not None:
+        if self.source is not None:
             with blame(self.source):
-                self.source.seek(offset[0])
+                continue_source(self.source, self.state.restored_offsets())
 
     @contextmanager
     def _deadly(self) -> Iterator[None]:

@@ -57,6 +57,7 @@ class Figures:
     """Histories with at least one."""
     virtual_ms: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
     recoveries: int = 0
     checkpoints: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
@@ -69,6 +70,7 @@ class Figures:
         self.histories += 1
         self.virtual_ms += verdict.virtual_ms
         self.faults.update(dict(verdict.faults))
+        self.actions.update(dict(verdict.actions))
         self.recoveries += verdict.recoveries
         self.checkpoints += verdict.checkpoints
         self.by_status[verdict.status] += 1
@@ -78,13 +80,14 @@ class Figures:
             self.failed.append(verdict)
 
     def as_json(self) -> dict[str, Any]:
-        """The figures; faults are counted by kind, and only those that found somebody to happen to."""
+        """The figures; faults and actions are counted by kind, and only those that found something to happen to."""
         seconds = max(self.seconds, 1e-9)
         return {
             "histories": self.histories,
             "violations": self.violations,
             "virtual_hours": round(self.virtual_ms / _MS_PER_HOUR, 3),
             "faults": dict(sorted(self.faults.items())),
+            "actions": dict(sorted(self.actions.items())),
             "recoveries": self.recoveries,
             "checkpoints": self.checkpoints,
             "by_status": dict(sorted(self.by_status.items())),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....messages import JobDetails
-from ...api.errors import JobFailed, JobLost
+from ...api.errors import JobCanceled, JobFailed, JobLost
 from ...api.job_handle import JobHandle
 from ..world.cluster import SimulatedCluster
 from ..world.faults import JOB_MANAGER, RottenFile
@@ -26,7 +26,7 @@ def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
     """The job's status at its end, or LOST, or STALLED after so much virtual time."""
     try:
         return job.wait(timeout=limit_ms / 1000).status.value
-    except JobFailed as error:
+    except (JobFailed, JobCanceled) as error:
         return error.details.status.value
     except JobLost:
         return LOST

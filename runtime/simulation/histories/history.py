@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ....messages import JobId, JobStatus
+from ....messages import CheckpointCompleted, JobId, JobStatus, JobStatusChanged
 from ...api.job_handle import JobHandle
 from ...api.translation import Translation, translate
-from ...connectors import CollectSink, UnreadableInput, read_collected
+from ...connectors import UnreadableInput
 from ..world.cluster import STORAGE, SimulatedCluster
+from ..world.faults import RottenFile
 from ..world.network import NetworkOptions
 from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.trace import Trace
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
+from .lineage import Lineage
+from .savepoints import TakenSavepoints
 from .scenario import Scenario
-from .topologies import OUTPUT, TOPOLOGIES, Topology, Workload
+from .topologies import OUTPUT, SAVEPOINTS, TOPOLOGIES, Topology, Workload
+from .user import User
 
 RECOVERY_MS = 10 * 60_000.0
 """How long a job may take after its last fault, besides the time that its sources take."""
@@ -45,6 +49,8 @@ class Outcome:
     virtual_ms: float
     faults: Counter[str]
     """What happened, by kind; some faults of the scenario may have found nobody to happen to."""
+    actions: Counter[str]
+    """What the user did, by kind."""
     recoveries: int
     checkpoints: int
     trace: Trace
@@ -61,6 +67,7 @@ def run_history(scenario: Scenario, watch: Watch | None = None) -> Outcome:
         heartbeat_interval_ms=_HEARTBEAT_INTERVAL_MS,
         heartbeat_timeout_ms=_HEARTBEAT_TIMEOUT_MS,
         slot_timeout_ms=300_000,
+        config={"savepoints.state.backend.fs.dir": SAVEPOINTS},
         network=NetworkOptions(max_latency_ms=scenario.max_latency_ms),
     ) as cluster:
         cluster.storage.extra_ms = scenario.storage_ms
@@ -76,67 +83,114 @@ class _History:
         self._cluster = cluster
         self._expected = topology.expected(scenario.workload)
         self._found = cluster.probes.violations
+        self._lineage = Lineage(OUTPUT)
+        self._savepoints = TakenSavepoints(
+            SAVEPOINTS, cluster._open_storage, cluster.probes.report, may_be_unreadable=_spoils_files(scenario)
+        )
+        self._patience_ms = scenario.quiet_ms + scenario.workload.duration_ms + RECOVERY_MS
+        self._user = User(cluster, self._lineage, self._savepoints, self._submit, self._patience_ms, scenario.quiet_ms)
 
     def run(self) -> Outcome:
-        scenario, cluster = self._scenario, self._cluster
-        job = cluster.submit_translated(
-            _translated(scenario.topology, scenario.workload, scenario.task_managers, scenario.slots)
-        )
-        cluster.probes.when_committed = lambda: self._nothing_is_extra(job)
-        status = self._wait_for(job)
+        cluster = self._cluster
+        self._lineage.begin(self._submit(self._scenario.workload.parallelism))
+        cluster.probes.when_committed = self._nothing_is_extra
+        for action in self._scenario.actions:
+            self._user.do(action)
+        status = self._wait_for(self._lineage.latest)
         cluster.run_for(CALM_MS)
-        self._judge(job, status)
-        details = job._last_details
+        self._judge(status)
+        if self._savepoints.requests:
+            self._judge_savepoints(status)
+        return self._outcome(status)
+
+    def _outcome(self, status: str) -> Outcome:
+        cluster = self._cluster
+        told = [job._last_details for job in self._lineage.jobs if job._last_details is not None]
         return Outcome(
-            scenario=scenario,
+            scenario=self._scenario,
             status=status,
             violations=tuple(self._found),
             virtual_ms=cluster.now_ms,
             faults=cluster.faults_that_happened,
-            recoveries=details.restarts if details else 0,
-            checkpoints=details.completed_checkpoints if details else 0,
+            actions=self._user.done,
+            recoveries=sum(details.restarts for details in told),
+            checkpoints=sum(details.completed_checkpoints for details in told),
             trace=cluster.trace,
         )
 
-    def _wait_for(self, job: JobHandle) -> str:
+    def _submit(self, parallelism: int, savepoint: str | None = None) -> JobHandle:
         scenario = self._scenario
-        last_fault_ms = max((fault.until_ms for fault in scenario.faults), default=0.0)
-        limit_ms = last_fault_ms + scenario.workload.duration_ms + RECOVERY_MS
-        return wait_for_the_end(job, limit_ms)
+        workload = replace(scenario.workload, parallelism=parallelism)
+        number = len(self._lineage.jobs) + 1
+        translation = _translated(scenario.topology, workload, scenario.task_managers, scenario.slots, number)
+        job = self._cluster.submit_translated(translation, from_savepoint=savepoint)
+        job.on_event(self._on_event)
+        return job
 
-    def _judge(self, job: JobHandle, status: str) -> None:
-        committed = self._committed(job)
-        if status == JobStatus.FINISHED.value:
-            self._report((exactly_once if self._topology.exactly_once else at_least_once)(committed, self._expected))
-        elif self._topology.exactly_once:
-            self._report(nothing_extra(committed, self._expected))
+    def _on_event(self, event: Any) -> None:
+        if isinstance(event, CheckpointCompleted | JobStatusChanged):
+            self._cluster.probes.look(self._savepoints.all_are_whole)
+
+    def _wait_for(self, job: JobHandle) -> str:
+        return wait_for_the_end(job, self._patience_ms)
+
+    # ---- judging
+
+    def _judge(self, status: str) -> None:
+        job, found = self._lineage.latest, self._committed()
+        if status == JobStatus.FINISHED.value and self._savepoints.ended(job.job_id) is None:
+            self._report((exactly_once if self._topology.exactly_once else at_least_once)(found, self._expected))
+        elif self._is_part_of_the_whole:
+            self._report(nothing_extra(found, self._expected))
         if status == STALLED:
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
-        if not self._scenario.faults and (details := job._last_details) is not None and details.restarts:
-            self._report(Violation("calm", f"{details.restarts} restarts, and nothing was wrong"))
+        if not self._scenario.faults and (restarts := self._restarts()):
+            self._report(Violation("calm", f"{restarts} restarts, and nothing was wrong"))
         if status == JobStatus.FAILED.value and not was_spoilt(self._cluster, job.details()):
             self._report(Violation("liveness", f"the job failed: {job.details().failures[-1]}"))
-        if status not in (LOST, STALLED):
+        if status == JobStatus.CANCELED.value and not self._user.has_ended(job.job_id):
+            self._report(Violation("promise", "the job was cancelled, and its savepoint failed"))
+        if status not in (LOST, STALLED) and not self._savepoints.requests:
             self._report(self._leftover_files(status))
         self._report(leftover_processes(self._cluster, status))
+
+    def _judge_savepoints(self, status: str) -> None:
+        """What was promised is there, and what is disposed of is gone, to the last file."""
+        cluster = self._cluster
+        cluster.run_for(max(0.0, self._scenario.quiet_ms - cluster.now_ms))
+        self._savepoints.all_are_whole()
+        self._user.dispose_of_all()
+        cluster.run_for(CALM_MS)
+        for problem in self._savepoints.broken_promises(self._scenario.quiet_ms):
+            self._report(Violation("promise", problem))
+        if status != STALLED and not self._user.is_alone:
+            self._report(self._leftover_files(status))
+
+    def _restarts(self) -> int:
+        return sum(job._last_details.restarts for job in self._lineage.jobs if job._last_details is not None)
 
     def _report(self, violation: Violation | None) -> None:
         if violation is not None:
             self._cluster.probes.report(violation.oracle, violation.problem)
 
-    def _committed(self, job: JobHandle) -> list[Any]:
-        sink = job._sink(OUTPUT)
-        assert isinstance(sink, CollectSink)
+    def _committed(self) -> list[Any]:
         try:
-            return read_collected(sink.path)
+            return self._lineage.committed()
         except UnreadableInput as error:
             self._report(Violation("readable-output", str(error)))
             return []
 
-    def _nothing_is_extra(self, job: JobHandle) -> None:
+    @property
+    def _is_part_of_the_whole(self) -> bool:
+        """Whether all that is committed must be part of what is expected: not once data was ended before its time, if
+        the job tells what it has seen by then.
+        """
+        return self._topology.exactly_once and not (self._topology.tells_at_the_end and self._savepoints.has_drained)
+
+    def _nothing_is_extra(self) -> None:
         """Holds at every moment; said once."""
-        if self._topology.exactly_once and not self._found:
-            self._report(nothing_extra(self._committed(job), self._expected))
+        if self._is_part_of_the_whole and not self._found:
+            self._report(nothing_extra(self._committed(), self._expected))
 
     def _leftover_files(self, status: str) -> Violation | None:
         """A failed job leaves what its sinks had prepared for a checkpoint that never completed; and nobody removes
@@ -145,12 +199,17 @@ class _History:
         if self._cluster.launcher.zombies:
             return None
         files = [path for path, _ in self._cluster.disk.files()]
-        left = [path for path in files if "/collected/" not in path or ("/." in path and status != "failed")]
+        tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
+        left = [path for path in files if "/collected/" not in path or ("/." in path and tidy)]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
 
 
+def _spoils_files(scenario: Scenario) -> bool:
+    return any(isinstance(fault, RottenFile) for fault in scenario.faults)
+
+
 @lru_cache(maxsize=256)
-def _translated(topology: str, workload: Workload, task_managers: int, slots: int) -> Translation:
+def _translated(topology: str, workload: Workload, task_managers: int, slots: int, number: int) -> Translation:
     """Translating and pickling a job takes longer than running it; many scenarios share one."""
     return translate(
         TOPOLOGIES[topology].build(workload),
@@ -159,5 +218,5 @@ def _translated(topology: str, workload: Workload, task_managers: int, slots: in
         work_dir=STORAGE,
         slots=slots,
         name=topology,
-        job_id=JobId("job-1"),
+        job_id=JobId(f"job-{number}"),
     )

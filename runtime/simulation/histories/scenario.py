@@ -22,16 +22,29 @@ from ..world.faults import (
     RottenFile,
     SkewClock,
     SlowLink,
+    SlowProcess,
     SlowStorage,
     UserCall,
     Who,
 )
+from .actions import ClientAction, RestartFromSavepoint, random_actions
 from .topologies import TOPOLOGIES, Workload
 
 JOB_MANAGER_DEATHS = 0.03
 """Share of histories in which the JobManager dies: without high availability, that is the end of the job."""
 
+SLOW_PROCESSES = 0.15
+"""Share of histories in which a TaskManager is slow for a while."""
+
+WITH_SAVEPOINTS = 0.5
+"""Share of histories in which the user takes savepoints, stops the job with one, goes on from one, …"""
+
+WITH_ALIGNMENT_TIMEOUT = 0.4
+"""Share of histories in which barriers may overtake what is in flight."""
+
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
+
+_DRAWN = tuple(kind for kind in FAULTS if kind is not SlowProcess)
 
 _RATES = (1.3, 2.7, 7.1)
 """Records a second. No interval of checkpoints is a multiple of theirs: barriers and records meet in every way."""
@@ -51,6 +64,19 @@ class Scenario:
     """Of the network, undisturbed."""
     storage_ms: float = 0.0
     """What reading or writing a file takes besides its few milliseconds, as with an object store."""
+    actions: tuple[ClientAction, ...] = ()
+    """What the user of the job does meanwhile."""
+
+    @property
+    def job_parallelism(self) -> int:
+        """Of the widest job that there is in this history: the cluster must have so many slots."""
+        restarts = (each.parallelism for each in self.actions if isinstance(each, RestartFromSavepoint))
+        return max(self.workload.parallelism, *restarts, 1)
+
+    @property
+    def quiet_ms(self) -> float:
+        """From when on nothing is wrong any more."""
+        return max((fault.until_ms for fault in self.faults), default=0.0)
 
     def without(self, position: int) -> Scenario:
         """The same with one fault less."""
@@ -83,7 +109,29 @@ class Scenario:
         faults = tuple(map(_perhaps_midway, random_faults(chance, task_managers, workload.duration_ms)))
         max_latency_ms = chance.choice((3.0, 3.0, 300.0))
         storage_ms = chance.choice((0.0, 0.0, 700.0))
-        return Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
+        standard = Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
+        return _with_actions(_with_alignment_timeout(standard))
+
+
+def _with_actions(scenario: Scenario) -> Scenario:
+    """Perhaps. Drawn apart from the rest, so that the rest is what it would be without."""
+    chance = random.Random(f"actions {scenario.seed}")
+    if chance.random() >= WITH_SAVEPOINTS:
+        return scenario
+    with_them = replace(scenario, actions=random_actions(chance, scenario.workload.duration_ms))
+    return replace(with_them, slots=-(-with_them.job_parallelism // scenario.task_managers))
+
+
+def _with_alignment_timeout(scenario: Scenario) -> Scenario:
+    """Perhaps; then a TaskManager is slow, mostly, so that there is something in flight."""
+    chance = random.Random(f"alignment {scenario.seed}")
+    if chance.random() >= WITH_ALIGNMENT_TIMEOUT or not TOPOLOGIES[scenario.topology].exactly_once:
+        return scenario
+    workload = replace(scenario.workload, alignment_timeout_ms=chance.choice((0, 0, 200, 1_500)))
+    faults = [*scenario.faults]
+    if chance.random() < 0.7:
+        faults.append(random_slow_process(chance, scenario.task_managers, workload.duration_ms))
+    return replace(scenario, workload=workload, faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
 
 def _perhaps_midway(fault: Fault) -> Fault:
@@ -118,12 +166,21 @@ def random_faults(chance: random.Random, task_managers: int, within_ms: float) -
     faults = [random_fault(chance, task_managers, within_ms) for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 6)))]
     if chance.random() < JOB_MANAGER_DEATHS:
         faults.append(KillProcess(chance.uniform(0, within_ms), JOB_MANAGER))
+    if chance.random() < SLOW_PROCESSES:
+        faults.append(random_slow_process(chance, task_managers, within_ms))
     return tuple(sorted(faults, key=lambda fault: fault.at_ms))
 
 
+def random_slow_process(chance: random.Random, task_managers: int, within_ms: float) -> SlowProcess:
+    """By itself it does no harm; but barriers wait behind what has piled up."""
+    at_ms = round(chance.uniform(0, 0.8 * within_ms), 1)
+    for_ms = round(chance.uniform(0.1, 0.6) * within_ms, 1)
+    return SlowProcess(at_ms, for_ms, chance.randrange(task_managers), extra_ms=round(chance.uniform(50, 1_500), 1))
+
+
 def random_fault(chance: random.Random, task_managers: int, within_ms: float) -> Fault:
-    """Any fault but the JobManager's death, that begins within this time."""
-    kind = chance.choice(FAULTS)
+    """Any fault but the JobManager's death and a slow process, that begins within this time."""
+    kind = chance.choice(_DRAWN)
     at_ms = round(chance.uniform(0, within_ms), 1)
     for_ms = round(chance.choice((200.0, 3_000.0, 12_000.0)) * chance.uniform(0.5, 1.5), 1)
     victim: Who = chance.randrange(task_managers)

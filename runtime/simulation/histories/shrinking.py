@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..world.faults import Fault, LastingFault, Who
+from .actions import ClientAction, RestartFromSavepoint, StopWithSavepoint
 from .scenario import Scenario
 from .topologies import Workload
 from .verdict import Verdict, judge
@@ -102,6 +103,24 @@ def fewer_faults(scenario: Scenario) -> Iterator[Scenario]:
         yield from (scenario.without(position) for position in range(len(faults)))
 
 
+def fewer_actions(scenario: Scenario) -> Iterator[Scenario]:
+    """None, and all but one."""
+    actions = scenario.actions
+    if len(actions) > 1:
+        yield replace(scenario, actions=())
+    for position in range(len(actions)):
+        yield replace(scenario, actions=actions[:position] + actions[position + 1 :])
+
+
+def plainer_actions(scenario: Scenario) -> Iterator[Scenario]:
+    """Without draining, and without another parallelism."""
+    for position, action in enumerate(scenario.actions):
+        if isinstance(action, StopWithSavepoint) and action.drain:
+            yield _with_action(scenario, position, replace(action, drain=False))
+        if isinstance(action, RestartFromSavepoint) and action.parallelism != scenario.workload.parallelism:
+            yield _with_action(scenario, position, replace(action, parallelism=scenario.workload.parallelism))
+
+
 def simpler_topology(scenario: Scenario) -> Iterator[Scenario]:
     rank = _SIMPLER.index(scenario.topology) if scenario.topology in _SIMPLER else len(_SIMPLER)
     for name in _SIMPLER[:rank]:
@@ -128,7 +147,13 @@ def fewer_records(scenario: Scenario) -> Iterator[Scenario]:
 def plainer_workload(scenario: Scenario) -> Iterator[Scenario]:
     """As it is by default, and with one key."""
     plain = Workload()
-    for name in ("max_concurrent_checkpoints", "checkpoint_interval_ms", "records_per_second", "retained_checkpoints"):
+    for name in (
+        "alignment_timeout_ms",
+        "max_concurrent_checkpoints",
+        "checkpoint_interval_ms",
+        "records_per_second",
+        "retained_checkpoints",
+    ):
         if getattr(scenario.workload, name) != getattr(plain, name):
             yield replace(scenario, workload=replace(scenario.workload, **{name: getattr(plain, name)}))
     if scenario.workload.keys > 1:
@@ -152,6 +177,9 @@ def rounder_times(scenario: Scenario) -> Iterator[Scenario]:
         if isinstance(fault, LastingFault):
             for for_ms in _rounder(fault.for_ms):
                 yield _with_fault(scenario, position, replace(fault, for_ms=for_ms))
+    for position, action in enumerate(scenario.actions):
+        for at_ms in _rounder(action.at_ms):
+            yield _with_action(scenario, position, replace(action, at_ms=at_ms))
 
 
 def _rounder(value_ms: float) -> Iterator[float]:
@@ -166,6 +194,8 @@ def _rounder(value_ms: float) -> Iterator[float]:
 
 SIMPLIFICATIONS: tuple[Callable[[Scenario], Iterable[Scenario]], ...] = (
     fewer_faults,
+    fewer_actions,
+    plainer_actions,
     simpler_topology,
     fewer_processes,
     fewer_records,
@@ -179,9 +209,13 @@ def _with_fault(scenario: Scenario, position: int, fault: Fault) -> Scenario:
     return replace(scenario, faults=(*scenario.faults[:position], fault, *scenario.faults[position + 1 :]))
 
 
+def _with_action(scenario: Scenario, position: int, action: ClientAction) -> Scenario:
+    return replace(scenario, actions=(*scenario.actions[:position], action, *scenario.actions[position + 1 :]))
+
+
 def _placed(scenario: Scenario, task_managers: int) -> Scenario:
     """On so many TaskManagers, with as many slots as it takes."""
-    slots = -(-scenario.workload.parallelism // task_managers)
+    slots = -(-scenario.job_parallelism // task_managers)
     faults = tuple(fault for fault in scenario.faults if all(who < task_managers for who in _named(fault)))
     return replace(scenario, task_managers=task_managers, slots=slots, faults=faults)
 

@@ -23,9 +23,10 @@ from ....messages import (
 from ..world.faults import JOB_MANAGER, Fault, Who
 from ..world.frame_text import FrameText
 from ..world.trace import Entry, Trace
+from .actions import ClientAction
 
 _FAULT = "FAULT: "
-_NEVER_LEFT_OUT = ("fault", "fault over", "violation")
+_NEVER_LEFT_OUT = ("fault", "fault over", "violation", "asks", "answered", "refused", "cancels")
 _LONGEST = 160
 _LONGEST_CYCLE = 12
 _TOLD_IN_FULL = 4
@@ -51,8 +52,8 @@ def tell(trace: Trace) -> Iterator[str]:
     return map(str, _without_repetitions(lines))
 
 
-def told_fault(fault: Fault, name_of: dict[Who, str] | None = None) -> str:
-    """A fault in words: `partition (tm-0-1, job-manager, one way, for 2.5 s)`."""
+def told_fault(fault: Fault | ClientAction, name_of: dict[Who, str] | None = None) -> str:
+    """A fault, or what a user does, in words: `partition (tm-0-1, job-manager, one way, for 2.5 s)`."""
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(fault).__name__).lower()
     names = sorted((each.name for each in fields(fault)), key=lambda name: name == "for_ms")
     told = [_told_field(name, getattr(fault, name), name_of or {}) for name in names]
@@ -113,6 +114,12 @@ class _Teller:
                 return "starts"
             case "transaction", ("commits", which):
                 return f"commits transaction {which}"
+            case "asks", (ClientAction() as action, path):
+                return f"asks: {told_fault(action)}{f' of {_name(path)}' if path else ''}"
+            case (("answered" | "refused"), (ClientAction() as action, answer)):
+                return f"hears of {told_fault(action)}: {_name(answer) if what == 'answered' else answer}"
+            case "cancels", (job_id,):
+                return f"cancels {job_id}"
             case "frozen", (where,):
                 return f"freezes {where}"
             case "process ended", (reason,):

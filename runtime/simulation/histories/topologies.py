@@ -21,6 +21,10 @@ from ...api.restart import fixed_delay
 OUTPUT = "out"
 """The name of each topology's sink."""
 
+CHECKPOINTS = "sim://checkpoints"
+SAVEPOINTS = "sim://savepoints"
+"""Where they are kept. They outlast the cluster."""
+
 _COLUMNS = pa.schema([("key", pa.int64()), ("number", pa.int64())])
 
 
@@ -35,6 +39,7 @@ class Workload:
     checkpoint_interval_ms: int = 3_000
     retained_checkpoints: int = 2
     max_concurrent_checkpoints: int = 1
+    alignment_timeout_ms: int | None = None
 
     @property
     def duration_ms(self) -> float:
@@ -117,22 +122,27 @@ class Topology:
     build: Callable[[Workload], StreamEnvironment]
     expected: Callable[[Workload], list[Any]]
     exactly_once: bool = True
+    tells_at_the_end: bool = False
+    """Its results are those of all the data that there was, and come when that has ended."""
 
 
-def environment(workload: Workload, *, exactly_once: bool = True) -> StreamEnvironment:
+def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
     """An environment that puts up with as many failures as a history may hold. All state goes to files."""
     env = StreamEnvironment(
         parallelism=workload.parallelism,
         max_parallelism=16,
+        checkpoint_dir=CHECKPOINTS,
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
         checkpoint_timeout_ms=20_000,
         retained_checkpoints=workload.retained_checkpoints,
         max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
         tolerable_checkpoint_failures=1_000_000,
         restart_strategy=fixed_delay(1_000_000, delay_ms=300),
-        exactly_once=exactly_once,
+        mode=mode,
     )
-    env.checkpoints = replace(env.checkpoints, inline_threshold_bytes=1)
+    env.checkpoints = replace(
+        env.checkpoints, inline_threshold_bytes=1, alignment_timeout_ms=workload.alignment_timeout_ms
+    )
     return env
 
 
@@ -161,6 +171,14 @@ def _keyed(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys = workload.keys
     _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
+def _spread(workload: Workload) -> StreamEnvironment:
+    env = environment(workload)
+    keys, rate = workload.keys, workload.records_per_second
+    numbers = env.from_collection(range(workload.records), records_per_second=rate, name="numbers")
+    numbers.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
 
@@ -225,7 +243,7 @@ def _columnar_updates(workload: Workload) -> StreamEnvironment:
 
 
 def _at_least_once(workload: Workload) -> StreamEnvironment:
-    env = environment(workload, exactly_once=False)
+    env = environment(workload, mode="at-least-once")
     keys = workload.keys
     both = _numbers(env, workload, "one").union(_numbers(env, workload, "other", 2))
     both.key_by(lambda number: number % keys).process(Same, name="same").collect(name=OUTPUT)
@@ -267,6 +285,7 @@ TOPOLOGIES: dict[str, Topology] = {
         Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
         Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
         Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
+        Topology("spread", _spread, lambda work: _counted(_all(work), work.keys)),
         Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
         Topology(
             "diamond",
@@ -282,7 +301,7 @@ TOPOLOGIES: dict[str, Topology] = {
             ],
         ),
         Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
-        Topology("columnar", _columnar, _totals),
+        Topology("columnar", _columnar, _totals, tells_at_the_end=True),
         Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
         Topology("at-least-once", _at_least_once, _both, exactly_once=False),
     )

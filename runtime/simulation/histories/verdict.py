@@ -24,13 +24,14 @@ CRASHED = "CRASHED"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One history, judged. `faults` are (kind, how many) in the order of their names."""
+    """One history, judged. `faults` and `actions` are (kind, how many) in the order of their names."""
 
     scenario: Scenario
     status: str
     violations: tuple[Violation, ...] = ()
     virtual_ms: float = 0.0
     faults: tuple[tuple[str, int], ...] = ()
+    actions: tuple[tuple[str, int], ...] = ()
     recoveries: int = 0
     checkpoints: int = 0
     traceback: str = ""
@@ -76,6 +77,7 @@ def verdict_on(outcome: Outcome) -> Verdict:
         outcome.violations,
         outcome.virtual_ms,
         tuple(sorted(outcome.faults.items())),
+        tuple(sorted(outcome.actions.items())),
         outcome.recoveries,
         outcome.checkpoints,
     )

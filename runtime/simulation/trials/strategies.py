@@ -29,6 +29,7 @@ from ..world.faults import (
     RottenFile,
     SkewClock,
     SlowLink,
+    SlowProcess,
     SlowStorage,
 )
 
@@ -61,6 +62,7 @@ ALL_KINDS: tuple[type[Fault], ...] = (
     FullDisk,
     SlowStorage,
     SlowLink,
+    SlowProcess,
     SkewClock,
 )
 """Every kind, the simplest first."""
@@ -103,6 +105,7 @@ def _makers(task_managers: int, within_ms: float) -> dict[type[Fault], SearchStr
         CutConnections: st.builds(_between(CutConnections), two, at_ms),
         Partition: st.builds(_between(Partition), two, at_ms, for_ms, one_way=st.booleans()),
         SlowLink: st.builds(_between(SlowLink), two, at_ms, for_ms, extra_latency_ms=_milliseconds(1, 2_000)),
+        SlowProcess: st.builds(SlowProcess, at_ms, for_ms, task_manager, _milliseconds(1, 2_000)),
         FailingStorage: st.builds(FailingStorage, at_ms, for_ms, st.sampled_from((1.0, 0.3, 0.05))),
         SlowStorage: st.builds(SlowStorage, at_ms, for_ms, _milliseconds(1, 5_000)),
         FullDisk: st.builds(FullDisk, at_ms, for_ms),

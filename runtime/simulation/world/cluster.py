@@ -26,11 +26,13 @@ from ....actors.job_program import JobProgram
 from ....actors.launcher import Launcher
 from ....messages import CheckpointCompleted, JobId, TaskManagerId
 from ....state import CheckpointStorage
+from ....state.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.errors import InvalidProgram
 from ...api.job_handle import JobClient, JobHandle
 from ...api.translation import Translation
 from ...clusters.cluster import Cluster, ClusterSettings
+from ...clusters.configuration import Configuration
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ...system import ActorSystem
 from .blocking import SimulatedBlocking
@@ -89,6 +91,8 @@ class SimulatedCluster(Cluster):
             owner=lambda: self.world.current,
         )
         self.launcher: SimulatedLauncher
+        self.stored: dict[JobId, StoredCheckpoints] = {}
+        """What each job's checkpoints must have left on the disk."""
         self._work_dir = STORAGE
         self._driver: Process | None = None
         self._injector = Injector(self)
@@ -126,8 +130,8 @@ class SimulatedCluster(Cluster):
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    async def submit_async(self, env: StreamEnvironment, name: str = "job") -> JobHandle:
-        return self.submit(env, name)
+    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
+        return self.submit(env, name, **options)
 
     def _lost(self, reason: str) -> None:
         """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""
@@ -170,17 +174,23 @@ class SimulatedCluster(Cluster):
         """All that live, zombies too."""
         return (process for process in self.world.processes if process.is_alive)
 
+    @property
+    def job_manager(self) -> Ref:
+        """Its asks give futures that let the world go on."""
+        return self._running()[1]
+
     # ---- what Cluster asks for
 
-    def submit_translated(self, translation: Translation) -> JobHandle:
-        job = super().submit_translated(translation)
+    def submit_translated(self, translation: Translation, **options: Any) -> JobHandle:
+        job = super().submit_translated(translation, **options)
         config = translation.graph.checkpoints
         self.probes.exactly_once = config.exactly_once
+        self.probes.may_overtake = config.alignment_timeout_ms is not None
         storage = self._open_storage(config.directory)
-        stored = StoredCheckpoints(
+        stored = self.stored[job.job_id] = StoredCheckpoints(
             job.job_id, storage, self.disk, config.retained, self.faults, self.trace, self.probes.report
         )
-        job.on_event(self._on_event)
+        job.on_event(partial(self._on_event, storage))
         job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
         return job
 
@@ -188,9 +198,15 @@ class SimulatedCluster(Cluster):
         return super().translate(env, name, job_id or JobId(self.world.new_id("job")))
 
     def _start_job_manager(self, system: ActorSystem) -> None:
-        job_manager = JobManager(self._job_manager_settings(), self._start_launcher(), self._open_storage)
+        job_manager = JobManager(self._job_manager_settings(), self._start_launcher(), self._make_savepoints())
         ref = system.spawn(job_manager, name="job-manager")
         self._job_manager = WaitingRef(ref, self._wait)
+
+    def _make_savepoints(self) -> Savepoints:
+        """The simulated disk outlives the cluster's processes, so nothing on it is temporary."""
+        configuration = Configuration.of(self.settings.config)
+        store = configuration.savepoint_store(self._open_storage, lambda: self.world.new_id("sp"))
+        return Savepoints(store, self._open_storage)
 
     def _start_launcher(self) -> Launcher:
         assert self._driver is not None
@@ -216,9 +232,9 @@ class SimulatedCluster(Cluster):
 
     # ---- inside
 
-    def _on_event(self, event: Any) -> None:
+    def _on_event(self, storage: CheckpointStorage, event: Any) -> None:
         if isinstance(event, CheckpointCompleted):
-            self.probes.completed(event)
+            self.probes.look(self.probes.completed, event, storage)
         self.trace.add("job", type(event).__name__, event)
 
     def newest_checkpoint_file(self) -> str | None:
@@ -265,6 +281,7 @@ class SimulatedCluster(Cluster):
             self.network.data_of(process),
             self.probes,
             self.world.chance(f"credit of {process.name}").choice(_CREDITS),
+            launch.job_id,
         )
         program = WatchedProgram.watch(_load_program(launch.program), self.probes, process, data_plane)
         ended = process.loop.create_future()
@@ -274,7 +291,7 @@ class SimulatedCluster(Cluster):
                 TaskManagerId(process.name),
                 program,
                 data_plane,
-                self._open_storage(launch.checkpoints.directory),
+                self._open_storage,
                 partial(_settle, ended),
                 resources={},
                 pid=len(self.world.processes),

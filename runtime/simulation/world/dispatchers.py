@@ -93,6 +93,8 @@ class SimulatedGroup:
         self._next: Event | None = None
         self._is_turning = False
         self._is_woken = False
+        self._busy_until_ms = 0.0
+        """Until when the last step takes, on a process that is slow."""
 
     def add(self, seat: SteppingSeat) -> None:
         self._seats.append(seat)
@@ -105,12 +107,13 @@ class SimulatedGroup:
             self._turn_after(self._chance.uniform(_MIN_TURN_MS, _MAX_TURN_MS))
 
     def _turn_after(self, delay_ms: float) -> None:
-        due_ms = self._process.world.now_ms + delay_ms
+        now_ms = self._process.world.now_ms
+        due_ms = max(now_ms + delay_ms, self._busy_until_ms)
         if self._next is not None:
             if self._next.when_ms <= due_ms:
                 return
             self._next.cancel()
-        self._next = self._process.loop.call_later(delay_ms / 1000, self._turn)
+        self._next = self._process.loop.call_later((due_ms - now_ms) / 1000, self._turn)
 
     def _turn(self) -> None:
         """Each seat's turn, as on the group's thread."""
@@ -129,6 +132,8 @@ class SimulatedGroup:
             return
         finally:
             self._is_turning = world.is_on_thread = False
+        if any(worked):
+            self._busy_until_ms = world.now_ms + sum(self._process.slow_steps_ms)
         if any(worked) or self._is_woken:
             self._turn_after(self._chance.uniform(_MIN_TURN_MS, _MAX_TURN_MS))
             return

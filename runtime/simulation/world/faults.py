@@ -65,6 +65,14 @@ class FreezeProcess(LastingFault):
 
 
 @dataclass(frozen=True, slots=True)
+class SlowProcess(LastingFault):
+    """Each step of its tasks takes so much longer, so that what is sent to them piles up."""
+
+    who: Who
+    extra_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class CutConnections(Fault):
     """All connections between two processes break at once; new ones can be made."""
 
@@ -149,5 +157,6 @@ FAULTS: tuple[type[Fault], ...] = (
     PowerFailure,
     SkewClock,
     FailingOperator,
+    SlowProcess,
 )
 """Every kind."""

@@ -22,6 +22,7 @@ from .faults import (
     RottenFile,
     SkewClock,
     SlowLink,
+    SlowProcess,
     SlowStorage,
     Who,
 )
@@ -71,6 +72,8 @@ class Injector:
                 return self._to(who, lambda process: process.clock.skew(by_ms))
             case FreezeProcess():
                 return self._freeze(fault)
+            case SlowProcess():
+                return self._slow_down(fault)
             case (
                 CutConnections(one=one, other=other) | Partition(one=one, other=other) | SlowLink(one=one, other=other)
             ):
@@ -97,6 +100,10 @@ class Injector:
             return _nothing
         process.freeze()
         return process.thaw
+
+    def _slow_down(self, fault: SlowProcess) -> Undo | None:
+        process = self._cluster.process(fault.who)
+        return None if process is None or not process.is_alive else _added(process.slow_steps_ms, fault.extra_ms)
 
     def _disturb(self, fault: Fault, one: Process | None, other: Process | None) -> Undo | None:
         """Something happens to what is between two processes."""

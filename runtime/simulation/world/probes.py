@@ -2,7 +2,8 @@
 
 Tasks are watched where they touch the outside: the ends of their channels, and the calls that their operators get.
 The cut of every completed checkpoint must be consistent: of each channel, the consumer's snapshot covers just those
-records that the producer's covers. And no operator may be told that a checkpoint is complete which is not.
+records that the producer's covers; where barriers overtake, with what it has in flight. And no operator may be told
+that a checkpoint is complete which is not.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from ....actors.elements import CheckpointBarrier, Element
 from ....actors.job_program import JobProgram
 from ....actors.operators.operator import Operator
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, VertexId
+from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, JobId, VertexId
+from ....state import CheckpointStorage
+from ....state.storage import job_directory
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
+from .in_flight import Place, place_of, records_in_flight
 from .oracles import Violation
 from .wires import Network
 from .world import Process, World
@@ -33,6 +37,8 @@ class SimulatedUserError(RuntimeError):
 class _Channel:
     """How many records went in before each barrier, and came out before each snapshot."""
 
+    job_id: JobId
+    place: Place
     sent: int = 0
     polled: int = 0
     sent_before: dict[CheckpointId, int] = field(default_factory=dict)
@@ -45,12 +51,15 @@ class Probes:
     def __init__(self, world: World) -> None:
         self.violations: list[Violation] = []
         self.exactly_once = True
+        self.may_overtake = False
+        """Whether barriers may overtake records, which are part of the checkpoint then."""
         self.when_committed: Callable[[], None] = lambda: None
         """Called after each commit of a sink, in the middle of whatever happens."""
         self._world = world
         self._channels: dict[ChannelId, _Channel] = {}
         self._failing: Counter[UserCall] = Counter()
-        self._completed: set[CheckpointId] = set()
+        self._completed: dict[str, set[CheckpointId]] = {}
+        """By the folder of the job: a restored job uses ids that the other one may have used, too."""
 
     # ---- faults
 
@@ -65,17 +74,23 @@ class Probes:
 
     # ---- what is seen
 
-    def channel(self, channel_id: ChannelId) -> _Channel:
-        return self._channels.setdefault(channel_id, _Channel())
+    def channel(self, job_id: JobId, descriptor: ChannelDescriptor) -> _Channel:
+        return self._channels.setdefault(descriptor.channel_id, _Channel(job_id, place_of(descriptor)))
 
     def stored(self, path: str) -> None:
         """A file was renamed to this path: a metadata file's name says that its checkpoint is complete."""
         folder, _, name = path.rpartition("/")
         if name == "_metadata":
-            self._completed.add(CheckpointId(int(folder.rpartition("-")[2])))
+            job, _, checkpoint = folder.rpartition("/chk-")
+            self._completed.setdefault(job.rpartition("/")[2], set()).add(CheckpointId(int(checkpoint)))
+
+    def _completed_by(self, operator: Operator) -> set[CheckpointId]:
+        """The job's checkpoints; as long as it has none, those of all, since it may have been restored from one."""
+        own = self._completed.get(job_directory(operator.context.job_id))
+        return own or set().union(*self._completed.values())
 
     def told_complete(self, process: Process, operator: Operator, checkpoint_id: CheckpointId) -> None:
-        if checkpoint_id not in self._completed:
+        if checkpoint_id not in self._completed_by(operator):
             self.report(
                 "commits-after-completion",
                 f"{operator.context.name!r} on {process.name} was told that checkpoint {checkpoint_id} is complete, "
@@ -86,7 +101,7 @@ class Probes:
         """What a sink has prepared since it was opened may be committed when its checkpoint, or a later one, is
         complete.
         """
-        newest = max(self._completed, default=CheckpointId(0))
+        newest = max(self._completed_by(sink), default=CheckpointId(0))
         for transaction in sink._pending:
             if transaction.handle == handle and (transaction.checkpoint_id or 0) > newest:
                 self.report(
@@ -103,9 +118,15 @@ class Probes:
         finally:
             self._world.current = before
 
-    def completed(self, event: CheckpointCompleted) -> None:
-        """Judge the cut of a completed checkpoint."""
+    def completed(self, event: CheckpointCompleted, storage: CheckpointStorage) -> None:
+        """Judge the cut of a completed checkpoint, whose files are in this storage.
+
+        What is in flight may be more than what the consumer has not polled: it may have polled it, and not processed.
+        """
+        in_flight = records_in_flight(storage, event.path) if self.may_overtake else Counter()
         for channel_id, channel in self._channels.items():
+            if channel.job_id != event.job_id:
+                continue
             sent = channel.sent_before.get(event.checkpoint_id)
             polled = channel.polled_before.get(event.checkpoint_id)
             if sent is None and polled is None:
@@ -113,11 +134,19 @@ class Probes:
             if sent is None or polled is None:
                 side = "consumer" if sent is None else "producer"
                 self.report("consistent-cut", f"{event.checkpoint_id}: only the {side} of {channel_id} is part of it")
-            elif polled < sent or (self.exactly_once and polled > sent):
+                continue
+            if event.final and channel.sent > sent:
+                self.report(
+                    "consistent-cut",
+                    f"{channel.sent - sent} records came on channel {channel_id} behind the barrier of checkpoint "
+                    f"{event.checkpoint_id}, which is the last",
+                )
+            flown = sent if in_flight is None else in_flight[channel.place]
+            if polled + flown < sent or (polled > sent and self.exactly_once):
                 self.report(
                     "consistent-cut",
                     f"checkpoint {event.checkpoint_id}, channel {channel_id}: the producer's snapshot covers "
-                    f"{sent} records, the consumer's {polled}",
+                    f"{sent} records, the consumer's {polled} and {flown} in flight",
                 )
 
     def report(self, oracle: str, problem: str) -> None:
@@ -126,18 +155,19 @@ class Probes:
 
 
 class WatchedDataPlane(SimulatedDataPlane):
-    """Counts what goes through each channel. `inputs`: the channels of the task that is being put together."""
+    """Counts what goes through each channel of a job. `inputs`: those of the task that is being put together."""
 
-    def __init__(self, endpoint: str, network: Network, probes: Probes, initial_credit: int) -> None:
+    def __init__(self, endpoint: str, network: Network, probes: Probes, initial_credit: int, job_id: JobId) -> None:
         super().__init__(endpoint, network, initial_credit=initial_credit)
         self._probes = probes
+        self._job_id = job_id
         self.inputs: list[_Channel] = []
 
     def open_output(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> OutputChannel:
-        return _WatchedOutput(super().open_output(descriptor, wake), self._probes.channel(descriptor.channel_id))
+        return _WatchedOutput(super().open_output(descriptor, wake), self._probes.channel(self._job_id, descriptor))
 
     def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> InputChannel:
-        seen = self._probes.channel(descriptor.channel_id)
+        seen = self._probes.channel(self._job_id, descriptor)
         self.inputs.append(seen)
         return _WatchedInput(super().open_input(descriptor, wake), seen)
 

@@ -47,6 +47,8 @@ class Process:
         self.clock = ProcessClock(world, chance.uniform(0, 1e6), chance.randint(-_MAX_SKEW_MS, _MAX_SKEW_MS))
         self.operations = 0
         """How many sends and disk operations it has done."""
+        self.slow_steps_ms: list[float] = []
+        """How much longer each step of its tasks takes, for the time being."""
         self.dies_at_operation: int | None = None
         self._freezes_at_operation: int | None = None
         self._frozen_for_ms = 0.0

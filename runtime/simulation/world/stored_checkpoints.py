@@ -4,6 +4,9 @@ Nothing that is retained is lost: whenever a checkpoint completes, the metadata 
 they point to are read and verified. Nothing that is discarded is kept: some time after nobody needs it any more
 nothing is left of a checkpoint. Each checkpoint ends once, and they complete in the order of their ids.
 
+The user needs a savepoint until it is disposed of; its job until the next checkpoint is complete, since it would go
+back to the savepoint; and a job that was started from it for as long as that one likes.
+
 A file may stay when somebody could not help it: a deletion failed, or a task wrote it and did not live to tell.
 """
 
@@ -66,7 +69,11 @@ class StoredCheckpoints:
         self._ended: set[CheckpointId] = set()
         self._unneeded_ms: dict[CheckpointId, float] = {}
         self._completed: dict[CheckpointId, tuple[StateHandle, ...]] = {}
-        self._savepoints: set[CheckpointId] = set()
+        self._savepoints: dict[CheckpointId, tuple[StateHandle, ...]] = {}
+        """Those that nobody has disposed of."""
+        self._disposed: dict[CheckpointId, tuple[StateHandle, ...]] = {}
+        """Those that the job would still go back to."""
+        self._has_ended = False
 
     def on(self, event: object, now_ms: float) -> None:
         match event:
@@ -77,20 +84,32 @@ class StoredCheckpoints:
                 self._unneeded_ms[checkpoint_id] = now_ms
             case JobStatusChanged(status=JobStatus.RESTARTING):
                 self._restarts_ms.append(now_ms)
+            case JobStatusChanged(status=status) if status.is_terminal:
+                self._has_ended = True
+
+    def disposed(self, checkpoint_id: CheckpointId) -> None:
+        """The user has no savepoint there any more, and no other job was started from it."""
+        handles = self._savepoints.pop(checkpoint_id, None)
+        newest = max([*self._completed, *self._savepoints], default=CheckpointId(0))
+        if handles is not None and newest < checkpoint_id and not self._has_ended:
+            self._disposed[checkpoint_id] = handles
+            self._are_there({checkpoint_id: handles})
 
     def _on_completed(self, checkpoint_id: CheckpointId, path: str, now_ms: float) -> None:
         self._end(checkpoint_id)
         completed = self._read(checkpoint_id, path)
+        for superseded in [each for each in self._disposed if each < checkpoint_id]:
+            del self._disposed[superseded]
+            self._unneeded_ms[superseded] = now_ms
         if completed is not None and completed.is_savepoint:
-            self._savepoints.add(checkpoint_id)
+            self._savepoints[checkpoint_id] = _handles(completed)
             return
         if self._completed and checkpoint_id < max(self._completed):
             self._report("checkpoint-ids", f"{checkpoint_id} completed after {max(self._completed)}")
-        states = completed.states() if completed is not None else ()
-        self._completed[checkpoint_id] = tuple(handle for state in states for handle in state_handles(state))
+        self._completed[checkpoint_id] = _handles(completed) if completed is not None else ()
         for pushed_out in list(self._completed)[: -self._retain]:
             self._unneeded_ms.setdefault(pushed_out, now_ms)
-        self._retained_are_there()
+        self._are_there({each: self._completed[each] for each in list(self._completed)[-self._retain :]})
         if not self._may_be_untidy:
             self._others_are_gone(now_ms)
 
@@ -106,9 +125,9 @@ class StoredCheckpoints:
             self._lost(checkpoint_id, error)
             return None
 
-    def _retained_are_there(self) -> None:
-        for checkpoint_id in list(self._completed)[-self._retain :]:
-            for handle in self._completed[checkpoint_id]:
+    def _are_there(self, retained: dict[CheckpointId, tuple[StateHandle, ...]]) -> None:
+        for checkpoint_id, handles in retained.items():
+            for handle in handles:
                 try:
                     self._storage.read(handle)
                 except StorageError as error:
@@ -143,3 +162,7 @@ class StoredCheckpoints:
         """Which checkpoint a file belongs to; 0, which is none, for files of other kinds."""
         _, found, rest = path.partition(self._folder)
         return CheckpointId(int(rest.partition("/")[0]) if found else 0)
+
+
+def _handles(completed: CompletedCheckpoint) -> tuple[StateHandle, ...]:
+    return tuple(handle for state in completed.states() for handle in state_handles(state))

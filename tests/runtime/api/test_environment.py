@@ -32,7 +32,13 @@ from understudy.runtime.api import (
         ({"retained_checkpoints": 0}, "retained_checkpoints: wanted"),
         ({"tolerable_checkpoint_failures": -1}, "tolerable_checkpoint_failures: wanted"),
         ({"batch_rows": 0}, "batch_rows: wanted"),
-        ({"exactly_once": "no"}, "exactly_once: wanted True or False, found 'no'"),
+        ({"alignment_timeout_ms": -1}, "alignment_timeout_ms: wanted an integer of at least 0, found -1"),
+        (
+            {"alignment_timeout_ms": 10, "mode": "at-least-once"},
+            "alignment_timeout_ms: wanted None with mode 'at-least-once'",
+        ),
+        ({"mode": "at_least_once"}, "mode: wanted one of exactly-once, at-least-once, found 'at_least_once'"),
+        ({"mode": False}, "mode: wanted one of exactly-once, at-least-once, found False"),
         ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, found 'heap'"),
         ({"restart_strategy": "fixed"}, r"restart_strategy: wanted no_restart\(\), .*found 'fixed'"),
     ],
@@ -65,8 +71,11 @@ def test_the_default_restart_strategy_is_flinks() -> None:
 
 
 def test_settings_reach_the_checkpoint_config() -> None:
-    checkpoints = StreamEnvironment(checkpoint_interval_ms=500, exactly_once=False, retained_checkpoints=3).checkpoints
-    assert (checkpoints.interval_ms, checkpoints.exactly_once, checkpoints.retained) == (500, False, 3)
+    checkpoints = StreamEnvironment(checkpoint_interval_ms=9, mode="at-least-once", retained_checkpoints=3).checkpoints
+    assert (checkpoints.interval_ms, checkpoints.exactly_once, checkpoints.retained) == (9, False, 3)
+    assert StreamEnvironment().checkpoints.exactly_once
+    assert StreamEnvironment().checkpoints.alignment_timeout_ms is None
+    assert StreamEnvironment(alignment_timeout_ms=0).checkpoints.alignment_timeout_ms == 0
 
 
 def test_a_collection_is_not_a_string(env: StreamEnvironment) -> None:

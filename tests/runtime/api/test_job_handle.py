@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,13 +15,18 @@ import pytest
 from understudy.messages import (
     AskOperator,
     CancelJob,
+    CancelWithSavepoint,
+    CheckpointHistory,
+    CheckpointId,
     FailureCause,
     JobDetails,
     JobStatus,
     JobStatusChanged,
     OperatorAnswer,
+    RequestCheckpointStatistics,
     RequestJobStatus,
     StopJob,
+    StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
@@ -62,7 +68,7 @@ class Client:
     def promise(self) -> ActorFuture[None]:
         return ActorFuture()
 
-    def ask(self, question: Any) -> ActorFuture[Any]:
+    def ask(self, question: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
         self.asked.append(question)
         future: ActorFuture[Any] = ActorFuture()
         match question:
@@ -70,8 +76,11 @@ class Client:
                 future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
             case AskOperator():
                 future.set(OperatorAnswer(1301.0))
-            case TriggerSavepoint():
+            case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():
+                assert timeout_ms == math.inf, "a savepoint has as long as its checkpoint may take"
                 future.set(self.savepoint)
+            case RequestCheckpointStatistics(job_id):
+                future.set(CheckpointHistory(job_id, 7, 5, 2, CheckpointId(4), ()))
             case _:
                 future.set(None)
         return future
@@ -98,6 +107,10 @@ def test_status_is_what_was_last_heard(job: JobHandle, client: Client) -> None:
     client.move(JobStatus.RESTARTING)
     assert job.status is JobStatus.RESTARTING
     assert repr(job) == "<job 'worst-delay' (job-7): restarting>"
+
+
+def test_the_history_of_its_checkpoints_is_the_job_managers(job: JobHandle) -> None:
+    assert job.checkpoint_history() == CheckpointHistory("job-7", 7, 5, 2, 4, ())
 
 
 def test_wait_returns_the_details_of_a_finished_job(job: JobHandle, client: Client) -> None:
@@ -198,8 +211,22 @@ def test_orders_are_futures(job: JobHandle, client: Client) -> None:
 def test_a_savepoint_is_its_path_or_a_failure(job: JobHandle, client: Client) -> None:
     assert job.trigger_savepoint().get(timeout=1) == "/savepoints/1"
     client.savepoint = TriggerSavepointFailure("job-7", "expired")
-    with pytest.raises(SavepointFailed, match="the savepoint of job job-7 failed: expired"):
-        job.trigger_savepoint().get(timeout=1)
+    for ask in (job.trigger_savepoint, job.stop_with_savepoint, job.cancel_with_savepoint):
+        with pytest.raises(SavepointFailed, match="the savepoint of job job-7 failed: expired"):
+            ask().get(timeout=1)
+
+
+def test_savepoints_go_where_they_are_wanted_and_what_follows_is_told(job: JobHandle, client: Client) -> None:
+    job.trigger_savepoint("daily").get(timeout=1)
+    job.stop_with_savepoint("daily", drain=True).get(timeout=1)
+    job.stop_with_savepoint().get(timeout=1)
+    job.cancel_with_savepoint("daily").get(timeout=1)
+    assert client.asked == [
+        TriggerSavepoint("job-7", "daily"),
+        StopWithSavepoint("job-7", "daily", drain=True),
+        StopWithSavepoint("job-7"),
+        CancelWithSavepoint("job-7", "daily"),
+    ]
 
 
 def test_a_listener_that_raises_does_not_silence_the_others(

@@ -157,7 +157,7 @@ def test_slots_and_task_managers_of_any_number_give_the_same_result(
 
 @pytest.mark.chaos
 def test_at_least_once_loses_nothing(shared_cluster: LocalCluster) -> None:
-    env = environment(exactly_once=False)
+    env = environment(mode="at-least-once")
     counting(env, COUNT, RATE).map(lambda record: record["index"]).collect(name="all")
     job = shared_cluster.submit(env)
     witness = Witness(job)
@@ -169,9 +169,9 @@ def test_at_least_once_loses_nothing(shared_cluster: LocalCluster) -> None:
     assert set(found) == set(range(COUNT))
 
 
-@pytest.mark.parametrize("exactly_once", [True, False])
-def test_without_failures_both_guarantees_give_the_same(shared_cluster: LocalCluster, exactly_once: bool) -> None:
-    env = environment(exactly_once=exactly_once)
+@pytest.mark.parametrize("mode", ["exactly-once", "at-least-once"])
+def test_without_failures_both_guarantees_give_the_same(shared_cluster: LocalCluster, mode: str) -> None:
+    env = environment(mode=mode)
     counting(env, 1000, None).collect(name="all")
     job = shared_cluster.submit(env)
     job.wait(timeout=60)

@@ -436,3 +436,31 @@ def test_printed_lines_say_the_subtask_when_there_are_several(capsys: pytest.Cap
     Running(PrintSink("worst: ")).take(1, "x")
     Running(PrintSink(), subtask=1, parallelism=2).take(2)
     assert capsys.readouterr().out == "worst: 1\nworst: x\n2> 2\n"
+
+
+def test_a_job_restored_into_another_directory_commits_where_the_first_wrote_and_leaves_the_rest_to_it(
+    tmp_path: Path,
+) -> None:
+    """The first may run on: it commits, too, and what it has open since is its own affair."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    first = [start(old, job="job-a", subtask=subtask, parallelism=2) for subtask in (0, 1)]
+    for subtask, running in enumerate(first):
+        running.take(f"a{subtask}")
+    snapshots = rescaled([running.checkpoint(1) for running in first], 3)
+    for subtask, running in enumerate(first):
+        running.take(f"later {subtask}")
+    restored = [start(new, each, job="job-b", subtask=i, parallelism=3) for i, each in enumerate(snapshots)]
+    assert sorted(read_collected(str(old))) == ["a0", "a1"]
+    restored[2].take("b")
+    for running in restored:
+        running.checkpoint(2)
+        running.complete(2)
+    for running in first:
+        running.complete(1)
+        running.checkpoint(2)
+        running.complete(2)
+    assert sorted(read_collected(str(old))) == ["a0", "a1", "later 0", "later 1"]
+    assert read_collected(str(new)) == ["b"]
+    for running in (*restored, *first):
+        running.operator.close()
+    assert list(tmp_path.glob("*/.*")) == []

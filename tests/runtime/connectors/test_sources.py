@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.actors.operators.source import END, Source
+from understudy.actors.errors import CannotRescale
+from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
 from understudy.runtime.connectors import (
     CollectionSource,
     FileSource,
@@ -57,6 +59,15 @@ class TestSparkSource(SourceContract):
         share = TABLE.take(list(range(subtask, RECORDS, parallelism)))
         self.feed = PartitionFeed(iter(share.to_batches(batch_rows)), 1 << 20, "")
         return {"spark-partition": self.feed}
+
+    def test_after_any_change_of_parallelism_every_record_has_come_once(self) -> None:  # type: ignore[override]
+        """It cannot: Spark would partition the DataFrame otherwise, into other rows."""
+        source = self.make_source(10, None)
+        source.context = make_context(0, 2, resources=self.resources(0, 2, 10))
+        source.open()
+        recorded = [RecordedOffset(subtask, 3, source.offset()) for subtask in range(3)]
+        with pytest.raises(CannotRescale, match=r"parallelism 3 and cannot continue with 2.*parallelism=3"):
+            continue_source(source, recorded)
 
     def advance(self, source: Source, clock: ManualClock) -> None:
         if source.poll_delay_ms() is None:
@@ -128,7 +139,7 @@ def all_rows(source: Source) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("source", [CollectionSource(range(9)), GeneratorSource(abs, 9), GeneratorSource(_columns, 9)])
-def test_another_parallelism_is_refused_rather_than_losing_records(source: Source) -> None:
+def test_a_single_offset_of_another_parallelism_is_refused_rather_than_losing_records(source: Source) -> None:
     offset = opened(source, 2).offset()
     with pytest.raises(OffsetMismatch, match="parallelism 2"):
         opened(source, 3).seek(offset)
@@ -237,3 +248,27 @@ def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
     with pytest.raises(OffsetMismatch, match="other files"):
         opened(FileSource(str(tmp_path))).seek(offset)
+
+
+def test_the_source_in_the_documentation_keeps_the_contract() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "savepoints.md").read_text()
+    (block,) = (each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Numbers" in each)
+    names: dict[str, Any] = {}
+    exec(block, names)
+
+    def restored(recorded: list[RecordedOffset], parallelism: int) -> list[Source]:
+        sources = [names["Numbers"]() for _ in range(parallelism)]
+        for subtask, source in enumerate(sources):
+            source.context = make_context(subtask, parallelism)
+            source.open()
+            continue_source(source, recorded)
+        return sources
+
+    seen: list[int] = []
+    recorded: list[RecordedOffset] = []
+    for parallelism, polls in [(2, [1, 3]), (3, [0, 2, 1]), (3, [1, 0, 0]), (1, [20])]:
+        sources = restored(recorded, parallelism)
+        for source, times in zip(sources, polls, strict=True):
+            seen += [record for _ in range(times) if (batch := source.poll()) is not END for record in batch or ()]
+        recorded = [RecordedOffset(subtask, parallelism, source.offset()) for subtask, source in enumerate(sources)]
+    assert sorted(seen) == list(range(1000))

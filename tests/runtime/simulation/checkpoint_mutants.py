@@ -21,12 +21,26 @@ from understudy.actors.pending_checkpoint import PendingCheckpoint
 from understudy.actors.task import Task
 from understudy.actors.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
-from understudy.runtime.simulation.world.faults import FailingStorage
+from understudy.runtime.simulation.world.faults import FailingStorage, SlowStorage
 from understudy.state import CheckpointStorage
 from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
 from understudy.state.heap_backend import HeapBackend
 
-from .mutant import CUT, EARLY, IDS, KEPT, LIVENESS, LOST, OUTPUT, Patch, also, mutant, nothing, storage_in_trouble
+from .mutant import (
+    CUT,
+    EARLY,
+    IDS,
+    KEPT,
+    LEAKED,
+    LIVENESS,
+    LOST,
+    OUTPUT,
+    Patch,
+    also,
+    mutant,
+    nothing,
+    storage_in_trouble,
+)
 
 # ---- barriers and snapshots
 
@@ -37,7 +51,7 @@ def alignment_is_skipped(patch: Patch) -> None:
     patch.setattr(task_setup, "BarrierBuffer", BarrierTracker)
 
 
-@mutant(CUT, within=20)
+@mutant(CUT, within=40)
 def the_first_barrier_is_enough(patch: Patch) -> None:
     def on_barrier(self: BarrierBuffer, _channel: int, barrier: CheckpointBarrier, events: list[Any]) -> None:
         if barrier.checkpoint_id > self._current:
@@ -67,7 +81,7 @@ def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
     """It is sent on at once, and the snapshot is taken a while later."""
     checkpoint, handle, broadcast = Task._checkpoint, Task._handle, TaskOutputs.broadcast
 
-    def forward(self: Task, barrier: CheckpointBarrier) -> None:
+    def forward(self: Task, barrier: CheckpointBarrier, overtaking: bool = False) -> None:
         self._running_parts().outputs.broadcast(barrier)
         later = self.context.run_blocking(lambda: None)
         self.context.pipe_to_self(later, lambda _: barrier, lambda _: barrier)
@@ -103,10 +117,10 @@ def the_snapshot_is_acknowledged_before_it_is_written(patch: Patch) -> None:
     def promising(self: TaskState, *args: Any, **kwargs: Any) -> Callable[[], tuple[SubtaskState, int]]:
         finish = snapshot(self, *args, **kwargs)
 
-        def promise() -> tuple[SubtaskState, int]:
+        def promise(*channels: Any) -> tuple[SubtaskState, int]:
             with pytest.MonkeyPatch.context() as only_here:
                 only_here.setattr(CheckpointStorage, "write", _promised)
-                return finish()
+                return finish(*channels)
 
         return promise
 
@@ -125,8 +139,8 @@ def the_snapshot_is_acknowledged_before_it_is_written(patch: Patch) -> None:
 _PROMISES: list[tuple[CheckpointStorage, str, bytes]] = []
 
 
-def _promised(self: CheckpointStorage, path: str, chunks: Any) -> StateHandle:
-    data = b"".join(chunks)
+def _promised(self: CheckpointStorage, path: str, chunks: Any, **_: Any) -> StateHandle:
+    data = chunks if isinstance(chunks, bytes) else b"".join(chunks)
     _PROMISES.append((self, path, data))
     return StateHandle(self.resolve(path), None, len(data), zlib.crc32(data))
 
@@ -151,7 +165,7 @@ def a_checkpoint_completes_with_one_task_missing(patch: Patch) -> None:
     patch.setattr(PendingCheckpoint, "finalize", _finalize_anyway)
 
 
-def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int) -> Any:
+def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int, **options: Any) -> Any:
     class Full(dict[Any, Any]):
         def __len__(self) -> int:
             return 0
@@ -159,7 +173,7 @@ def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int) 
     taken, self.attempts = self.attempts, Full(self.attempts)
     acknowledged, self._acknowledged = self._acknowledged, Full(self._acknowledged)
     try:
-        return FINALIZE(self, vertices, completed_ms)
+        return FINALIZE(self, vertices, completed_ms, **options)
     finally:
         self.attempts, self._acknowledged = taken, acknowledged
 
@@ -197,13 +211,13 @@ def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_region_restarting", restart)
 
 
-@mutant(OUTPUT, KEPT, LOST, within=60)
+@mutant(OUTPUT, KEPT, LOST, LIVENESS, within=60)
 def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
     """The next restore is from the newest checkpoint, instead of from the newest one that is complete."""
     abort = CheckpointCoordinator._abort
 
     def keep(self: CheckpointCoordinator, pending: PendingCheckpoint, failure: Any, detail: str = "") -> None:
-        if pending.acknowledged and not pending.is_storing and not self._is_shut_down:
+        if pending.acknowledged and not pending.is_storing and not self._requests.are_closed:
             draft = _finalize_anyway(pending, self._vertices, self._wall_ms)
             pending.draft = None
             latest = self.store.latest()
@@ -222,7 +236,7 @@ def a_checkpoint_that_was_given_up_blocks_the_next(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_expire", nothing)
 
 
-@mutant(LIVENESS, within=100)
+@mutant(LIVENESS, within=40, scenarios=also(lambda at_ms: SlowStorage(at_ms, 3_000, 25_000.0), since=0.9, until=1.0))
 def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
     emit = CheckpointCoordinator._emit
 
@@ -235,13 +249,13 @@ def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=20)
 def the_final_checkpoint_comes_when_one_task_has_ended(patch: Patch) -> None:
-    patch.setattr(JobEnding, "data_ended", lambda self, attempt_id, of_all: True)
+    patch.setattr(JobEnding, "data_ended", lambda self, attempt_id: True)
 
 
 # ---- what is kept, and what is discarded
 
 
-@mutant(KEPT, within=30)
+@mutant(KEPT, LEAKED, within=30)
 def subsumed_checkpoints_are_not_discarded(patch: Patch) -> None:
     add = StandaloneCompletedCheckpointStore.add
 

@@ -29,6 +29,7 @@ LIVENESS = "liveness"
 CALM = "calm"
 LEAKED = "no-leaked-files"
 PROCESSES = "no-leaked-processes"
+PROMISE = "promise"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,15 @@ class Mutant:
 MUTANTS: list[Mutant] = []
 
 
-def mutant(*by: str, within: int, scenarios: Scenarios = Scenario.of) -> Callable[[Callable[[Patch], None]], None]:
+def plain(seed: int) -> Scenario:
+    """The standard history, but that the user does nothing and no barrier overtakes."""
+    standard = Scenario.of(seed)
+    workload = replace(standard.workload, alignment_timeout_ms=None)
+    slots = -(-workload.parallelism // standard.task_managers)
+    return replace(standard, workload=workload, actions=(), slots=slots)
+
+
+def mutant(*by: str, within: int, scenarios: Scenarios = plain) -> Callable[[Callable[[Patch], None]], None]:
     """Adds the function to MUTANTS."""
 
     def add(apply: Callable[[Patch], None]) -> None:
@@ -56,10 +65,10 @@ def mutant(*by: str, within: int, scenarios: Scenarios = Scenario.of) -> Callabl
 
 
 def also(make: Callable[[float], Fault], since: float = 0.3, until: float = 0.9) -> Scenarios:
-    """Standard histories with one more fault, at some time between these shares of the run."""
+    """Plain histories with one more fault, at some time between these shares of the run."""
 
     def scenario(seed: int) -> Scenario:
-        standard = Scenario.of(seed)
+        standard = plain(seed)
         at_ms = round(random.Random(seed).uniform(since, until) * standard.workload.duration_ms, 1)
         faults = sorted([*standard.faults, make(at_ms)], key=lambda fault: fault.at_ms)
         return replace(standard, faults=tuple(faults))
@@ -69,7 +78,7 @@ def also(make: Callable[[float], Fault], since: float = 0.3, until: float = 0.9)
 
 def storage_in_trouble(seed: int) -> Scenario:
     """Nothing but storage that is slow and fails now and then: checkpoints are declined, and no task ends."""
-    standard = Scenario.of(seed)
+    standard = plain(seed)
     workload = replace(standard.workload, records=50, checkpoint_interval_ms=1_000)
     for_ms = 0.4 * workload.duration_ms
     faults = (FailingStorage(1_500.0, for_ms, probability=0.15), SlowStorage(2_000.0, for_ms, extra_ms=800.0))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from . import checkpoint_mutants, cluster_mutants, output_mutants
+from . import checkpoint_mutants, cluster_mutants, output_mutants, savepoint_mutants, unaligned_mutants
 from .mutant import MUTANTS, Mutant
 
-__all__ = ["MUTANTS", "Mutant", "checkpoint_mutants", "cluster_mutants", "output_mutants"]
+__all__ = [
+    "MUTANTS",
+    "Mutant",
+    "checkpoint_mutants",
+    "cluster_mutants",
+    "output_mutants",
+    "savepoint_mutants",
+    "unaligned_mutants",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors import restore_points
+from understudy.actors import restored_operators
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.actors.restore_points import RestorePoints
 from understudy.actors.task import Task
@@ -48,13 +48,13 @@ def the_state_of_one_subtask_is_not_restored(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=20)
 def subtasks_get_each_others_state(patch: Patch) -> None:
-    assign = restore_points.assign_state
-    patch.setattr(restore_points, "assign_state", lambda *args: list(reversed(assign(*args))))
+    assign = restored_operators.assign_operator
+    patch.setattr(restored_operators, "assign_operator", lambda *args: list(reversed(assign(*args))))
 
 
 @mutant(OUTPUT, within=20)
 def sources_begin_anew(patch: Patch) -> None:
-    patch.setattr(TaskState, "restored_offset", nothing)
+    patch.setattr(TaskState, "restored_offsets", lambda self: [])
 
 
 @mutant(OUTPUT, within=20)

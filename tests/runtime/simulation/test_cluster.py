@@ -14,7 +14,7 @@ import pytest
 from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState
 from understudy.messages import CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
-from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, UnknownOperator
+from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, SavepointNotDisposed, UnknownOperator
 from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalled
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
 from understudy.state import CheckpointStorage
@@ -162,10 +162,19 @@ class TestQuestions:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting())
             cluster.run_for(1_500)
-            path = job.trigger_savepoint().get(timeout=10)
-            assert path in {f"sim:/{path}" for path, _ in cluster.disk.files()} | {
-                path.removeprefix("/storage/checkpoints/") for path, _ in cluster.disk.files()
-            }
+            assert job.trigger_savepoint().get(timeout=10).startswith("jobmanager://savepoints/")
+
+    def test_savepoints_are_files_where_there_is_a_directory_and_are_disposed_of(self) -> None:
+        with SimulatedCluster(1, config={"savepoints.state.backend.fs.dir": "sim://storage/savepoints"}) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(1_500)
+            path = job.trigger_savepoint("daily").get(timeout=10)
+            assert path.startswith("sim:///storage/savepoints/daily/savepoint-")
+            assert path in {f"sim://{path}" for path, _ in cluster.disk.files()}
+            assert cluster.dispose_savepoint(path).get(timeout=10) == path
+            assert path not in {f"sim://{path}" for path, _ in cluster.disk.files()}
+            with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
+                cluster.dispose_savepoint(path).get(timeout=10)
 
     def test_metrics_and_details_are_there(self) -> None:
         with SimulatedCluster(1) as cluster:

@@ -26,6 +26,7 @@ from understudy.runtime.simulation.world.faults import (
     RottenFile,
     SkewClock,
     SlowLink,
+    SlowProcess,
     SlowStorage,
 )
 from understudy.runtime.simulation.world.file_system import SimulatedFileSystem
@@ -232,6 +233,17 @@ class TestStorage:
             assert not cluster.faults_that_happened
 
 
+def test_a_slow_process_takes_its_time_for_each_step() -> None:
+    """So that records wait for it: from then on it takes two in three seconds, and they come at four a second."""
+    with running(SlowProcess(1_000, 20_000, 0, 1_500.0), SlowProcess(1_000, 20_000, 1, 1_500.0)) as cluster:
+        cluster.run_for(10_000)
+        tasks = cluster._handles[0].details().tasks
+        taken = sum(task.records_in for task in tasks if "map" in task.vertex_name.lower())
+        assert 0 < taken < 30
+        cluster.run_for(60_000)
+        assert sorted(cluster._handles[0].results("out")) == list(range(40))
+
+
 def test_an_operator_raises_where_the_fault_says() -> None:
     with running(FailingOperator(1_000, "process_batch")) as cluster:
         cluster.run_for(2_000)
@@ -255,6 +267,7 @@ def test_every_fault_of_the_catalogue_can_happen() -> None:
         PowerFailure(6_000),
         SkewClock(2_900, 0, 5),
         FailingOperator(3_000),
+        SlowProcess(3_100, 100, 1, 20.0),
     ]
     assert {type(fault) for fault in one_of_each} == set(FAULTS)
     with running(*one_of_each) as cluster:

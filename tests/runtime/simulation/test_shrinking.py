@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from understudy.runtime.connectors.collection_source import CollectionSource
+from understudy.runtime.simulation.histories.actions import (
+    DisposeSavepoint,
+    RestartFromSavepoint,
+    StopWithSavepoint,
+    TakeSavepoint,
+)
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.shrinking import OTHER_SEEDS, SIMPLIFICATIONS, shrink
 from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
@@ -49,6 +57,32 @@ def test_the_same_failure_shrinks_to_the_same_scenario() -> None:
     assert shrink(failing(LARGE), judge=needs_a_freeze_and_three_records) == shrink(
         failing(LARGE), judge=needs_a_freeze_and_three_records
     )
+
+
+def needs_a_restart_and_a_savepoint_before_it(scenario: Scenario) -> Verdict:
+    kinds = [type(action) for action in scenario.actions]
+    fails = RestartFromSavepoint in kinds and kinds.index(RestartFromSavepoint) > 0
+    return failing(scenario) if fails else Verdict(scenario, "finished")
+
+
+def test_what_the_user_need_not_do_goes() -> None:
+    actions = (
+        TakeSavepoint(1_234.5),
+        StopWithSavepoint(2_345.6, drain=True),
+        DisposeSavepoint(3_000.0, 1),
+        RestartFromSavepoint(4_000.0, 3),
+        TakeSavepoint(5_000.0),
+    )
+    scenario = replace(LARGE, actions=actions, slots=1)
+    shrunk = shrink(failing(scenario), judge=needs_a_restart_and_a_savepoint_before_it).scenario
+    assert [type(action) for action in shrunk.actions] in (
+        [TakeSavepoint, RestartFromSavepoint],
+        [StopWithSavepoint, RestartFromSavepoint],
+        [DisposeSavepoint, RestartFromSavepoint],
+    )
+    assert all(action.at_ms % 1_000 == 0 for action in shrunk.actions)
+    assert shrunk.actions[1] == RestartFromSavepoint(4_000.0, shrunk.workload.parallelism)
+    assert not shrunk.faults
 
 
 @pytest.mark.parametrize("runs", [0, 1, 7])
@@ -97,7 +131,7 @@ def test_every_simplification_gives_other_scenarios_that_make_sense(seed: int) -
             assert smaller != scenario
             assert smaller.topology in TOPOLOGIES
             assert smaller.workload.records >= 1
-            assert smaller.task_managers * smaller.slots >= smaller.workload.parallelism
+            assert smaller.task_managers * smaller.slots >= smaller.job_parallelism
 
 
 def test_a_real_bug_shrinks_to_one_fault(monkeypatch: pytest.MonkeyPatch) -> None:

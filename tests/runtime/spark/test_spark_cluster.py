@@ -15,7 +15,18 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from understudy import Count, FileSink, JobFailed, KeyedOperator, SparkCluster, StreamEnvironment, Sum, ValueState
+from understudy import (
+    Count,
+    FileSink,
+    JobCanceled,
+    JobFailed,
+    KeyedOperator,
+    SparkCluster,
+    StateDoesNotFit,
+    StreamEnvironment,
+    Sum,
+    ValueState,
+)
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, TaskManagerChanged
 from understudy.runtime.api import JobHandle, fixed_delay
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
@@ -134,6 +145,33 @@ def test_a_kill_costs_the_task_manager_that_was_killed_and_no_other(
     assert details.restarts == 1
     assert [change.index for change in changes if not change.registered] == [0]
     assert len({change.pid for change in changes if change.index == 1}) == 1
+
+
+def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelism_behind_them(spark: Any) -> None:
+    def build(parallelism: int, rate: float | None, partitions: int = 2) -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=200)
+        source = env.from_dataframe(numbers(spark), name="rows", parallelism=partitions, records_per_second=rate)
+        source.key_by("seventh").process(CountPerKey, name="count").collect(name="counts")
+        return env
+
+    with SparkCluster(spark, task_managers=2, slots_per_task_manager=2) as cluster:
+        first = cluster.submit(build(2, ROWS / 6))
+        three_checkpoints = threading.Semaphore(0)
+        first.on_event(lambda event: three_checkpoints.release() if isinstance(event, CheckpointCompleted) else None)
+        assert all(three_checkpoints.acquire(timeout=WAIT_S) for _ in range(3))
+        path = first.cancel_with_savepoint().get(timeout=WAIT_S)
+        with pytest.raises(JobCanceled):
+            first.wait(timeout=WAIT_S)
+        with pytest.raises(
+            StateDoesNotFit, match="'rows' reads a DataFrame, which was in 2 partitions and would be in 1"
+        ):
+            cluster.submit(build(3, None, partitions=1), from_savepoint=path)
+        second = cluster.submit(build(3, None), from_savepoint=path)
+        second.wait(timeout=WAIT_S)
+        found = first.results("counts") + second.results("counts")
+    per_key = {key: len(range(key, ROWS, 7)) for key in range(7)}
+    assert sorted(found) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
+    assert len(second.results("counts")) < ROWS
 
 
 def test_two_dataframes_divide_the_task_managers(spark: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
+"""What a job in progress looks like: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ...messages import TaskMetrics
+from ...messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    FailureCause,
+    JobStatusChanged,
+    TaskManagerChanged,
+    TaskMetrics,
+)
 
 SHOWN_EVENTS = 12
 
@@ -45,6 +52,11 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
+    @property
+    def is_live(self) -> bool:
+        """Whether a terminal shows it."""
+        return self._live is not None
+
     def say(self, what: str, style: str = "") -> None:
         """One event, with the seconds since the start."""
         line = Text(f"{time.monotonic() - self._started:6.2f} s  {what}", style=style)
@@ -71,10 +83,35 @@ class Display:
             table.add_column(name, justify="right")
         for task in sorted(self._tasks, key=lambda task: (task.vertex_name, task.subtask_index)):
             table.add_row(
-                task.vertex_name,
+                Text(task.vertex_name),
                 str(task.subtask_index),
                 task.status,
                 f"{task.records_in:,}",
                 f"{self._rates.get(task.attempt_id, 0):,.0f}",
             )
         return Group(table, Text(), *self._events)
+
+
+def narrate(event: Any, display: Display, *, every_checkpoint: bool = True) -> None:
+    """Tell what happens to a job; comes on the cluster's thread."""
+    match event:
+        case TaskManagerChanged(registered=True):
+            display.say(f"TaskManager {event.index} is here (process {event.pid})", "green")
+        case TaskManagerChanged():
+            display.say(f"TaskManager {event.index} is lost: {event.reason}", "bold red")
+        case CheckpointCompleted() if every_checkpoint or event.final:
+            what = "final checkpoint" if event.final else f"checkpoint {event.checkpoint_id}"
+            display.say(f"{what} complete: {event.state_size_bytes:,} bytes, {event.duration_ms} ms", "cyan")
+        case CheckpointAborted():
+            display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
+        case JobStatusChanged():
+            because = f" because of {_in_short(event.failure)}" if event.failure else ""
+            display.say(f"job is {event.status.value}{because}", "bold")
+
+
+def _in_short(failure: FailureCause) -> str:
+    """The root cause, in one line."""
+    where = f" in {failure.operator_name or failure.vertex_name}" if failure.vertex_name else ""
+    while failure.cause is not None:
+        failure = failure.cause
+    return f"{failure.error_type}{where}: {failure.error_message}".splitlines()[0]

@@ -1,4 +1,4 @@
-"""Arrow record batches to payloads and back.
+"""Arrow record batches to bytes and back, for channels and for state.
 
 A batch travels as an Arrow IPC stream of its own, schema and dictionaries included: some microseconds and a few hundred
 bytes more than the bare batch, and nothing to remember on either side. It is copied once, into the payload; the
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...messages import MalformedMessage
+from ..messages import MalformedMessage
 
 Payload: TypeAlias = "bytes | memoryview | pa.Buffer"
 

@@ -1,0 +1,139 @@
+"""Hosting: on which cluster a program runs, as the options of `run` and `info` say."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...actors.job_graph import slots_needed
+from ...state import CheckpointStorage
+from ..api import StreamEnvironment
+from ..api.translation import translate
+from ..clusters import Cluster, LocalCluster
+from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, SavepointBackend
+from .spark_session import spark_session
+
+POSITIVE = click.IntRange(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """What the options say; None for what they leave open."""
+
+    cluster: str
+    master: str | None
+    parallelism: int | None
+    task_managers: int | None
+    slots: int
+
+    def adapt(self, env: StreamEnvironment) -> StreamEnvironment:
+        """The environment with the parallelism that was asked for."""
+        if self.parallelism is not None:
+            env.parallelism = self.parallelism
+        return env
+
+    def task_managers_for(self, env: StreamEnvironment) -> int:
+        """As asked for, or else as many as the program needs."""
+        if self.task_managers is not None:
+            return self.task_managers
+        dataframes = [node for node in env.graph.nodes if node.dataframe is not None]
+        fewest = max(1, sum(node.parallelism or 1 for node in dataframes))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to warn of, the translation that counts says
+            graph = translate(env, default_parallelism=1, task_managers=fewest, work_dir="").graph
+        return max(fewest, math.ceil(slots_needed(graph) / self.slots))
+
+    @contextlib.contextmanager
+    def spark(self) -> Iterator[Any]:
+        """A SparkSession, or None for a local cluster."""
+        if self.cluster == "local":
+            yield None
+            return
+        master = self.master or f"local[{max(2, self.task_managers or 0)}]"
+        with (
+            tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder,
+            spark_session(master, Path(folder)) as spark,
+        ):
+            yield spark
+
+    def make_cluster(self, task_managers: int, config: dict[str, str], spark: Any) -> Cluster:
+        """Not yet started. Raises ValueError for a setting that does not fit."""
+        if spark is None:
+            return LocalCluster(task_managers, self.slots, config=config)
+        from ..clusters import SparkCluster
+
+        return SparkCluster(spark, task_managers, self.slots, config=config)
+
+
+def hosting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options; the command takes them as `hosting`."""
+
+    @functools.wraps(command)
+    def run(
+        cluster: str, master: str | None, parallelism: int | None, task_managers: int | None, slots: int, **rest: Any
+    ) -> Any:
+        if master is not None and cluster != "spark":
+            raise click.UsageError("--master is Spark's: it needs --cluster spark")
+        return command(hosting=Hosting(cluster, master, parallelism, task_managers, slots), **rest)
+
+    decorated: Callable[..., Any] = run
+    for option in (
+        click.option("--master", metavar="URL", help="Spark's master.  [default: local[2], or a core per TaskManager]"),
+        click.option(
+            "--cluster",
+            default="local",
+            show_default=True,
+            type=click.Choice(["local", "spark"]),
+            help="Where it runs.",
+        ),
+        click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Of each TaskManager."),
+        click.option("--task-managers", type=POSITIVE, help="How many processes.  [default: as many as it needs]"),
+        click.option(
+            "-p",
+            "--parallelism",
+            type=POSITIVE,
+            help="Of operators that have none of their own, instead of the program's.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def with_savepoints_kept(config: dict[str, str], env: StreamEnvironment) -> dict[str, str]:
+    """The settings; where they do not say where savepoints go, it is below the program's own `checkpoint_dir`.
+
+    The JobManager's memory, which is the default elsewhere, ends with `run`, and would take a savepoint with it.
+    """
+    if SAVEPOINT_DIRECTORY in config or not env.checkpoints.directory:
+        return config
+    if config.get(SAVEPOINT_BACKEND, SavepointBackend.FILESYSTEM.value) != SavepointBackend.FILESYSTEM.value:
+        return config
+    return {**config, SAVEPOINT_DIRECTORY: f"{env.checkpoints.directory.rstrip('/')}/savepoints"}
+
+
+def check_directory(called: str, url: str) -> None:
+    """Raises ClickException for one of a kind that fsspec does not know, or cannot open here."""
+    try:
+        CheckpointStorage(url or ".")
+    except (ValueError, ImportError, OSError) as error:
+        raise click.ClickException(f"{called} {url!r} cannot be opened: {error}") from error
+
+
+def config_of(_context: click.Context, _option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """`-D key=value` as a dictionary; a click callback."""
+    config: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"wanted key=value, found {pair!r}")
+        config[key] = value
+    return config

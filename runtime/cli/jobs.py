@@ -1,0 +1,160 @@
+"""`understudy list`, `cancel` and `checkpoints`: questions and orders to a JobManager that runs elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ...messages import CheckpointHistory, JobSummary
+from .connection import connect, connection_options
+from .output import note, print_json, told
+from .waiting import await_end, await_savepoint, conclude
+
+WIDE = 1_000
+"""Characters in a line; in a narrower terminal it goes on in the next one."""
+LAST = "path or failure"
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command("list")
+@click.option("--all", "-a", "everything", is_flag=True, help="Also the last ones that have ended.")
+@JSON
+@connection_options
+@told
+def list_jobs(
+    everything: bool, as_json: bool, jobmanager: str | None, key_file: str | None, timeout: float | None
+) -> None:
+    """The jobs of a JobManager, in the order of their submission."""
+    with connect(jobmanager, key_file, timeout) as cluster:
+        jobs = [job for job in cluster.jobs() if everything or not job.status.is_terminal]
+    if as_json:
+        print_json(jobs)
+    elif jobs:
+        _print(_job_table(jobs))
+    else:
+        note("no job" if everything else "no job runs; --all lists those that have ended too")
+
+
+@click.command()
+@click.argument("job")
+@click.option(
+    "--with-savepoint",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    help="Take a savepoint first, in DIR below the savepoints' root; if it fails, the job goes on.",
+)
+@JSON
+@connection_options
+@told
+def cancel(
+    job: str,
+    with_savepoint: str | None,
+    as_json: bool,
+    jobmanager: str | None,
+    key_file: str | None,
+    timeout: float | None,
+) -> None:
+    """End JOB (an id, its first characters, or a name) at once, and wait until it has ended.
+
+    With --with-savepoint the savepoint's path is printed on a line of its own.
+    """
+    path = None
+    with connect(jobmanager, key_file, timeout) as cluster:
+        found = cluster.find(job)
+        if with_savepoint is None:
+            before = cluster.cancel(found.job_id)
+        else:
+            reply = cluster.cancel_with_savepoint(found.job_id, with_savepoint or None)
+            path = await_savepoint(cluster, found.job_id, reply)
+            before = None
+            if not as_json:
+                click.echo(path)
+        status = await_end(cluster, found.job_id, before, otherwise="canceled")
+    if as_json:
+        print_json({"job_id": found.job_id, "name": found.name, "status": status, "savepoint_path": path})
+    conclude(found.name, found.job_id, status, "canceled")
+
+
+@click.command()
+@click.argument("job")
+@JSON
+@connection_options
+@told
+def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str | None, timeout: float | None) -> None:
+    """Statistics of the last checkpoints of JOB (an id, its first characters, or a name), the newest first."""
+    with connect(jobmanager, key_file, timeout) as cluster:
+        found = cluster.find(job)
+        history = cluster.checkpoints(found.job_id)
+    if as_json:
+        print_json(history)
+        return
+    _print(_checkpoint_table(history))
+    restored = f"; restored from checkpoint {history.restored_checkpoint_id}" if history.restored_checkpoint_id else ""
+    note(f"{history.triggered} triggered, {history.completed} completed, {history.failed} failed{restored}")
+
+
+def _print(table: Table) -> None:
+    """On standard output, as wide as it needs to be: an id that is cut off is none."""
+    Console(width=WIDE, markup=False, highlight=False, emoji=False).print(table, crop=False)
+
+
+def _table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in numbers else "left", no_wrap=True)
+    return table
+
+
+def _job_table(jobs: Sequence[JobSummary]) -> Table:
+    table = _table(("job", "name", "status", "started", "runs for", "tasks", "restarts"), numbers=("tasks", "restarts"))
+    for job in jobs:
+        seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
+        table.add_row(
+            job.job_id,
+            job.name,
+            job.status.value,
+            _moment(job.started_ms),
+            _duration(seconds / 1000),
+            f"{job.tasks_running}/{job.tasks_total}",
+            str(job.restarts),
+        )
+    return table
+
+
+def _checkpoint_table(history: CheckpointHistory) -> Table:
+    columns = ("id", "kind", "status", "triggered", "ms", "bytes", "subtasks", "sync ms", "async ms", "alignment ms")
+    numbers = [name for name in columns if name not in ("kind", "status")]
+    table = _table((*columns, LAST), numbers=numbers)
+    for each in history.checkpoints:
+        metrics = [subtask.metrics for subtask in each.subtasks]
+        table.add_row(
+            str(each.checkpoint_id),
+            each.kind,
+            each.status.replace("_", " "),
+            _moment(each.timestamp_ms),
+            str(each.duration_ms),
+            f"{each.state_size_bytes:,}",
+            f"{len(metrics)}/{each.subtasks_total}",
+            f"{max((one.sync_ms for one in metrics), default=0):.1f}",
+            f"{max((one.async_ms for one in metrics), default=0):.1f}",
+            f"{max((one.alignment_ms for one in metrics), default=0):.1f}",
+            " ".join((each.failure or each.path).split()),
+        )
+    return table
+
+
+def _moment(wall_ms: int) -> str:
+    return datetime.fromtimestamp(wall_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,0 +1,81 @@
+"""What the commands say: what scripts read on standard output, everything else on standard error; and how they fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from ...actors.errors import ActorError
+from ...messages import Row
+from ...messages.errors import MessageError
+from ...state.errors import StateError
+from ..api.errors import ApiError
+from ..clusters.remote_errors import RemoteError
+from ..connectors import ConnectorError
+from ..system.errors import ActorSystemError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+OURS = (ActorError, ActorSystemError, ApiError, ConnectorError, MessageError, RemoteError, StateError)
+"""Errors whose text is written for people."""
+
+
+def told(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose failures are told in words and by exit code: ours by 1, Ctrl-C by 130."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except OURS as error:
+            raise click.ClickException(str(error) or type(error).__name__) from error
+        except KeyboardInterrupt:
+            note("interrupted; what was asked for goes on")
+            raise SystemExit(INTERRUPTED) from None
+
+    return run
+
+
+def note(text: str) -> None:
+    """For people; scripts do not read it."""
+    click.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output."""
+    click.echo(as_json_text(value))
+
+
+def as_json_text(value: Any) -> str:
+    return json.dumps(plain(value), indent=2)  # in ASCII: every text can be written, whatever the terminal's encoding
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: messages, dataclasses and rows become objects, an enum its value, what JSON does not
+    know its text.
+    """
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Enum():
+            return plain(value.value)
+        case Row():
+            return {name: plain(item) for name, item in zip(value._columns, value, strict=True)}  # type: ignore[call-overload]
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _:
+            return str(value)

@@ -1,0 +1,168 @@
+"""Program: what `module:build` names, loaded and called; its StreamEnvironment.
+
+`build` is a function that returns a StreamEnvironment, or is one. It is imported as any module is, so that TaskManagers
+import the same one: the folder of a file, or else the working directory, is put at the end of `sys.path`, as it is on
+theirs. What the user's code raises is shown with the user's own frames only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+import click
+
+from ..api import StreamEnvironment
+
+_NOT_THEIRS = (str(Path(__file__)), "<frozen importlib", str(Path(importlib.__file__).parent))
+
+
+class UserCodeFailed(click.ClickException):
+    """The user's code raised; the message is its traceback."""
+
+    def __init__(self, doing: str, error: Exception) -> None:
+        frames = traceback.format_exception(type(error), error, _own_frames(error.__traceback__))
+        super().__init__(f"{doing} raised {type(error).__name__}\n{''.join(frames).rstrip()}")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A loaded `module:build`."""
+
+    spec: str
+    name: str
+    """The module's, without its packages: what the job is called when the user says nothing else."""
+    target: Any
+
+    @property
+    def wants_spark(self) -> bool:
+        """Whether `build` cannot be called without a SparkSession."""
+        spark = _parameters(self.target).get("spark")
+        return spark is not None and spark.default is inspect.Parameter.empty
+
+    def environment(self, arguments: Sequence[str], spark: Any = None) -> StreamEnvironment:
+        """Call it. `spark` is passed to a parameter of that name. Raises ClickException, UserCodeFailed."""
+        built = self.target
+        if not isinstance(built, StreamEnvironment):
+            built = self._call(arguments, spark)
+        elif arguments:
+            raise click.ClickException(f"{self.spec} is a StreamEnvironment and takes no arguments, found {arguments}")
+        if not isinstance(built, StreamEnvironment):
+            forgotten = ": is `return env` missing?" if built is None else ""
+            raise click.ClickException(
+                f"{self.spec} returned {_described(built)}; wanted a StreamEnvironment{forgotten}"
+            )
+        return built
+
+    def _call(self, arguments: Sequence[str], spark: Any) -> Any:
+        if self.wants_spark and spark is None:
+            raise click.ClickException(f"{self.spec} takes a SparkSession: run it with --cluster spark")
+        named = {"spark": spark} if spark is not None and "spark" in _parameters(self.target) else {}
+        try:
+            inspect.signature(self.target).bind(*arguments, **named)
+        except TypeError as error:
+            signature = inspect.signature(self.target)
+            raise click.ClickException(
+                f"{self.spec} is called as build{signature} and was given {list(arguments)}: {error}; "
+                "its arguments come after --"
+            ) from error
+        try:
+            return self.target(*arguments, **named)
+        except Exception as error:
+            raise UserCodeFailed(self.spec, error) from error
+
+
+def load_program(spec: str) -> Program:
+    """Import what `spec` names. Raises UsageError for another form than module:build or file.py:build,
+    ClickException for what is not there, UserCodeFailed for what fails while it is imported.
+    """
+    where, colon, attribute = spec.rpartition(":")
+    if not (colon and where and attribute):
+        raise click.UsageError(f"wanted module:build or path/to/file.py:build, found {spec!r}")
+    module = _import_file(where) if where.endswith(".py") or os.sep in where else _import_module(where)
+    target: Any = module
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            raise click.ClickException(f"{where} ({module.__file__}) has no {attribute!r}{_candidates(module)}")
+        target = getattr(target, part)
+    if not isinstance(target, StreamEnvironment) and not callable(target):
+        raise click.ClickException(
+            f"{spec} is {_described(target)}; wanted a function that returns a StreamEnvironment"
+        )
+    return Program(spec, module.__name__.rpartition(".")[2], target)
+
+
+def _import_module(name: str) -> ModuleType:
+    _add_to_path(Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise click.ClickException(
+                f"no module {name!r} in {Path.cwd()} or on the Python path; a file is named as path/to/file.py:build"
+            ) from error
+        raise UserCodeFailed(f"importing {name}", error) from error
+    except Exception as error:
+        raise UserCodeFailed(f"importing {name}", error) from error
+
+
+def _import_file(path: str) -> ModuleType:
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise click.ClickException(f"no file {path}")
+    if not file.stem.isidentifier():
+        raise click.ClickException(f"{path} cannot be imported: {file.stem!r} is no module name; rename the file")
+    _add_to_path(file.parent)
+    try:
+        module = importlib.import_module(file.stem)
+    except Exception as error:
+        raise UserCodeFailed(f"importing {path}", error) from error
+    if module.__file__ is None or Path(module.__file__).resolve() != file:
+        raise click.ClickException(
+            f"{path} cannot be imported: another module is called {file.stem!r} ({module.__file__ or 'built in'}); "
+            "rename the file"
+        )
+    return module
+
+
+def _add_to_path(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _parameters(target: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _own_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the user's first frame on; all of it when there is none, as for a syntax error."""
+    step = frames
+    while step is not None and step.tb_frame.f_code.co_filename.startswith(_NOT_THEIRS):
+        step = step.tb_next
+    return step
+
+
+def _candidates(module: ModuleType) -> str:
+    """What the user may have meant."""
+    names = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, StreamEnvironment)
+        or (inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"))
+    ]
+    return f"; it has {', '.join(names)}" if names else ""
+
+
+def _described(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__} ({value!r:.60})"

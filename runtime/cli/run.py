@@ -1,0 +1,214 @@
+"""`understudy run`: a program on a cluster of its own, in this process, until the job ends. Flink: the CLI's run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import click
+from rich.console import Console
+
+from ...messages import JobDetails
+from ..api import JobCanceled, JobFailed, JobHandle, StreamEnvironment
+from ..clusters import Cluster
+from ..clusters.announcement import Announcement
+from ..clusters.configuration import SAVEPOINT_DIRECTORY
+from ..connectors import CollectSink, PrintSink
+from .display import Display, narrate
+from .hosting import Hosting, check_directory, config_of, hosting_options, with_savepoints_kept
+from .interrupts import Interrupts
+from .output import as_json_text, note, told
+from .program import Program, load_program
+
+LOOK_SECONDS = 0.25
+LINE_SECONDS = 10.0
+"""How often a line tells of progress where no terminal shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    hosting: Hosting
+    config: dict[str, str]
+    name: str
+    submit: dict[str, Any]
+    quiet: bool
+    as_json: bool
+
+
+@click.command()
+@click.argument("spec", metavar="MODULE:BUILD")
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
+@click.option("-s", "--from-savepoint", metavar="PATH", help="Begin with the state of this savepoint.")
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    is_flag=True,
+    help="Leave state behind whose operator the program does not have.",
+)
+@click.option("--name", help="What the job is called.  [default: the module]")
+@click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")
+@click.option("-q", "--quiet", is_flag=True, help="Nothing but results, and why it failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end, with the results.")
+@hosting_options
+@told
+def run(
+    spec: str,
+    arguments: tuple[str, ...],
+    from_savepoint: str | None,
+    allow_non_restored_state: bool,
+    name: str | None,
+    config: dict[str, str],
+    quiet: bool,
+    as_json: bool,
+    hosting: Hosting,
+) -> None:
+    """Run a program until its job ends.
+
+    MODULE:BUILD, or path/to/file.py:BUILD, names a function that returns a StreamEnvironment, or one. ARGUMENTS after
+    -- are passed to it as text, and the SparkSession of --cluster spark to its parameter `spark`.
+
+    Standard output begins with three lines, `job ID`, `jobmanager ADDRESS` and `key-file PATH`; then come the job's
+    results: what `print` prints, and at the end what `collect` has collected. Exit code 0: it has finished; 1: it
+    failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job.
+    """
+    if allow_non_restored_state and from_savepoint is None:
+        raise click.UsageError("--allow-non-restored-state needs --from-savepoint")
+    with Interrupts() as interrupts, _results_only(as_json) as results:
+        try:
+            program = load_program(spec)
+            submit: dict[str, Any] = {}
+            if from_savepoint is not None:
+                submit = {"from_savepoint": from_savepoint, "allow_non_restored_state": allow_non_restored_state}
+            options = Options(hosting, config, name or program.name, submit, quiet, as_json)
+            code = _run(program, arguments, options, results, interrupts)
+        except BaseException as error:
+            if interrupts.signal is None and not isinstance(error, KeyboardInterrupt):
+                raise
+            note("interrupted: the job is cancelled, everything is stopped and removed")
+            code = interrupts.exit_code
+    raise SystemExit(code)
+
+
+@contextlib.contextmanager
+def _results_only(wanted: bool) -> Iterator[IO[str]]:
+    """Standard output for results alone: what the program and its processes print goes to standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # results may be any text
+    if not wanted:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with os.fdopen(os.dup(kept), "w") as results:
+            yield results
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _run(
+    program: Program, arguments: tuple[str, ...], options: Options, results: IO[str], interrupts: Interrupts
+) -> int:
+    """The exit code."""
+    hosting = options.hosting
+    with hosting.spark() as spark:
+        interrupts.arm()
+        env = hosting.adapt(program.environment(arguments, spark))
+        task_managers = hosting.task_managers_for(env)
+        check_directory("checkpoint_dir", env.checkpoints.directory)
+        config = with_savepoints_kept(options.config, env)
+        check_directory(SAVEPOINT_DIRECTORY, config.get(SAVEPOINT_DIRECTORY, ""))
+        try:
+            cluster = hosting.make_cluster(task_managers, config, spark)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        with cluster:
+            return _run_job(cluster, env, options, results)
+
+
+def _display(env: StreamEnvironment, quiet: bool) -> Display:
+    """A live table on a terminal, unless the job prints there too."""
+    prints = sys.stdout.isatty() and any(isinstance(node.operator, PrintSink) for node in env.graph.nodes)
+    return Display(Console(stderr=True, quiet=quiet, force_terminal=False if prints or quiet else None))
+
+
+def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results: IO[str]) -> int:
+    announcement = cluster.announce()
+    failure: Exception | None = None
+    with _display(env, options.quiet) as display:
+        display.say(f"JobManager at {announcement.address}")
+        job = cluster.submit(env, options.name, **options.submit)
+        if not (options.quiet or options.as_json):
+            click.echo(
+                f"job {job.job_id}\njobmanager {announcement.address}\nkey-file {announcement.key_file}", results
+            )
+        job.on_event(lambda event: narrate(event, display, every_checkpoint=display.is_live))
+        try:
+            details = _watch(job, display)
+        except (JobFailed, JobCanceled) as error:
+            failure, details = error, error.details
+    collected = {} if failure else _collected(env, job)
+    if options.as_json:
+        click.echo(as_json_text(_outcome(details, announcement, collected)), results)
+    else:
+        _print_collected(collected, results)
+    if failure is not None:
+        raise click.ClickException(str(failure)) from failure
+    return 0
+
+
+def _watch(job: JobHandle, display: Display) -> JobDetails:
+    """Show how far it is until it ends. Raises JobFailed, JobCanceled, JobLost."""
+    told = time.monotonic()
+    while True:
+        with contextlib.suppress(TimeoutError):
+            return job.wait(timeout=LOOK_SECONDS)
+        details = job.details()
+        display.tasks(details.tasks)
+        if not display.is_live and time.monotonic() - told >= LINE_SECONDS:
+            told = time.monotonic()
+            display.say(_progress(details))
+
+
+def _progress(details: JobDetails) -> str:
+    taken = sum(task.records_in for task in details.tasks)
+    return (
+        f"job is {details.status.value}: {len(details.tasks)} tasks have taken {taken:,} records, "
+        f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts"
+    )
+
+
+def _collected(env: StreamEnvironment, job: JobHandle) -> dict[str, list[Any]]:
+    names = [node.name for node in env.graph.nodes if isinstance(node.operator, CollectSink)]
+    return {name: job.results(name) for name in names}
+
+
+def _print_collected(collected: dict[str, list[Any]], results: IO[str]) -> None:
+    """A line per record, with the sink's name before it when there are several."""
+    for name, records in collected.items():
+        prefix = f"{name}> " if len(collected) > 1 else ""
+        results.write("".join(f"{prefix}{record}\n" for record in records))
+    results.flush()
+
+
+def _outcome(details: JobDetails, announcement: Announcement, collected: dict[str, list[Any]]) -> dict[str, Any]:
+    return {
+        "job_id": details.job_id,
+        "name": details.name,
+        "status": details.status,
+        "restarts": details.restarts,
+        "completed_checkpoints": details.completed_checkpoints,
+        "latest_checkpoint_path": details.latest_checkpoint_path,
+        "failures": details.failures,
+        "jobmanager": announcement.address,
+        "results": collected,
+    }

@@ -1,0 +1,87 @@
+"""`understudy savepoint` and `stop`: savepoints of a job that runs elsewhere. Flink: the CLI's savepoint and stop."""
+
+from __future__ import annotations
+
+import click
+
+from .connection import connect, connection_options
+from .jobs import JSON
+from .output import note, print_json, told
+from .waiting import await_end, await_reply, await_savepoint, conclude
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--dispose", metavar="PATH", help="Remove this savepoint instead of taking one.")
+@JSON
+@connection_options
+@told
+def savepoint(
+    job: str | None,
+    directory: str | None,
+    dispose: str | None,
+    as_json: bool,
+    jobmanager: str | None,
+    key_file: str | None,
+    timeout: float | None,
+) -> None:
+    """Take a savepoint of JOB (an id, its first characters, or a name), which goes on, and print its path.
+
+    DIR is a folder below the savepoints' root; the root itself without it.
+    """
+    if (job is None) == (dispose is None):
+        raise click.UsageError("wanted either JOB, to take a savepoint, or --dispose PATH")
+    with connect(jobmanager, key_file, timeout) as cluster:
+        if dispose is not None:
+            disposed = await_reply(f"disposing of {dispose}", cluster.dispose_savepoint(dispose))
+            if as_json:
+                print_json({"disposed": disposed})
+            note(f"disposed of {disposed}")
+            return
+        assert job is not None
+        found = cluster.find(job)
+        path = await_savepoint(cluster, found.job_id, cluster.trigger_savepoint(found.job_id, directory))
+    if as_json:
+        print_json({"job_id": found.job_id, "name": found.name, "savepoint_path": path})
+    else:
+        click.echo(path)
+
+
+@click.command()
+@click.argument("job")
+@click.option(
+    "--savepoint",
+    "directory",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    help="A folder below the savepoints' root; the root itself without it.",
+)
+@click.option("--drain", is_flag=True, help="End the data first: final results are emitted, and nothing comes after.")
+@JSON
+@connection_options
+@told
+def stop(
+    job: str,
+    directory: str | None,
+    drain: bool,
+    as_json: bool,
+    jobmanager: str | None,
+    key_file: str | None,
+    timeout: float | None,
+) -> None:
+    """Let JOB (an id, its first characters, or a name) take a savepoint and finish; print the savepoint's path.
+
+    The job can be continued from it with `run --from-savepoint`. If the savepoint fails, the job goes on.
+    """
+    with connect(jobmanager, key_file, timeout) as cluster:
+        found = cluster.find(job)
+        reply = cluster.stop_with_savepoint(found.job_id, directory or None, drain=drain)
+        path = await_savepoint(cluster, found.job_id, reply)
+        if not as_json:
+            click.echo(path)
+        status = await_end(cluster, found.job_id, None, otherwise="finished")
+    if as_json:
+        print_json({"job_id": found.job_id, "name": found.name, "savepoint_path": path, "status": status})
+    conclude(found.name, found.job_id, status, "finished")

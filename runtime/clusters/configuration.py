@@ -1,0 +1,85 @@
+"""Configuration: what is set by name, as text, the way Flink's configuration file and `-D key=value` have it.
+
+    savepoints.state.backend          jobmanager | filesystem     (by default filesystem if there is a directory)
+    savepoints.state.backend.fs.dir   a path or fsspec URL
+
+Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ...state import CheckpointStorage
+from ...state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+
+log = logging.getLogger(__name__)
+
+SAVEPOINT_BACKEND = "savepoints.state.backend"
+SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY)
+
+
+class InvalidConfiguration(ValueError):
+    """A key or value that cannot be; says what was found and what was wanted."""
+
+
+class SavepointBackend(Enum):
+    """Where the pointers of savepoints are kept."""
+
+    JOBMANAGER = "jobmanager"
+    """In memory: lost with the JobManager's process."""
+    FILESYSTEM = "filesystem"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A cluster's, checked. `savepoint_directory` is absolute; only the filesystem backend uses it."""
+
+    savepoint_backend: SavepointBackend = SavepointBackend.JOBMANAGER
+    savepoint_directory: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Configuration:
+        """Raises InvalidConfiguration."""
+        for key, value in settings.items():
+            if key not in KEYS:
+                raise InvalidConfiguration(f"unknown configuration key {key!r}; known are {', '.join(KEYS)}")
+            if not isinstance(value, str) or not value:
+                raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
+        directory = settings.get(SAVEPOINT_DIRECTORY)
+        backend = _backend(settings.get(SAVEPOINT_BACKEND), directory)
+        if backend is SavepointBackend.FILESYSTEM and directory is None:
+            raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} is filesystem, so {SAVEPOINT_DIRECTORY} must be set")
+        return cls(backend, None if directory is None else _absolute(directory))
+
+    def savepoint_store(
+        self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None
+    ) -> SavepointStore:
+        """The store that is wanted. Raises UnwritableRoot when its directory cannot be made or written."""
+        named = {} if new_suffix is None else {"new_suffix": new_suffix}
+        if self.savepoint_backend is SavepointBackend.JOBMANAGER or self.savepoint_directory is None:
+            if self.savepoint_directory is not None:
+                log.warning("%s is set, but not used: %s is jobmanager", SAVEPOINT_DIRECTORY, SAVEPOINT_BACKEND)
+            return HeapSavepointStore(**named)
+        store = FilesystemSavepointStore(open_storage(self.savepoint_directory), **named)
+        store.check()
+        return store
+
+
+def _backend(name: str | None, directory: str | None) -> SavepointBackend:
+    if name is None:
+        return SavepointBackend.JOBMANAGER if directory is None else SavepointBackend.FILESYSTEM
+    try:
+        return SavepointBackend(name)
+    except ValueError:
+        known = " or ".join(repr(each.value) for each in SavepointBackend)
+        raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} must be {known}, found {name!r}") from None
+
+
+def _absolute(directory: str) -> str:
+    return directory if "://" in directory or "::" in directory else os.path.abspath(directory)

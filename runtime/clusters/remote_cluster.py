@@ -1,0 +1,227 @@
+"""RemoteCluster: a JobManager that runs in another process, as a client holds it. Flink: RestClusterClient.
+
+    with RemoteCluster("tcp://127.0.0.1:4711", CurveKeys.load("key")) as cluster:
+        job = cluster.find("worst-delay")
+        print(cluster.trigger_savepoint(job.job_id).get())
+
+It is an actor system of its own that speaks CURVE with the JobManager's and sends it the messages of the vocabulary.
+Its methods wait for the answer; those that may take long return a Reply. All raise a RemoteError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Self, TypeVar
+from urllib.parse import urlsplit
+
+import pykka
+
+from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
+from ...messages import (
+    CancelJob,
+    CancelWithSavepoint,
+    CheckpointHistory,
+    DisposeSavepoint,
+    DisposeSavepointFailure,
+    DisposeSavepointSuccess,
+    JobDetails,
+    JobId,
+    JobList,
+    JobSummary,
+    ListJobs,
+    RequestCheckpointStatistics,
+    RequestJobStatus,
+    StopWithSavepoint,
+    TriggerSavepoint,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+from ..api.errors import SavepointFailed
+from ..system import ActorFuture, ActorSystem, CurveKeys
+from ..system.address import is_reachable_base
+from ..system.errors import InvalidAddress
+from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
+
+T = TypeVar("T")
+ANSWER_SECONDS = 30.0
+SAVEPOINT_SECONDS = 900.0
+"""Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
+
+
+class Reply(Generic[T]):
+    """An answer that may take a while."""
+
+    def __init__(self, future: ActorFuture[Any], read: Callable[[Any], T], told: Callable[[Exception], RemoteError]):
+        self._future = future
+        self._read = read
+        self._told = told
+
+    def get(self, timeout: float | None = None) -> T:
+        """Wait for it; TimeoutError when it is not there after `timeout` seconds, and it can be asked for again."""
+        try:
+            answer = self._future.get(timeout=timeout)
+        except (AskTimeout, ActorDead, Unreachable, RemoteActorError) as error:
+            raise self._told(error) from error
+        except pykka.Timeout as error:
+            raise TimeoutError(f"no answer yet after {timeout} seconds") from error
+        return self._read(answer)
+
+
+class RemoteCluster:
+    """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster. Use it as a context manager."""
+
+    def __init__(
+        self,
+        address: str,
+        keys: CurveKeys,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        savepoint_seconds: float = SAVEPOINT_SECONDS,
+    ) -> None:
+        if not is_reachable_base(address):
+            raise InvalidAddress(f"{address!r} is no address of a JobManager: wanted tcp://host:port")
+        self.address = address
+        self._keys = keys
+        self._answer_seconds = answer_seconds
+        self._savepoint_seconds = savepoint_seconds
+        self._system: ActorSystem | None = None
+
+    def start(self) -> Self:
+        """Open this side; nobody is asked yet. Raises NoJobManager when there is no way to the address."""
+        try:
+            host = _own_host(self.address)
+        except OSError as error:
+            raise NoJobManager(f"there is no way to {self.address}: {error}") from error
+        name = f"client-{os.getpid()}"
+        self._system = ActorSystem(name, bind=f"tcp://{host}:0", curve=self._keys, flush_ms=100).start()
+        return self
+
+    def close(self) -> None:
+        system, self._system = self._system, None
+        if system is not None:
+            system.shutdown()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- questions
+
+    def jobs(self) -> tuple[JobSummary, ...]:
+        """In the order of their submission; those that run, and the last that have ended."""
+        return self._ask(ListJobs(), _expect(JobList)).get().jobs
+
+    def find(self, wanted: str) -> JobSummary:
+        """The job of this id, of this name, or whose id begins so. Raises NoSuchJob, AmbiguousJob."""
+        return find_job(self.jobs(), wanted)
+
+    def details(self, job_id: JobId) -> JobDetails:
+        """Status, restarts, failures, tasks, now."""
+        return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).get()
+
+    def checkpoints(self, job_id: JobId) -> CheckpointHistory:
+        """Statistics of the last checkpoints."""
+        return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).get()
+
+    # -- orders
+
+    def cancel(self, job_id: JobId) -> JobDetails:
+        """End the job at once; it may take a moment more to end than the answer takes to come."""
+        return self._ask(CancelJob(job_id), _expect(JobDetails)).get()
+
+    def trigger_savepoint(self, job_id: JobId, directory: str | None = None) -> Reply[str]:
+        """The savepoint's path; raises SavepointFailed with the JobManager's cause."""
+        return self._savepoint(TriggerSavepoint(job_id, directory))
+
+    def stop_with_savepoint(self, job_id: JobId, directory: str | None = None, *, drain: bool = False) -> Reply[str]:
+        """The same, of the savepoint that is the last thing the job does."""
+        return self._savepoint(StopWithSavepoint(job_id, directory, drain))
+
+    def cancel_with_savepoint(self, job_id: JobId, directory: str | None = None) -> Reply[str]:
+        """The same; then the job is cancelled."""
+        return self._savepoint(CancelWithSavepoint(job_id, directory))
+
+    def dispose_savepoint(self, path: str) -> Reply[str]:
+        """The path of what is disposed; raises SavepointFailed with the JobManager's cause."""
+        return self._ask(DisposeSavepoint(path), _disposed, self._savepoint_seconds)
+
+    # -- inside
+
+    def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> Reply[str]:
+        return self._ask(message, _savepoint_path, self._savepoint_seconds)
+
+    def _ask(self, message: object, read: Callable[[Any], T], seconds: float | None = None) -> Reply[T]:
+        if self._system is None:
+            raise RuntimeError("this client is not running: use it as `with RemoteCluster(...) as cluster:`")
+        job_manager = self._system.actor_of(f"{self.address}/job-manager")
+        future: Any = job_manager.ask(message, timeout_ms=1000 * (seconds or self._answer_seconds))
+        return Reply(future, read, self._told)
+
+    def _told(self, error: Exception) -> RemoteError:
+        """What went wrong, as somebody would want to hear it who knows addresses and keys, and not asks and peers."""
+        match error:
+            case RemoteActorError():
+                return Refused(error.message)
+            case AskTimeout():
+                return NoAnswer(f"the JobManager at {self.address} did not answer: {error.reason}")
+            case Unreachable() if "key" in error.reason or "handshake" in error.reason:
+                return KeyRefused(f"{self.address} does not accept this key: is it the key of another cluster?")
+            case Unreachable():
+                return NoJobManager(f"no JobManager answers at {self.address} ({error.reason}): does it still run?")
+            case _:
+                return NoJobManager(f"there is no JobManager at {self.address}: {getattr(error, 'reason', error)}")
+
+
+def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:
+    """The job with the id `wanted`; or else the one with this name, of several the one that has not ended; or else the
+    one whose id begins so. Raises NoSuchJob, AmbiguousJob.
+    """
+    meant = (
+        [job for job in jobs if job.job_id == wanted]
+        or [job for job in jobs if job.name == wanted]
+        or [job for job in jobs if wanted and job.job_id.startswith(wanted)]
+    )
+    if not meant:
+        raise NoSuchJob(wanted, jobs)
+    alive = [job for job in meant if not job.status.is_terminal]
+    if len(meant) > 1 and len(alive) != 1:
+        raise AmbiguousJob(wanted, meant)
+    return alive[0] if len(meant) > 1 else meant[0]
+
+
+def _own_host(address: str) -> str:
+    """The address of this machine by which the other one can answer."""
+    split = urlsplit(address)
+    family, kind, protocol, _, target = socket.getaddrinfo(split.hostname, split.port, type=socket.SOCK_DGRAM)[0]
+    with contextlib.closing(socket.socket(family, kind, protocol)) as probe:
+        probe.connect(target)  # of a datagram socket: chooses the route, and sends nothing
+        host: str = probe.getsockname()[0]
+    return f"[{host}]" if family == socket.AF_INET6 else host
+
+
+def _expect(kind: type[T]) -> Callable[[Any], T]:
+    def read(answer: Any) -> T:
+        if not isinstance(answer, kind):
+            raise Refused(
+                f"the JobManager answered with {type(answer).__name__}, not {kind.__name__}: another version?"
+            )
+        return answer
+
+    return read
+
+
+def _savepoint_path(answer: Any) -> str:
+    if isinstance(answer, TriggerSavepointFailure):
+        raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
+    return _expect(TriggerSavepointSuccess)(answer).savepoint_path
+
+
+def _disposed(answer: Any) -> str:
+    if isinstance(answer, DisposeSavepointFailure):
+        raise SavepointFailed(f"the savepoint is not disposed: {answer.cause}")
+    return _expect(DisposeSavepointSuccess)(answer).savepoint_path

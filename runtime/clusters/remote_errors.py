@@ -1,0 +1,54 @@
+"""What can go wrong between a client in another process and its JobManager.
+
+RemoteError              the base of all; the text says what to do
+├── NoJobManager         nobody answers at the address, or not any more
+├── KeyRefused           somebody answers, but the key does not fit
+├── NoAnswer             no answer within the time that the client gave; the JobManager may still be at it
+├── NoSuchJob            no job of this id, prefix or name
+├── AmbiguousJob         several of this prefix or name
+└── Refused              the JobManager said no; with its reason
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...messages import JobSummary
+
+
+class RemoteError(Exception):
+    """Base of all errors of a RemoteCluster."""
+
+
+class NoJobManager(RemoteError):
+    """There is no JobManager at this address."""
+
+
+class KeyRefused(RemoteError):
+    """Client and JobManager do not have the same key."""
+
+
+class NoAnswer(RemoteError):
+    """The JobManager did not answer in time."""
+
+
+class NoSuchJob(RemoteError, LookupError):
+    """The JobManager knows no such job."""
+
+    def __init__(self, wanted: str, jobs: Sequence[JobSummary]) -> None:
+        super().__init__(f"no job has the id, a prefix of it, or the name {wanted!r}; there are: {_names(jobs)}")
+
+
+class AmbiguousJob(RemoteError, LookupError):
+    """More than one job is meant."""
+
+    def __init__(self, wanted: str, jobs: Sequence[JobSummary]) -> None:
+        super().__init__(f"{wanted!r} means several jobs, say which by its id: {_names(jobs)}")
+
+
+class Refused(RemoteError):
+    """The JobManager does not do it; the text is its own."""
+
+
+def _names(jobs: Sequence[JobSummary]) -> str:
+    return ", ".join(f"{job.job_id} ({job.name}, {job.status.value})" for job in jobs) or "none"

@@ -1,0 +1,96 @@
+"""Client actions, as data: what the user of a job asks of its cluster, and when. Faults go on meanwhile.
+
+Times are virtual milliseconds from the start, as those of faults. An action that finds nothing to be done to (no
+savepoint to dispose of, none to restart from) is not done.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAction:
+    """Something that the user does at one moment, or as soon as what it builds on is there."""
+
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSavepoint(ClientAction):
+    """Of the job that is the latest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopWithSavepoint(ClientAction):
+    """End the latest job with a savepoint: at its barrier, or with `drain` after its data was ended."""
+
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CancelWithSavepoint(ClientAction):
+    """Take a savepoint of the latest job, and cancel the job then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartFromSavepoint(ClientAction):
+    """Submit the job anew, from the newest savepoint that is there, in this parallelism.
+
+    A job that is being stopped is waited for. One that goes on is cancelled; what it has committed after the savepoint
+    does not count then.
+    """
+
+    parallelism: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DisposeSavepoint(ClientAction):
+    """Dispose of the `which`-th oldest savepoint, counted round and round."""
+
+    which: int = 0
+
+
+ACTIONS: tuple[type[ClientAction], ...] = (
+    TakeSavepoint,
+    StopWithSavepoint,
+    CancelWithSavepoint,
+    RestartFromSavepoint,
+    DisposeSavepoint,
+)
+"""Every kind."""
+
+MAX_PARALLELISM = 3
+"""Of a restart that chance draws."""
+
+
+def random_actions(chance: random.Random, within_ms: float) -> tuple[ClientAction, ...]:
+    """Savepoints, ends and new beginnings, some disposals; in the order of their times."""
+
+    def between(earliest: float, latest: float) -> float:
+        return round(chance.uniform(earliest, latest) * within_ms, 1)
+
+    plan: list[ClientAction] = [TakeSavepoint(between(0, 1)) for _ in range(chance.choice((0, 1, 2, 3)))]
+    for part in range(chance.choice((0, 1, 1, 2))):
+        plan += _replacement(chance, between(0.15 + 0.4 * part, 0.5 + 0.4 * part))
+    for _ in range(chance.choice((0, 0, 1, 2))):
+        plan.append(DisposeSavepoint(between(0.2, 1.3), chance.randrange(3)))
+    if not plan:
+        plan.append(StopWithSavepoint(between(0, 1), drain=chance.random() < 0.5))
+    return tuple(sorted(plan, key=lambda action: action.at_ms))
+
+
+def _replacement(chance: random.Random, at_ms: float) -> list[ClientAction]:
+    """A job is ended in one of the ways that there are, and another one takes its place."""
+    again_ms = round(at_ms + chance.choice((0.0, 100.0, 4_000.0)) * chance.uniform(0.5, 1.5), 1)
+    restart = RestartFromSavepoint(again_ms, chance.randint(1, MAX_PARALLELISM))
+    match chance.choice(("stop", "stop", "cancel", "drain", "as it is")):
+        case "stop":
+            return [StopWithSavepoint(at_ms), restart]
+        case "cancel":
+            return [CancelWithSavepoint(at_ms), restart]
+        case "drain":
+            return [StopWithSavepoint(at_ms, drain=True)]
+        case _:
+            return [restart]

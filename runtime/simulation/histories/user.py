@@ -1,0 +1,196 @@
+"""User: does what a scenario's client actions say, from outside of the cluster, as whoever runs the jobs would.
+
+Answers come when they come: only a restart waits, for the end of the job that it takes the place of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
+
+from ....actors.ask_errors import ActorDead
+from ....messages import DisposeSavepointFailure, JobId, Message, TriggerSavepointFailure
+from ....messages import savepoints as wishes
+from ...api.job_handle import JobHandle
+from ...system import ActorFuture
+from ..world.cluster import SimulatedCluster
+from ..world.faults import JOB_MANAGER
+from .actions import (
+    CancelWithSavepoint,
+    ClientAction,
+    DisposeSavepoint,
+    RestartFromSavepoint,
+    StopWithSavepoint,
+    TakeSavepoint,
+)
+from .lineage import Lineage
+from .savepoints import Request, TakenSavepoints
+
+AGAIN_MS = 2_000.0
+"""How long the user waits before it tries again what was refused."""
+
+Submit = Callable[[int, str], JobHandle]
+"""Starts the history's job in this parallelism, from the savepoint at a path. Raises what it is refused with."""
+
+
+class User:
+    """`patience_ms`: how long it waits for a job's end; `quiet_ms`: from when on nothing is wrong.
+
+    `done`: what was done, by kind.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        lineage: Lineage,
+        savepoints: TakenSavepoints,
+        submit: Submit,
+        patience_ms: float,
+        quiet_ms: float,
+    ) -> None:
+        self._cluster = cluster
+        self._lineage = lineage
+        self._savepoints = savepoints
+        self._submit = submit
+        self._patience_ms = patience_ms
+        self._quiet_ms = quiet_ms
+        self._report = cluster.probes.report
+        self._cancelled: set[JobId] = set()
+        self._restored_from: set[str] = set()
+        self.done: Counter[str] = Counter()
+
+    def do(self, action: ClientAction) -> None:
+        """Let the world go on until its time, and do it; nothing when there is no JobManager any more."""
+        cluster = self._cluster
+        cluster.run_until(
+            lambda: cluster.now_ms >= action.at_ms or self.is_alone, max(0.0, action.at_ms - cluster.now_ms)
+        )
+        if self.is_alone:
+            return
+        match action:
+            case TakeSavepoint():
+                self._ask_for_savepoint(action, wishes.TriggerSavepoint(self._job_id))
+            case StopWithSavepoint(drain=drain):
+                self._ask_for_savepoint(action, wishes.StopWithSavepoint(self._job_id, drain=drain))
+            case CancelWithSavepoint():
+                self._ask_for_savepoint(action, wishes.CancelWithSavepoint(self._job_id))
+            case DisposeSavepoint(which=which):
+                if paths := tuple(self._savepoints.living):
+                    self._ask_to_dispose(action, paths[which % len(paths)])
+            case RestartFromSavepoint():
+                self._restart(action)
+            case _:
+                raise AssertionError(action)
+
+    def dispose_of_all(self) -> None:
+        """Of whatever is there still, at the end of a history; and wait until it is done."""
+        for path in tuple(self._savepoints.living):
+            if not self.is_alone:
+                self._ask_to_dispose(DisposeSavepoint(self._cluster.now_ms), path)
+        self._wait(lambda: all(request.answered_ms is not None for request in self._savepoints.requests))
+
+    def has_ended(self, job_id: JobId) -> bool:
+        """Whether it is cancelled because the user wanted it so, and not in vain."""
+        return job_id in self._cancelled or self._savepoints.ended(job_id) is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """There is no JobManager any more."""
+        job_manager = self._cluster.process(JOB_MANAGER)
+        return job_manager is None or not job_manager.is_alive
+
+    # ---- inside
+
+    @property
+    def _job_id(self) -> JobId:
+        return self._lineage.latest.job_id
+
+    def _wait(self, is_over: Callable[[], bool]) -> bool:
+        return self._cluster.run_until(lambda: is_over() or self.is_alone, self._patience_ms)
+
+    def _ask_for_savepoint(self, action: ClientAction, message: Message) -> None:
+        request = self._savepoints.asked(action, self._job_id, self._cluster.now_ms)
+        self._ask(request, message)
+
+    def _ask_to_dispose(self, action: DisposeSavepoint, path: str) -> None:
+        request = self._savepoints.asked(action, self._savepoints.request_for(path).job_id, self._cluster.now_ms, path)
+        self._ask(request, wishes.DisposeSavepoint(path))
+
+    def _ask(self, request: Request, message: Message) -> None:
+        self._tell(request.action, request.path)
+        answer = cast("ActorFuture[Any]", self._cluster.job_manager.ask(message, timeout_ms=math.inf))
+        answer.add_done_callback(lambda done: self._answered(request, done))
+
+    def _answered(self, request: Request, answer: Any) -> None:
+        """A refusal may come as an answer, or as what the ask fails with."""
+        now_ms, savepoints = self._cluster.now_ms, self._savepoints
+        try:
+            found = answer.get()
+        except ActorDead:
+            request.is_lost = True
+            savepoints.failed(request, "the JobManager has died", now_ms)
+            return
+        except Exception as error:  # noqa: BLE001  (any refusal)
+            found = TriggerSavepointFailure(request.job_id, f"{type(error).__name__}: {error}")
+        if isinstance(found, TriggerSavepointFailure | DisposeSavepointFailure):
+            savepoints.failed(request, found.cause, now_ms)
+            self._cluster.trace.add("the user", "refused", request.action, found.cause)
+            return
+        savepoint = savepoints.living.get(found.savepoint_path)
+        self._cluster.probes.look(savepoints.succeeded, request, found.savepoint_path, now_ms)
+        if savepoint is not None and savepoint.path not in self._restored_from:
+            stored = self._cluster.stored[request.job_id]
+            self._cluster.probes.look(stored.disposed, savepoint.pointer.checkpoint_id)
+        self._cluster.trace.add("the user", "answered", request.action, found.savepoint_path)
+
+    def _tell(self, action: ClientAction, what: str) -> None:
+        self.done[type(action).__name__] += 1
+        self._cluster.trace.add("the user", "asks", action, what)
+
+    # ---- restarting
+
+    def _restart(self, action: RestartFromSavepoint) -> None:
+        self._wait(lambda: not self._savepoints.open_requests(self._job_id))
+        paths = self._savepoints.to_stay()
+        if not paths or self.is_alone:
+            return
+        ended = self._savepoints.ended(self._job_id)
+        path = ended.path if ended is not None and ended.path in paths else paths[-1]
+        origin = self._savepoints.request_for(path)
+        savepoint = self._savepoints.living[path]
+        if savepoint is None or not self._lineage.has(origin.job_id) or origin.is_drained:
+            return
+        self._end_the_latest()
+        self._tell(action, path)
+        self._restored_from.add(path)
+        if (job := self._submitted(action, path)) is not None:
+            self._lineage.begin(job, origin.job_id, None if origin.ends_the_job else savepoint.pointer.checkpoint_id)
+
+    def _end_the_latest(self) -> None:
+        job = self._lineage.latest
+        if self._savepoints.ended(job.job_id) is None and not job.status.is_terminal and not self.is_alone:
+            self._cluster.trace.add("the user", "cancels", job.job_id)
+            self._cancelled.add(job.job_id)
+            job.cancel()
+        if not self._wait(lambda: job.status.is_terminal):
+            self._report("liveness", f"{job.job_id} was to end with a savepoint and is {job.status.value}")
+
+    def _submitted(self, action: RestartFromSavepoint, path: str) -> JobHandle | None:
+        """While the storage is in trouble a savepoint may be unreadable for a while: the user tries again."""
+        cluster = self._cluster
+        while not self.is_alone:
+            try:
+                return self._submit(action.parallelism, path)
+            except Exception as error:  # noqa: BLE001  (whatever is wrong with the savepoint)
+                cluster.trace.add("the user", "refused", action, f"{type(error).__name__}: {error}")
+                if cluster.now_ms > self._quiet_ms:
+                    self._refused(path, error)
+                    return None
+            cluster.run_for(AGAIN_MS)
+        return None
+
+    def _refused(self, path: str, error: Exception) -> None:
+        if not self._savepoints.may_be_unreadable:
+            self._report("restore", f"{path} cannot be restored from: {type(error).__name__}: {error}")

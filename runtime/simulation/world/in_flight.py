@@ -1,0 +1,31 @@
+"""What a completed checkpoint has in flight, as its files tell it: how many records, by channel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+from ....messages import ChannelDescriptor, SubtaskIndex
+from ....state import CheckpointStorage, StorageError, handle_reader, read_channel
+from ....state.checkpoint_metadata import decode_metadata
+
+Place: TypeAlias = tuple[int, SubtaskIndex, SubtaskIndex]
+"""A channel of the job, whichever attempts it joins: edge, producer subtask, consumer subtask."""
+
+
+def place_of(channel: ChannelDescriptor) -> Place:
+    return channel.edge, channel.producer_subtask, channel.consumer_subtask
+
+
+def records_in_flight(storage: CheckpointStorage, path: str) -> Counter[Place] | None:
+    """Of the checkpoint whose metadata lie there; None when they cannot be read, which is for others to judge."""
+    found: Counter[Place] = Counter()
+    try:
+        for vertex in decode_metadata(storage.read_sealed(path), path).vertices.values():
+            for subtask, state in vertex.subtasks.items():
+                for channel in state.channels:
+                    batches = read_channel(channel, handle_reader(storage))
+                    found[channel.edge, channel.producer_subtask, subtask] += sum(map(len, batches))
+    except StorageError:
+        return None
+    return found

@@ -1,0 +1,80 @@
+"""Do values that were written under one schema fit a state that is declared with another? The one place that says so.
+
+Schemas are plain data, so the question can be put where the user's classes are not: at submit, about a savepoint. What
+decodes a snapshot asks the same question, so the two cannot disagree.
+
+A value fits as it is, or is converted (bool -> int -> float, T -> Optional[T], anything plain -> Any, records that
+gained fields with defaults, or lost fields), or does not fit. Flink: TypeSerializerSchemaCompatibility.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Schema: TypeAlias = Any
+"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum` or `serializer`."""
+
+WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
+"""(stored, declared): plain types that become others without loss."""
+
+
+def schema_text(schema: Schema) -> str:
+    """A schema as a person would write the type."""
+    match schema:
+        case str():
+            return schema
+        case {"list": inner}:
+            return f"list[{schema_text(inner)}]"
+        case {"map": [key, value]}:
+            return f"dict[{schema_text(key)}, {schema_text(value)}]"
+        case {"optional": inner}:
+            return f"{schema_text(inner)} | None"
+        case {"record": name, "fields": inner}:
+            return f"{name}({', '.join(f'{field}: {schema_text(kind)}' for field, kind in inner.items())})"
+        case {"serializer": name, "type": kind, "version": version}:
+            return f"{kind} by serializer {name!r} version {version}"
+        case {"enum": name}:
+            return str(name)
+    return repr(schema)
+
+
+def misfit(declared: Schema, stored: Schema) -> str:
+    """Why values written under `stored` cannot become values of `declared`; empty if they can."""
+    match declared, stored:
+        case str(), str():
+            return "" if _fits_plainly(declared, stored) else _refused(declared, stored)
+        case {"list": item}, {"list": stored_item}:
+            return misfit(item, stored_item)
+        case {"map": [key, value]}, {"map": [stored_key, stored_value]}:
+            return misfit(key, stored_key) or misfit(value, stored_value)
+        case {"optional": inner}, {"optional": stored_inner}:
+            return misfit(inner, stored_inner)
+        case {"optional": inner}, _:
+            return misfit(inner, stored)
+        case {"enum": name}, {"enum": stored_name} if name == stored_name:
+            return ""
+        case {"serializer": name, "version": version}, {"serializer": stored_name, "version": written}:
+            if name == stored_name:
+                return "" if written <= version else f"version {written} is newer than {version}"
+        case {"record": name}, {"record": stored_name} if name == stored_name:
+            return _record_misfit(declared, stored)
+    return _refused(declared, stored)
+
+
+def _fits_plainly(declared: str, stored: str) -> bool:
+    return stored == declared or (stored, declared) in WIDENED or declared in ("Any", "object")
+
+
+def _record_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> str:
+    kept = stored["fields"]
+    for name, schema in declared["fields"].items():
+        if name in kept:
+            if problem := misfit(schema, kept[name]):
+                return problem
+        elif name not in declared.get("defaults", ()):
+            return f"field {name!r} is new and has no default"
+    return ""
+
+
+def _refused(declared: Schema, stored: Schema) -> str:
+    return f"{schema_text(stored)} does not become {schema_text(declared)}"

@@ -1,0 +1,242 @@
+"""Task: a source at the barrier of a stop with savepoint, and attempts that have only to commit and finish.
+
+Flink: stop-with-savepoint without drain emits nothing after the savepoint's barrier and calls no end-of-input hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from understudy.actors.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition
+from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.source import Source, SourceState
+from understudy.messages import (
+    AcknowledgeCheckpoint,
+    ExecutionState,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    StopTask,
+    SubtaskState,
+    TaskDeployment,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+)
+
+from .task_stage import ATTEMPT, JOB, TaskStage, checkpoint, deployment
+
+WAITING: list[list[int]] = []
+"""What the source finds to poll; operators travel pickled, so their tests meet them here."""
+
+
+class Waiting(Source):
+    """Emits the batches that wait for it."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def poll(self) -> Batch | Literal[SourceState.END] | None:
+        if not WAITING:
+            return None
+        self.taken += 1
+        return WAITING.pop(0)
+
+    def offset(self) -> int:
+        return self.taken
+
+    def seek(self, offset: int) -> None:
+        self.taken = offset
+
+
+class Telling(Operator):
+    """Passes batches on, and tells when its input has ended and what was committed."""
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        out.emit(batch)
+
+    def on_end(self, out: Collector) -> None:
+        out.emit(["the end"])
+
+    def on_checkpoint_complete(self, checkpoint_id: int) -> None:
+        TOLD.append(checkpoint_id)
+
+
+TOLD: list[int] = []
+
+Start = Callable[[Operator, TaskDeployment], TaskStage]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    WAITING.clear()
+    TOLD.clear()
+    yield lambda operator, deployed: TaskStage(operator, deployed, str(tmp_path))
+    WAITING.clear()
+
+
+def trigger(number: int, *, stop: bool = False) -> TriggerCheckpoint:
+    return TriggerCheckpoint(JOB, ATTEMPT, checkpoint(number), 0, stop)
+
+
+def completed(number: int, *, final: bool = True) -> NotifyCheckpointComplete:
+    return NotifyCheckpointComplete(JOB, ATTEMPT, checkpoint(number), 0, final)
+
+
+def aborted(number: int) -> NotifyCheckpointAborted:
+    return NotifyCheckpointAborted(JOB, ATTEMPT, checkpoint(number), "expired")
+
+
+def barrier(number: int) -> CheckpointBarrier:
+    return CheckpointBarrier(checkpoint(number), 0)
+
+
+def state_of(stage: TaskStage) -> ExecutionState:
+    return stage.said(UpdateTaskExecutionState)[-1].state  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------------------------------- the source
+
+
+def test_a_source_emits_nothing_after_the_barrier_of_a_stop(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    WAITING.append([1, 2])
+    stage.tell(trigger(1, stop=True))
+    WAITING.append([3])
+    stage.settle()
+    assert stage.emitted() == [barrier(1)]
+    assert stage.said(NotifyEndOfData) == []
+    (ack,) = stage.said(AcknowledgeCheckpoint)
+    assert ack.state is not None
+    assert not ack.state.data_ended
+
+
+def test_a_held_source_finishes_when_the_stop_has_completed(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1, stop=True))
+    WAITING.append([3])
+    stage.tell(completed(1))
+    assert stage.emitted() == [barrier(1), EndOfPartition()]
+    assert state_of(stage) is ExecutionState.FINISHED
+
+
+def test_a_held_source_goes_on_where_it_was_when_the_stop_has_failed(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1, stop=True))
+    WAITING.append([3])
+    stage.tell(aborted(1))
+    assert stage.emitted() == [barrier(1), [3]]
+
+
+def test_only_the_checkpoint_that_holds_it_lets_a_source_go_on(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1), trigger(2, stop=True))
+    WAITING.append([3])
+    stage.tell(aborted(1), completed(1, final=False), trigger(1))
+    assert stage.emitted() == [barrier(1), barrier(2)]
+    stage.tell(aborted(2), aborted(2))
+    assert stage.emitted() == [[3]]
+
+
+def test_a_newer_checkpoint_shows_that_the_stop_has_failed(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1, stop=True))
+    WAITING.append([3])
+    stage.tell(trigger(2))
+    assert stage.emitted() == [barrier(1), barrier(2), [3]]
+
+
+def test_a_second_stop_holds_again(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1, stop=True), aborted(1), trigger(2, stop=True), aborted(1))
+    WAITING.append([3])
+    stage.settle()
+    assert stage.emitted() == [barrier(1), barrier(2)]
+
+
+def test_a_held_source_that_is_told_to_end_its_data_does_so_only_when_it_goes_on(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1, stop=True), StopTask(JOB, ATTEMPT))
+    assert (stage.emitted(), stage.said(NotifyEndOfData)) == ([barrier(1)], [])
+    WAITING.append([3])
+    stage.tell(aborted(1))
+    assert stage.emitted() == [EndOfData()]
+    assert len(stage.said(NotifyEndOfData)) == 1
+
+
+def test_an_ordinary_checkpoint_holds_nothing(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(trigger(1))
+    WAITING.append([3])
+    stage.settle()
+    assert stage.emitted() == [barrier(1), [3]]
+
+
+def test_a_source_whose_data_has_ended_takes_part_in_a_stop(start: Start) -> None:
+    stage = start(Waiting(), deployment())
+    stage.tell(StopTask(JOB, ATTEMPT), trigger(1, stop=True))
+    (ack,) = stage.said(AcknowledgeCheckpoint)
+    assert ack.state is not None
+    assert ack.state.data_ended
+    stage.tell(aborted(1))
+    assert stage.emitted() == [EndOfData(), barrier(1)]
+    assert len(stage.said(NotifyEndOfData)) == 1
+
+
+# ------------------------------------------------------------------------------------------------- behind sources
+
+
+def test_producers_that_have_finished_without_end_of_data_end_nothing(start: Start) -> None:
+    stage = start(Telling(), deployment(inputs=2))
+    for wire in (0, 1):
+        stage.arrives(wire, ["a"], barrier(1), EndOfPartition())
+    assert stage.emitted() == [["a"], ["a"], barrier(1)]
+    assert (state_of(stage), stage.said(NotifyEndOfData)) == (ExecutionState.RUNNING, [])
+    stage.tell(completed(1))
+    assert stage.emitted() == [EndOfPartition()]
+    assert (state_of(stage), TOLD) == (ExecutionState.FINISHED, [1])
+
+
+def test_end_of_data_on_all_inputs_ends_the_data_once(start: Start) -> None:
+    stage = start(Telling(), deployment(inputs=2))
+    stage.arrives(0, EndOfData())
+    assert stage.emitted() == []
+    stage.arrives(1, EndOfData(), EndOfPartition())
+    stage.arrives(0, EndOfPartition())
+    assert stage.emitted() == [["the end"], EndOfData()]
+    assert len(stage.said(NotifyEndOfData)) == 1
+
+
+# ------------------------------------------------------------------------- restored from the last checkpoint of a job
+
+
+@pytest.mark.parametrize("data_ended", [False, True])
+def test_a_restored_source_that_is_finishing_polls_nothing_and_says_nothing(start: Start, data_ended: bool) -> None:
+    restored = (SubtaskState({}, data_ended=data_ended),)
+    stage = start(Waiting(), deployment(restored_checkpoint_id=checkpoint(4), restored=restored, finishing=True))
+    WAITING.append([3])
+    stage.settle()
+    assert (stage.emitted(), stage.said(NotifyEndOfData)) == ([], [])
+    stage.tell(StopTask(JOB, ATTEMPT), completed(4))
+    assert stage.emitted() == [EndOfPartition()]
+    assert state_of(stage) is ExecutionState.FINISHED
+
+
+def test_a_restored_operator_that_is_finishing_commits_and_emits_no_final_results(start: Start) -> None:
+    restored = (SubtaskState({}),)
+    finishing = deployment(inputs=1, restored_checkpoint_id=checkpoint(4), restored=restored, finishing=True)
+    stage = start(Telling(), finishing)
+    stage.arrives(0, EndOfPartition())
+    stage.tell(completed(4))
+    assert stage.emitted() == [EndOfPartition()]
+    assert (state_of(stage), TOLD) == (ExecutionState.FINISHED, [4])
+
+
+def test_a_source_restored_from_an_ordinary_checkpoint_polls(start: Start) -> None:
+    stage = start(Waiting(), deployment(restored_checkpoint_id=checkpoint(4), restored=(SubtaskState({}),)))
+    WAITING.append([3])
+    stage.settle()
+    assert stage.emitted() == [[3]]

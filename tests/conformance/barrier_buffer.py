@@ -1,0 +1,96 @@
+"""barrier_buffer.json: the aligning BarrierHandler, fed as it comes, and by a gate that reads no blocked channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from understudy.actors.barrier_buffer import BarrierBuffer
+from understudy.actors.barrier_handler import Aligned, GateEvent
+
+from .barrier_words import Script, compare_events, is_emission, script_of, size_of
+from .scenario import Difference, Scenario, Words, compare, scenarios_of
+
+KEYS = frozenset({"max_buffered_bytes", "bytes_set_aside", "close_after_outputs"})
+"""Words that only this schema has."""
+
+
+def scenarios(document: Words) -> Iterator[Scenario]:
+    return scenarios_of(document, "scenarios", _play)
+
+
+def _play(words: Words) -> Iterator[Difference]:
+    script = script_of(words)
+    events, probed = _feed(words, script)
+    yield from compare_events(words, events)
+    set_aside = {str(event.barrier.checkpoint_id): event.bytes_set_aside for event in events if type(event) is Aligned}
+    yield from compare("bytes_set_aside", words.get("bytes_set_aside", set_aside), set_aside)
+    yield from probed
+    if words.get("close_after_outputs") is not None:
+        yield from _close_early(words, script)
+    if words.get("max_buffered_bytes") is None:
+        unread = play_as_gate(_make(words), script)
+        for each in compare_events(words, unread):
+            yield Difference(f"gate: {each.where}", each.expected, each.found)
+
+
+def _make(words: Words) -> BarrierBuffer:
+    return BarrierBuffer(words["channels"], max_set_aside_bytes=words.get("max_buffered_bytes"), size_of=size_of)
+
+
+def play_as_gate(buffer: BarrierBuffer, script: Script) -> list[GateEvent]:
+    """Always feed the oldest element of a channel that is not blocked. Flink 1.11+: a blocked channel is not read."""
+    waiting, events = list(script), list[GateEvent]()
+    while readable := [item for item in waiting if not buffer.is_blocked(item[0])]:
+        waiting.remove(readable[0])
+        events += buffer.receive(*readable[0])
+    return events
+
+
+def _feed(words: Words, script: Script) -> tuple[list[GateEvent], list[Difference]]:
+    """All events, and how the probes differ on the way."""
+    buffer, emitted = _make(words), 0
+    events, differences = list[GateEvent](), list[Difference]()
+    for index, (channel, element) in enumerate(script):
+        before, emitted_before = _state(buffer, words["channels"]), emitted
+        received = buffer.receive(channel, element)
+        events += received
+        emitted += sum(map(is_emission, received))
+        after = _state(buffer, words["channels"])
+        for probe in words.get("probes", []):
+            if probe.get("after_input") == index:
+                differences += _compare_probe(probe, [after])
+            if emitted_before < probe.get("after_outputs", 0) <= emitted:
+                differences += _compare_probe(probe, [before, after])
+    return events, differences
+
+
+def _state(buffer: BarrierBuffer, channels: int) -> Words:
+    blocked = [channel for channel in range(channels) if buffer.is_blocked(channel)]
+    return {"current_checkpoint": buffer.current_checkpoint_id, "blocked_channels": blocked}
+
+
+def _compare_probe(probe: Words, states: list[Words]) -> Iterator[Difference]:
+    """`states`: of which it must be one. A consumer in Flink takes outputs one by one; here one element may release
+    many, and what lies in between is not to be seen: so it may also be a checkpoint between those of both states.
+    """
+    where = f"probe after {' '.join(f'{key} {value}' for key, value in probe.items() if key.startswith('after'))}"
+    if "current_checkpoint" in probe:
+        between = range(states[0]["current_checkpoint"], states[-1]["current_checkpoint"] + 1)
+        if probe["current_checkpoint"] not in between:
+            yield Difference(f"{where}: current_checkpoint", probe["current_checkpoint"], list(between))
+    if "blocked_channels" in probe:
+        found = [state["blocked_channels"] for state in states]
+        if sorted(probe["blocked_channels"]) not in found:
+            yield Difference(f"{where}: blocked_channels", probe["blocked_channels"], found[-1])
+
+
+def _close_early(words: Words, script: Script) -> Iterator[Difference]:
+    """The consumer stops after so many outputs and closes the handler: nothing may be kept."""
+    buffer, emitted = _make(words), 0
+    for channel, element in script:
+        if emitted >= words["close_after_outputs"]:
+            break
+        emitted += sum(map(is_emission, buffer.receive(channel, element)))
+    buffer.close()
+    yield from compare("set aside after close", (), buffer.set_aside())
+    yield from compare("blocked after close", [], _state(buffer, words["channels"])["blocked_channels"])

@@ -1,0 +1,180 @@
+"""restart_strategies.json: each strategy on a virtual clock, which one a job gets, and which settings are refused."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+
+from understudy.actors.restart_strategy import ExponentialDelay, choose_strategy, make_restart_strategy
+from understudy.messages import RestartStrategyConfig, RestartStrategyKind
+
+from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
+
+KEYS = frozenset({"strategy", "strategy_selection", "invalid_settings", "config_defaults", "fail_at_ms"})
+"""Words that only this schema has."""
+
+SEEDS = range(5)
+"""A delay with jitter is drawn anew for each."""
+
+SETTINGS = {
+    "attempts": "attempts",
+    "delay_ms": "delay_ms",
+    "max_failures": "max_failures_per_interval",
+    "interval_ms": "failure_rate_interval_ms",
+    "initial_ms": "initial_backoff_ms",
+    "max_ms": "max_backoff_ms",
+    "multiplier": "backoff_multiplier",
+    "reset_ms": "reset_backoff_threshold_ms",
+    "jitter": "jitter_factor",
+}
+"""The file's names for the fields of RestartStrategyConfig."""
+
+OPTIONS = {
+    "attempts": "attempts",
+    "delay": "delay_ms",
+    "max-failures-per-interval": "max_failures_per_interval",
+    "failure-rate-interval": "failure_rate_interval_ms",
+    "initial-backoff": "initial_backoff_ms",
+    "max-backoff": "max_backoff_ms",
+    "backoff-multiplier": "backoff_multiplier",
+    "reset-backoff-threshold": "reset_backoff_threshold_ms",
+    "jitter-factor": "jitter_factor",
+}
+"""Flink's configuration options for the fields of RestartStrategyConfig."""
+
+UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+
+
+def scenarios(document: Words) -> Iterator[Scenario]:
+    yield from scenarios_of(document, "scenarios", _play)
+    yield from scenarios_of(document, "strategy_selection", _select, _choice)
+    yield from scenarios_of(document, "invalid_settings", _refuse, str)
+    for name, options in document.get("config_defaults", {}).items():
+        yield Scenario(f"config_defaults/{name}", lambda name=name, options=options: _defaults(name, options))  # type: ignore[misc]
+
+
+def config_of(described: Words) -> RestartStrategyConfig:
+    settings = {SETTINGS[name]: value for name, value in described.items() if name != "type"}
+    return RestartStrategyConfig(RestartStrategyKind(described["type"]), **settings)
+
+
+def _play(words: Words) -> Iterator[Difference]:
+    for seed in SEEDS:
+        strategy = make_restart_strategy(config_of(words["strategy"]), random.Random(seed))
+        for number, step in enumerate(words["steps"]):
+            where = f"step {number}"
+            if step.get("before_any_failure"):
+                assert isinstance(strategy, ExponentialDelay), "only a delay that grows has one before any failure"
+                yield from _compare_delay(where, step, strategy.backoff_ms)
+                continue
+            now_ms = step["fail_at_ms"]
+            asked = [strategy.can_restart(now_ms) for _ in range(2)]
+            yield from compare(f"{where}: restart", [step["restart"]] * 2, asked)
+            yield from _compare_delay(where, step, strategy.on_failure(now_ms))
+
+
+def _compare_delay(where: str, step: Words, found: int | None) -> Iterator[Difference]:
+    if "delay_ms_in" in step:
+        if found not in step["delay_ms_in"]:
+            yield Difference(f"{where}: delay_ms_in", step["delay_ms_in"], found)
+    else:
+        yield from compare(f"{where}: delay_ms", step.get("delay_ms"), found)
+
+
+# ------------------------------------------------------------------------------------------------- who decides
+
+
+def _choice(case: Words) -> str:
+    return f"{case['job']}, cluster {case.get('cluster', 'none given')}"
+
+
+def _select(case: Words) -> Iterator[Difference]:
+    cluster = None if case.get("cluster", "none given") == "none given" else case["cluster"]
+    try:
+        chosen = choose_strategy(_asked_for(case["job"]), cluster, case.get("checkpointing", True))
+    except ValueError as error:
+        yield from compare("choice", case["expect"], "error")
+        if "wanted one of" not in str(error):
+            yield Difference("error text", "what was wanted", str(error))
+        return
+    if isinstance(case["expect"], dict):
+        yield from compare("choice", config_of(case["expect"]), chosen)
+    else:
+        yield from compare("choice", case["expect"], chosen.kind.value)
+
+
+def _asked_for(words: str) -> RestartStrategyConfig | None:
+    """What a job asks for, in the words of the file."""
+    if words == "none given":
+        return None
+    for pattern, make in _PHRASES.items():
+        if found := re.fullmatch(pattern, words):
+            return make(*map(int, found.groups()))
+    raise UnknownWord(f"found the strategy {words!r} of a job; wanted one like {', '.join(_PHRASES)}")
+
+
+def _fixed(attempts: int, delay_ms: int = 1000) -> RestartStrategyConfig:
+    return RestartStrategyConfig(RestartStrategyKind.FIXED_DELAY, attempts=attempts, delay_ms=delay_ms)
+
+
+def _retries(retries: int, delay_ms: int = 1000) -> RestartStrategyConfig:
+    """The setting that Flink had before it had strategies; none at all is the strategy "none"."""
+    return _fixed(retries, delay_ms) if retries else RestartStrategyConfig(RestartStrategyKind.NONE)
+
+
+def _rate(failures: int, interval_ms: int, delay_ms: int) -> RestartStrategyConfig:
+    return RestartStrategyConfig(
+        RestartStrategyKind.FAILURE_RATE,
+        max_failures_per_interval=failures,
+        failure_rate_interval_ms=interval_ms,
+        delay_ms=delay_ms,
+    )
+
+
+_PHRASES: dict[str, Callable[..., RestartStrategyConfig]] = {
+    r"none": lambda: RestartStrategyConfig(RestartStrategyKind.NONE),
+    r"execution retries (\d+)": _retries,
+    r"execution retries (\d+), delay (\d+) ms": _retries,
+    r"fixed-delay (\d+) x (\d+) ms": _fixed,
+    r"failure-rate (\d+) / (\d+) ms / (\d+) ms": _rate,
+    r"exponential-delay": lambda: RestartStrategyConfig(RestartStrategyKind.EXPONENTIAL_DELAY),
+}
+
+
+# ------------------------------------------------------------------------------------------ settings, defaults
+
+
+def _refuse(case: Words) -> Iterator[Difference]:
+    settings = [SETTINGS[name] for name in case if name in SETTINGS]
+    try:
+        make_restart_strategy(config_of(case), random.Random(0))
+    except ValueError as error:
+        if not any(setting in str(error) for setting in settings) or "wanted" not in str(error):
+            yield Difference("error text", f"{' or '.join(settings)}, and what was wanted", str(error))
+    else:
+        yield Difference("refused", True, False)
+
+
+def _defaults(name: str, options: Words) -> Iterator[Difference]:
+    kind, _, release = name.partition("_")
+    if release and release != "2_3":
+        raise Skipped(f"defaults of {name}: ours are those of 2.3")
+    config = choose_strategy(None, kind, checkpointing=True)
+    for option, value in options.items():
+        if option == "attempts-before-reset-backoff":
+            yield from compare(option, value, 2**31 - 1)  # ours has no limit
+        elif option not in OPTIONS:
+            raise UnknownWord(f"no setting is known for {option!r}")
+        else:
+            yield from compare(option, _in_ms(value), getattr(config, OPTIONS[option]))
+
+
+def _in_ms(value: str | float) -> float:
+    """`"5 min"`, or a plain number; what stands in parentheses behind it is about older releases."""
+    if not isinstance(value, str):
+        return value
+    found = re.match(r"(\d+) (ms|s|min|h)\b", value)
+    if found is None:
+        raise UnknownWord(f"found the duration {value!r}; wanted one like '5 min'")
+    return int(found[1]) * UNITS_MS[found[2]]

@@ -1,0 +1,231 @@
+"""The command line as a person uses it: processes of their own, in a folder and a temporary folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PROGRAM = """
+import os
+import time
+
+import pyarrow as pa
+from understudy import KeyedOperator, StreamEnvironment, ValueState, no_restart
+
+
+class Counting(KeyedOperator):
+    seen = ValueState(int, default=0)
+
+    def process(self, record, out):
+        self.seen.update(self.seen.value() + 1)
+        out.collect((self.key, self.seen.value(), record))
+
+
+def build(count="", rate="500"):
+    env = StreamEnvironment(checkpoint_interval_ms=200, checkpoint_dir="checkpoints", restart_strategy=no_restart())
+    numbers = env.generate(
+        lambda index: index, int(count) if count else None, records_per_second=float(rate), name="numbers"
+    )
+    numbers.key_by(lambda index: index % 4).process(Counting, name="counting").collect(name="counted")
+    return env
+
+
+class Sluggish(Counting):
+    def on_checkpoint(self, checkpoint_id):
+        while os.path.exists("wait"):
+            time.sleep(0.01)
+
+
+def sluggish():
+    env = StreamEnvironment(checkpoint_dir="checkpoints")
+    numbers = env.generate(lambda index: index, records_per_second=100.0, name="numbers")
+    numbers.key_by(lambda index: index % 4).process(Sluggish, name="counting").collect(name="counted")
+    return env
+
+
+def failing():
+    def explode(index):
+        raise ZeroDivisionError(f"no luck with {index}")
+
+    env = StreamEnvironment()
+    env.generate(explode, 10, name="numbers").print()
+    return env
+
+
+def printing():
+    env = StreamEnvironment()
+    env.from_collection(["first", "second"]).print()
+    return env
+
+
+def odd():
+    env = StreamEnvironment()
+    rows = pa.RecordBatch.from_pydict({"word": ["w"], "n": [2]})
+    columns = env.generate(lambda start, count: rows, 1, schema=rows.schema, name="rows")
+    env.from_collection(["ä", "\\udcff", {"a": 1}]).union(columns.map(lambda row: row)).collect(name="out")
+    return env
+
+
+def raising():
+    print("built")
+    raise LookupError("no such table")
+
+
+def forgetful():
+    StreamEnvironment()
+
+
+def with_spark(spark):
+    env = StreamEnvironment()
+    env.from_dataframe(spark.range(100).toDF("n"), name="numbers").map(lambda row: row.n).collect(name="numbers-out")
+    return env
+
+
+def endless_on_spark(spark):
+    return build()
+
+
+ready = printing()
+"""
+
+WAIT_S = 60
+"""How long a test waits for what must come; nothing here asserts that something is fast."""
+
+E = Any
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        if not self.out:
+            pytest.fail(f"exit code {self.code}, and nothing but: {self.err}")
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs `understudy` in a folder that holds `job.py`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.env = {key: value for key, value in os.environ.items() if not key.startswith("UNDERSTUDY_")}
+        self.env["TMPDIR"] = str(self.temporary)
+        self.started: list[subprocess.Popen[str]] = []
+        (folder / "job.py").write_text(PROGRAM)
+
+    def __call__(self, *arguments: str, **env: str) -> Done:
+        """Run a command to its end."""
+        process = self.start(*arguments, **env)
+        out, err = process.communicate(timeout=WAIT_S)
+        return Done(process.returncode, out, err)
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "understudy", *arguments],
+            env=self.env | env,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *arguments: str) -> Running:
+        """Start `run`, and read the three lines with which it begins."""
+        process = self.start("run", *arguments)
+        assert process.stdout is not None
+        said = dict(process.stdout.readline().rstrip("\n").partition(" ")[::2] for _ in range(3))
+        if set(said) != {"job", "jobmanager", "key-file"}:
+            pytest.fail(f"`run` began with {said}: {process.communicate(timeout=WAIT_S)}")
+        return Running(process, said["job"], said["jobmanager"], said["key-file"])
+
+    def left_behind(self) -> list[str]:
+        """Processes and temporary files of whatever was started here."""
+        mine = {process.pid for process in self.started}
+        running = [
+            str(process)
+            for process in psutil.process_iter(["status", "environ"])
+            if process.pid not in mine
+            and process.info["status"] != psutil.STATUS_ZOMBIE
+            and (process.info["environ"] or {}).get("TMPDIR") == str(self.temporary)
+        ]
+        return running + [str(path) for path in self.temporary.iterdir()]
+
+    def eventually_nothing_is_left(self) -> None:
+        eventually(lambda: not self.left_behind(), lambda: f"left behind: {self.left_behind()}")
+
+    def close(self) -> None:
+        for process in self.started:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.communicate(timeout=WAIT_S)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A `run` that has submitted its job."""
+
+    process: subprocess.Popen[str]
+    job_id: str
+    jobmanager: str
+    key_file: str
+
+    def end(self) -> Done:
+        """Wait for its end."""
+        out, err = self.process.communicate(timeout=WAIT_S)
+        return Done(self.process.returncode, out, err)
+
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> Done:
+        os.killpg(self.process.pid, number)
+        return self.end()
+
+
+def eventually(condition: Callable[[], E], what: Callable[[], str] | str) -> E:
+    """The condition's first true value."""
+    deadline = time.monotonic() + WAIT_S
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(what if isinstance(what, str) else what())
+        time.sleep(0.05)
+    return value
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with contextlib.closing(Shell(tmp_path)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """One shell for tests that do its job no harm."""
+    with contextlib.closing(Shell(tmp_path_factory.mktemp("shared"))) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def running(shared: Shell) -> Running:
+    """Its job, which runs without end."""
+    return shared.run("job:build")

@@ -1,0 +1,175 @@
+"""How the commands find a JobManager: by options, by environment, or because one runs here; and what they say when they
+do not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from understudy import CurveKeys, LocalCluster
+from understudy.runtime.clusters.announcement import FILE_NAME, find_announcements
+
+from .conftest import Running, Shell, eventually
+
+
+@pytest.fixture
+def cluster(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
+    """A JobManager without jobs, announced where the shell looks."""
+    monkeypatch.setattr("tempfile.tempdir", str(shell.temporary))
+    with LocalCluster() as started:
+        started.announce()
+        yield started
+
+
+def key_of(cluster: LocalCluster, shell: Shell) -> str:
+    path = shell.folder / "key"
+    cluster.save_keys(path)
+    return str(path)
+
+
+def listed(shell: Shell, *arguments: str, **env: str) -> list[object]:
+    done = shell("list", "--json", *arguments, **env)
+    assert done.code == 0, done.err
+    assert isinstance(done.json, list)
+    return done.json
+
+
+def test_the_only_one_that_runs_here_is_found(shell: Shell, cluster: LocalCluster) -> None:
+    assert listed(shell) == []
+    assert listed(shell, "--jobmanager", cluster.address) == [], "its key is found by its address"
+
+
+def test_address_and_key_are_taken_from_options_and_from_the_environment(shell: Shell, cluster: LocalCluster) -> None:
+    address, key = cluster.address, key_of(cluster, shell)
+    elsewhere = {"TMPDIR": str(shell.folder)}
+    assert listed(shell, "--jobmanager", address, "--key-file", key, **elsewhere) == []
+    assert listed(shell, **elsewhere, UNDERSTUDY_JOBMANAGER=address, UNDERSTUDY_KEY_FILE=key) == []
+
+
+def test_without_any_that_runs_it_is_said_how_to_name_one(shell: Shell) -> None:
+    done = shell("list")
+    assert done.code == 1
+    assert "--jobmanager" in done.err
+    assert str(shell.temporary) in done.err
+
+
+def test_several_are_listed_and_none_is_chosen(shell: Shell, cluster: LocalCluster) -> None:
+    with LocalCluster() as other:
+        other.announce()
+        done = shell("list")
+        assert done.code == 1
+        assert cluster.address in done.err
+        assert other.address in done.err
+        assert listed(shell, "--jobmanager", other.address) == []
+
+
+def test_a_wrong_key_and_an_address_where_nobody_is_are_told_apart(shell: Shell, cluster: LocalCluster) -> None:
+    wrong = shell.folder / "wrong"
+    CurveKeys.generate().save(wrong)
+    done = shell("list", "--jobmanager", cluster.address, "--key-file", str(wrong))
+    assert done.code == 1
+    assert f"{cluster.address} does not accept this key" in done.err
+    done = shell("list", "--jobmanager", "tcp://127.0.0.1:1", "--key-file", str(wrong))
+    assert done.code == 1
+    assert "no JobManager answers at tcp://127.0.0.1:1" in done.err
+
+
+def test_a_jobmanager_that_stands_still_is_no_answer_in_time(shell: Shell) -> None:
+    run = shell.run("job:build")
+    os.kill(run.process.pid, signal.SIGSTOP)
+    try:
+        done = shell("list", "--timeout", "0.5")
+    finally:
+        os.kill(run.process.pid, signal.SIGCONT)
+    assert done.code == 1
+    assert "answer" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--jobmanager", "localhost:4711"], 2, "wanted tcp://host:port, found 'localhost:4711'"),
+        (["--jobmanager", "tcp://127.0.0.1:1"], 2, "needs --key-file"),
+        (["--key-file", "key"], 2, "--key-file needs --jobmanager"),
+        (["--jobmanager", "tcp://127.0.0.1:1", "--key-file", "nosuch"], 1, "the key file nosuch cannot be read"),
+        (["--jobmanager", "tcp://127.0.0.1:1", "--key-file", "open"], 1, "wanted 0600"),
+        (["--jobmanager", "tcp://127.0.0.1:1", "--key-file", "garbage"], 1, "holds no key pair"),
+        (["--timeout", "0"], 2, "--timeout"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_wrong_with_address_or_key_is_told(shell: Shell, arguments: list[str], code: int, told: str) -> None:
+    for name, mode in (("open", 0o644), ("garbage", 0o600)):
+        (shell.folder / name).write_text("garbage")
+        (shell.folder / name).chmod(mode)
+    done = shell("list", *arguments)
+    assert told in " ".join(done.err.split())
+    assert done.code == code
+    assert "Traceback" not in done.err
+
+
+class TestAnnouncements:
+    """Files that tell where a JobManager is, and those that do not any more."""
+
+    def test_what_a_killed_process_has_left_is_removed(self, shell: Shell) -> None:
+        run = shell.run("job:build")
+        kept = eventually(lambda: list(shell.temporary.glob(f"*/{FILE_NAME}")), "the announcement")[0].read_text()
+        os.kill(run.process.pid, signal.SIGKILL)
+        run.end()
+        shell.eventually_nothing_is_left()
+        stale = private_folder(shell.temporary / "understudy-stale")
+        (stale / FILE_NAME).write_text(kept)
+        (stale / "key").write_text("of nobody")
+        assert find_announcements(shell.temporary).running == ()
+        assert not stale.exists()
+
+    def test_a_stale_one_takes_no_checkpoints_with_it(self, tmp_path: Path) -> None:
+        stale = private_folder(tmp_path / "understudy-stale")
+        (stale / FILE_NAME).write_text("garbage")
+        (stale / "checkpoints").mkdir()
+        assert find_announcements(tmp_path).running == ()
+        assert [path.name for path in stale.iterdir()] == ["checkpoints"]
+
+    def test_garbage_of_one_that_runs_is_told_of_and_hides_no_other(self, shell: Shell, cluster: LocalCluster) -> None:
+        with LocalCluster() as other:
+            other.announce()
+            (path,) = [each for each in shell.temporary.glob(f"*/{FILE_NAME}") if other.address in each.read_text()]
+            for garbage in ("", "\x00\x01", "[]", '{"address": 1}', '{"address": "x", "key_file": "k", "pid": 1}'):
+                path.write_text(garbage)
+                found = find_announcements(shell.temporary)
+                assert [each.address for each in found.running] == [cluster.address]
+                assert str(path) in found.unreadable[0]
+            assert listed(shell) == []
+
+    def test_a_folder_that_others_can_write_to_is_not_believed(self, shell: Shell, cluster: LocalCluster) -> None:
+        (work_dir,) = shell.temporary.glob("understudy-*")
+        work_dir.chmod(0o777)
+        assert find_announcements(shell.temporary).running == ()
+        work_dir.chmod(0o700)
+        assert len(find_announcements(shell.temporary).running) == 1
+
+    def test_a_link_to_a_folder_elsewhere_is_not_followed(self, shell: Shell, cluster: LocalCluster) -> None:
+        (work_dir,) = shell.temporary.glob("understudy-*")
+        beside = shell.folder / "beside"
+        beside.mkdir()
+        (beside / "understudy-link").symlink_to(work_dir)
+        assert find_announcements(beside).running == ()
+
+    def test_the_files_are_for_their_owner_only(self, shell: Shell) -> None:
+        run: Running = shell.run("job:build")
+        key = Path(run.key_file)
+        assert key.stat().st_mode & 0o777 == 0o600
+        assert (key.parent / FILE_NAME).stat().st_mode & 0o777 == 0o600
+        assert key.parent.stat().st_mode & 0o777 == 0o700
+        assert CurveKeys.load(key).secret.decode() not in (key.parent / FILE_NAME).read_text()
+
+
+def private_folder(path: Path) -> Path:
+    path.mkdir(mode=0o700)
+    return path

@@ -1,0 +1,78 @@
+"""What docs/cli.md shows is run as it stands; and what it says of commands and their options is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from understudy.runtime.cli import main
+
+from .conftest import WAIT_S, Shell
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_life_of_a_job_runs_as_it_is_shown(shell: Shell) -> None:
+    (script,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    commands = f'set -e\nunderstudy() {{ {sys.executable} -m understudy "$@"; }}\n{script}\nwait $! || true\n'
+    done = subprocess.run(
+        ["bash", "-c", commands],
+        cwd=shell.folder,
+        env=shell.env | {"EXAMPLES": str(ROOT / "examples")},
+        capture_output=True,
+        text=True,
+        timeout=2 * WAIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    first, second = (counts(shell.folder / name) for name in ("first.txt", "second.txt"))
+    assert first
+    assert second
+    for word, numbers in first.items():
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert min(second[word]) == len(numbers) + 1, "the second run goes on where the first one stopped"
+    shell.eventually_nothing_is_left()
+
+
+def counts(path: Path) -> dict[str, list[int]]:
+    """How the count of each word went on."""
+    found: dict[str, list[int]] = {}
+    for word, number in re.findall(r"\('(\w+)', (\d+)\)", path.read_text()):
+        found.setdefault(word, []).append(int(number))
+    return found
+
+
+@pytest.mark.parametrize("verb", ["run", "info", "list", "savepoint", "stop", "cancel", "checkpoints"])
+def test_every_option_that_is_shown_is_one(verb: str) -> None:
+    command = main.get_command(click.Context(main), verb)
+    assert command is not None
+    known = {name for parameter in command.params for name in parameter.opts}
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{verb} ") and "--dispose" not in line)
+    shown = set(re.findall(r"(?<!-)--[a-z][a-z-]+", row.split("|")[1]))
+    assert shown <= known
+
+
+SHOWN = r"understudy ((?:run|info|list|savepoint|stop|cancel|checkpoints)\b.*?)(?= *(?:[)`#|&>]|2>|$))"
+
+
+@pytest.mark.parametrize("line", [line for page in (README, PAGE) for line in re.findall(SHOWN, page, re.MULTILINE)])
+def test_every_command_line_that_is_shown_is_understood(line: str) -> None:
+    verb, *arguments = line.split()
+    command = main.get_command(click.Context(main), verb)
+    assert command is not None
+    if arguments:
+        command.make_context(verb, arguments)
+
+
+def test_every_command_takes_json_if_it_prints_anything() -> None:
+    for verb in ("run", "info", "list", "savepoint", "stop", "cancel", "checkpoints"):
+        command = main.get_command(click.Context(main), verb)
+        assert command is not None
+        assert any("--json" in parameter.opts for parameter in command.params), verb

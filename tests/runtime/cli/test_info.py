@@ -1,0 +1,56 @@
+"""`understudy info`: the plan, and nothing that runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Shell
+
+
+def test_the_plan_names_vertices_operators_parallelism_and_edges(shell: Shell) -> None:
+    done = shell("info", "job:build", "-p", "2", "--json")
+    assert done.code == 0, done.err
+    plan = done.json
+    assert plan["name"] == "job"
+    assert (plan["tasks"], plan["slots"], plan["task_managers"]) == (4, 2, 2)
+    assert plan["checkpoints"]["interval_ms"] == 200
+    numbers, counting = plan["vertices"]
+    assert [operator["name"] for operator in numbers["operators"]] == ["numbers"]
+    assert [operator["kind"] for operator in counting["operators"]] == ["operator", "sink"]
+    assert (counting["parallelism"], counting["max_parallelism"]) == (2, 128)
+    (state,) = counting["operators"][0]["states"]
+    assert (state["name"], state["kind"]) == ("seen", "ValueState")
+    (edge,) = plan["edges"]
+    assert (edge["source"], edge["target"], edge["partitioning"]) == ("numbers", "counting", "hash")
+    assert not (shell.folder / "checkpoints").exists(), "something ran"
+    assert shell.left_behind() == []
+
+
+def test_people_read_the_same(shell: Shell) -> None:
+    done = shell("info", "job:build", "--name", "flights", "--", "100")
+    assert done.code == 0, done.err
+    assert done.out.startswith("flights: 2 tasks in 1 slot of 1 TaskManager,")
+    for line in (
+        "numbers  [numbers]",
+        "-> counting (hash)",
+        "operator counting: state seen (ValueState)",
+        "sink counted",
+    ):
+        assert line in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["job:forgetful"], 1, "wanted a StreamEnvironment"),
+        (["job:build", "-p", "500"], 1, "above the max_parallelism of 128"),
+        (["job:build", "-p", "3", "--task-managers", "2"], 1, "the job needs 3 slots"),
+        ([], 2, "MODULE:BUILD"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_program_that_cannot_run_is_told_of(shell: Shell, arguments: list[str], code: int, told: str) -> None:
+    done = shell("info", *arguments)
+    assert done.code == code
+    assert told in " ".join(done.err.split())
+    assert "Traceback" not in done.err

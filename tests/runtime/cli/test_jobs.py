@@ -1,0 +1,81 @@
+"""`understudy list`, `cancel` and `checkpoints`, and how a job is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.messages import JobId, JobStatus, JobSummary
+from understudy.runtime.clusters.remote_cluster import find_job
+from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
+
+from .conftest import Running, Shell, eventually
+
+
+def test_a_running_job_is_listed_for_people_and_for_scripts(shared: Shell, running: Running) -> None:
+    eventually(lambda: shared("list", "--json").json[0]["tasks_running"] == 2, "two running tasks")
+    (job,) = shared("list", "--json").json
+    assert job["job_id"] == running.job_id
+    assert job["name"] == "job"
+    assert job["status"] == "running"
+    assert job["restarts"] == 0
+    table = shared("list").out
+    assert running.job_id in table
+    assert "running" in table
+    assert "2/2" in table
+
+
+def test_checkpoints_are_told_the_newest_first(shared: Shell, running: Running) -> None:
+    history = eventually(lambda: _with_several(shared), "several checkpoints")
+    ids = [each["checkpoint_id"] for each in history["checkpoints"]]
+    assert ids == sorted(ids, reverse=True)
+    assert history["job_id"] == running.job_id
+    completed = [each for each in history["checkpoints"] if each["status"] == "completed"]
+    assert all(each["state_size_bytes"] > 0 and len(each["subtasks"]) == each["subtasks_total"] for each in completed)
+    table = shared("checkpoints", "job")
+    assert str(ids[0]) in table.out
+    assert "completed" in table.err
+
+
+def _with_several(shell: Shell) -> dict[str, list[dict[str, object]]] | None:
+    history: dict[str, list[dict[str, object]]] = shell("checkpoints", "job", "--json").json
+    return history if len(history["checkpoints"]) > 2 else None
+
+
+def test_a_cancelled_job_has_ended_when_the_command_has(shell: Shell) -> None:
+    run = shell.run("job:build")
+    done = shell("cancel", "job", "--json")
+    assert done.code == 0, done.err
+    assert done.json == {"job_id": run.job_id, "name": "job", "status": "canceled", "savepoint_path": None}
+    ended = run.end()
+    assert ended.code == 1
+    assert "was canceled" in ended.err
+    shell.eventually_nothing_is_left()
+
+
+def job(job_id: str, name: str = "flights", status: JobStatus = JobStatus.RUNNING) -> JobSummary:
+    return JobSummary(JobId(job_id), name, status, 0)
+
+
+class TestNamingAJob:
+    def test_an_id_wins_over_a_name_and_a_name_over_the_beginning_of_an_id(self) -> None:
+        jobs = [job("job-1", "job-2"), job("job-2", "job"), job("job-22", "other")]
+        assert find_job(jobs, "job-2").job_id == "job-2"
+        assert find_job(jobs, "job").job_id == "job-2"
+        assert find_job(jobs, "job-22").job_id == "job-22"
+        assert find_job([job("job-1f"), job("job-2f")], "job-2").job_id == "job-2f"
+
+    def test_of_several_the_one_that_runs_is_meant(self) -> None:
+        ended, running = job("job-1", status=JobStatus.FAILED), job("job-2")
+        assert find_job([ended, running], "flights") is running
+        assert find_job([ended], "flights") is ended
+
+    def test_several_that_run_or_have_ended_are_ambiguous(self) -> None:
+        with pytest.raises(AmbiguousJob, match=r"job-1.*job-2"):
+            find_job([job("job-1"), job("job-2")], "flights")
+        with pytest.raises(AmbiguousJob):
+            find_job([job("job-1", status=JobStatus.FAILED), job("job-2", status=JobStatus.FINISHED)], "flights")
+
+    @pytest.mark.parametrize("wanted", ["", "light", "job-3", "JOB-1"])
+    def test_nothing_else_names_a_job(self, wanted: str) -> None:
+        with pytest.raises(NoSuchJob, match="job-1"):
+            find_job([job("job-1"), job("job-2")], wanted)

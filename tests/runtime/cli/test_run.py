@@ -1,0 +1,173 @@
+"""`understudy run`: what it prints and where, its exit codes, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+
+import pytest
+
+from .conftest import Shell
+
+
+def expected(count: int) -> Counter[str]:
+    return Counter(str((index % 4, index // 4 + 1, index)) for index in range(count))
+
+
+def test_a_finished_job_ends_with_code_0_and_its_results_are_on_standard_output(shell: Shell) -> None:
+    run = shell.run("job:build", "--", "100")
+    done = run.end()
+    assert done.code == 0, done.err
+    assert Counter(done.out.splitlines()) == expected(100)
+    assert run.job_id.startswith("job-")
+    assert "job is finished" in done.err
+    shell.eventually_nothing_is_left()
+
+
+def test_a_file_is_as_good_as_a_module_and_parallelism_brings_its_own_task_managers(shell: Shell) -> None:
+    (shell.folder / "elsewhere").mkdir()
+    (shell.folder / "job.py").rename(shell.folder / "elsewhere" / "job.py")
+    done = shell("run", "elsewhere/job.py:build", "-q", "-p", "2", "--name", "two", "--", "100")
+    assert done.code == 0, done.err
+    assert Counter(done.out.splitlines()) == expected(100)
+    assert done.err == ""
+
+
+def test_what_a_job_prints_comes_after_three_lines_that_say_where_it_is(shell: Shell) -> None:
+    done = shell("run", "job:printing")
+    assert done.code == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines()] == ["job", "jobmanager", "key-file", "first", "second"]
+
+
+def test_with_json_standard_output_is_one_object(shell: Shell) -> None:
+    done = shell("run", "job.py:build", "--json", "--", "20")
+    assert done.code == 0, done.err
+    assert done.json["status"] == "finished"
+    assert done.json["name"] == "job"
+    assert Counter(str(tuple(record)) for record in done.json["results"]["counted"]) == expected(20)
+    odd = shell("run", "job:odd", "--json").json["results"]["out"]
+    assert sorted(map(repr, odd)) == sorted(map(repr, ["ä", "\udcff", {"a": 1}, {"word": "w", "n": 2}]))
+    printed = shell("run", "job:ready", "--json")
+    assert printed.json["results"] == {}
+    assert "first" in printed.err
+
+
+def test_a_failed_job_ends_with_code_1_and_the_chain_of_its_causes(shell: Shell) -> None:
+    done = shell("run", "job:failing")
+    assert done.code == 1
+    assert "ZeroDivisionError: no luck with 0" in done.err
+    assert "'numbers" in done.err
+    assert "in explode" in done.err, "the user's own frames"
+    assert "runtime/cli" not in done.err, "none of ours"
+    assert json.loads(shell("run", "job:failing", "--json").out)["status"] == "failed"
+    shell.eventually_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=lambda value: str(value),
+)
+def test_an_interrupt_cancels_the_job_and_removes_everything(shell: Shell, number: signal.Signals, code: int) -> None:
+    run = shell.run("job:build")
+    done = run.interrupt(number)
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    shell.eventually_nothing_is_left()
+
+
+def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
+    run = shell.run("job:build")
+    os.kill(run.process.pid, signal.SIGKILL)
+    assert run.end().code == -signal.SIGKILL
+    shell.eventually_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["nosuch:build"], 1, "no module 'nosuch'"),
+        (["nosuch.py:build"], 1, "no file nosuch.py"),
+        (["job"], 2, "wanted module:build or path/to/file.py:build, found 'job'"),
+        (["job:nosuch"], 1, "has no 'nosuch'; it has build, sluggish, failing"),
+        (["job:forgetful"], 1, "returned nothing; wanted a StreamEnvironment: is `return env` missing?"),
+        (["job:__name__"], 1, "job:__name__ is a str ('job'); wanted a function that returns a StreamEnvironment"),
+        (["job:build", "--", "1", "2", "3"], 1, "is called as build(count='', rate='500')"),
+        (["job:with_spark"], 1, "run it with --cluster spark"),
+        (["job:build", "--parallelism", "0"], 2, "--parallelism"),
+        (["job:build", "--master", "local[2]"], 2, "--cluster spark"),
+        (["job:build", "-D", "novalue"], 2, "wanted key=value, found 'novalue'"),
+        (["job:build", "-D", "no.such=key"], 2, "unknown configuration key 'no.such'"),
+        (["job:build", "-D", "savepoints.state.backend.fs.dir=nosuch://x"], 1, "'nosuch://x' cannot be opened"),
+        (["job:build", "--from-savepoint", "checkpoints/savepoints/nosuch"], 1, "checkpoints/savepoints/nosuch"),
+        (["job:build", "--from-savepoint", "/etc/passwd"], 1, "/etc/passwd"),
+        (["job:build", "--allow-non-restored-state"], 2, "needs --from-savepoint"),
+        (["job:build", "-p", "4", "--task-managers", "1"], 1, "the job needs 4 slots"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_cannot_be_run_is_told_in_words(shell: Shell, arguments: list[str], code: int, told: str) -> None:
+    done = shell("run", *arguments)
+    assert told in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert done.code == code
+    assert shell.left_behind() == []
+
+
+def test_what_the_program_raises_is_shown_with_the_programs_own_frames_only(shell: Shell) -> None:
+    done = shell("run", "job:raising")
+    assert done.code == 1
+    assert "job:raising raised LookupError" in done.err
+    assert 'job.py", line' in done.err
+    assert "LookupError: no such table" in done.err
+    assert "runtime/cli" not in done.err
+    assert "importlib" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import nosuchthing\n", "ModuleNotFoundError: No module named 'nosuchthing'"),
+        ("def build(:\n", "SyntaxError"),
+        ("1 / 0\n", "ZeroDivisionError: division by zero"),
+    ],
+    ids=["import", "syntax", "error"],
+)
+@pytest.mark.parametrize("spec", ["broken:build", "broken.py:build"])
+def test_a_program_that_cannot_be_imported_is_shown_where_it_fails(
+    shell: Shell, source: str, told: str, spec: str
+) -> None:
+    (shell.folder / "broken.py").write_text(source)
+    done = shell("run", spec)
+    assert done.code == 1
+    assert told in done.err
+    assert "broken.py" in done.err
+    assert "runtime/cli" not in done.err
+    assert "importlib" not in done.err
+
+
+def test_a_file_whose_name_another_module_has_is_refused(shell: Shell) -> None:
+    (shell.folder / "elsewhere").mkdir()
+    (shell.folder / "elsewhere" / "json.py").write_text("def build(): ...\n")
+    done = shell("run", "elsewhere/json.py:build")
+    assert done.code == 1
+    assert "another module is called 'json'" in done.err
+
+
+@pytest.mark.spark
+def test_a_program_that_takes_a_spark_session_runs_on_spark(shell: Shell) -> None:
+    done = shell("run", "job:with_spark", "--cluster", "spark", "--task-managers", "2", "-q")
+    assert done.code == 0, done.err
+    assert sorted(map(int, done.out.splitlines())) == list(range(100))
+    shell.eventually_nothing_is_left()
+
+
+@pytest.mark.spark
+def test_an_interrupt_cancels_a_job_on_spark_too(shell: Shell) -> None:
+    done = shell.run("job:endless_on_spark", "--cluster", "spark").interrupt()
+    assert done.code == 130, done.err
+    assert "Traceback" not in done.err
+    shell.eventually_nothing_is_left()

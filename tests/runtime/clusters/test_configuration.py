@@ -1,0 +1,76 @@
+"""What is set by name. Flink: SavepointStoreFactoryTest."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import LocalCluster
+from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration, SavepointBackend
+from understudy.state import CheckpointStorage, UnwritableRoot
+from understudy.state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
+
+BACKEND = "savepoints.state.backend"
+DIRECTORY = "savepoints.state.backend.fs.dir"
+
+
+@pytest.mark.parametrize(
+    ("settings", "backend", "directory"),
+    [
+        ({}, SavepointBackend.JOBMANAGER, None),
+        ({BACKEND: "jobmanager"}, SavepointBackend.JOBMANAGER, None),
+        ({DIRECTORY: "/savepoints"}, SavepointBackend.FILESYSTEM, "/savepoints"),
+        ({BACKEND: "filesystem", DIRECTORY: "s3://bucket/a"}, SavepointBackend.FILESYSTEM, "s3://bucket/a"),
+        ({DIRECTORY: "relative"}, SavepointBackend.FILESYSTEM, os.path.abspath("relative")),
+        ({BACKEND: "jobmanager", DIRECTORY: "/savepoints"}, SavepointBackend.JOBMANAGER, "/savepoints"),
+    ],
+)
+def test_savepoints_are_on_files_if_there_is_a_directory_unless_told_otherwise(
+    settings: dict[str, str], backend: SavepointBackend, directory: str | None
+) -> None:
+    assert Configuration.of(settings) == Configuration(backend, directory)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"savepoint.dir": "/x"}, f"unknown configuration key 'savepoint.dir'; known are {BACKEND}, {DIRECTORY}"),
+        ({BACKEND: "rocksdb"}, f"{BACKEND} must be 'jobmanager' or 'filesystem', found 'rocksdb'"),
+        ({BACKEND: "filesystem"}, f"{BACKEND} is filesystem, so {DIRECTORY} must be set"),
+        ({DIRECTORY: ""}, f"{DIRECTORY} must be text that is not empty, found ''"),
+        ({DIRECTORY: 7}, f"{DIRECTORY} must be text that is not empty, found 7"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_starts(settings: dict[str, Any], text: str) -> None:
+    for make in (Configuration.of, lambda config: LocalCluster(1, config=config)):
+        with pytest.raises(InvalidConfiguration) as error:
+            make(settings)
+        assert str(error.value) == text
+
+
+def test_a_directory_that_is_not_used_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        store = Configuration.of({BACKEND: "jobmanager", DIRECTORY: "/savepoints"}).savepoint_store(CheckpointStorage)
+    assert isinstance(store, HeapSavepointStore)
+    assert f"{DIRECTORY} is set, but not used" in caplog.text
+
+
+def test_each_backend_has_its_store(tmp_path: Path) -> None:
+    heap = Configuration.of({}).savepoint_store(CheckpointStorage)
+    assert isinstance(heap, HeapSavepointStore)
+    files = Configuration.of({DIRECTORY: str(tmp_path / "new")}).savepoint_store(CheckpointStorage)
+    assert isinstance(files, FilesystemSavepointStore)
+    assert (tmp_path / "new").is_dir()
+
+
+def test_a_directory_that_cannot_be_written_is_told_when_the_cluster_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with (
+        pytest.raises(UnwritableRoot, match="savepoint directory"),
+        LocalCluster(1, config={DIRECTORY: f"{tmp_path}/file/x"}),
+    ):
+        pass

@@ -1,0 +1,60 @@
+"""RemoteCluster: another process's JobManager, from Python. The command line's tests show the processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from understudy import CurveKeys, LocalCluster
+from understudy.messages import JobId, JobStatus
+from understudy.runtime.api.errors import SavepointFailed
+from understudy.runtime.clusters.remote_cluster import RemoteCluster
+from understudy.runtime.clusters.remote_errors import KeyRefused, NoJobManager, NoSuchJob, Refused
+from understudy.runtime.system.errors import InvalidAddress
+
+from .jobs import counting, environment, eventually
+
+Start = Callable[..., LocalCluster]
+
+
+def test_a_client_sees_the_job_and_orders_its_end(start_cluster: Start) -> None:
+    cluster = start_cluster(1)
+    env = environment()
+    counting(env, None, 1_000.0).print()
+    job = cluster.submit(env, name="numbers")
+    with RemoteCluster(cluster.address, cluster._curve) as client:
+        assert client.find("numbers").job_id == job.job_id
+        eventually(lambda: client.checkpoints(job.job_id).completed > 0, "a checkpoint")
+        with pytest.raises(SavepointFailed, match="nosuch"):
+            client.trigger_savepoint(JobId("nosuch")).get()
+        with pytest.raises(Refused, match="nosuch"):
+            client.details(JobId("nosuch"))
+        with pytest.raises(NoSuchJob):
+            client.find("nosuch")
+        client.cancel(job.job_id)
+        eventually(lambda: client.details(job.job_id).status is JobStatus.CANCELED, "the job's end")
+        assert [each.status for each in client.jobs()] == [JobStatus.CANCELED]
+
+
+def test_a_client_with_another_key_is_refused(shared_cluster: LocalCluster) -> None:
+    with RemoteCluster(shared_cluster.address, CurveKeys.generate()) as client, pytest.raises(KeyRefused):
+        client.jobs()
+
+
+def test_a_client_of_nobody_is_told_so(start_cluster: Start) -> None:
+    cluster = start_cluster(1)
+    address, keys = cluster.address, cluster._curve
+    cluster.close()
+    with RemoteCluster(address, keys) as client, pytest.raises(NoJobManager, match=address):
+        client.jobs()
+
+
+def test_what_is_no_address_is_refused_at_once() -> None:
+    with pytest.raises(InvalidAddress, match="tcp://host:port"):
+        RemoteCluster("localhost:1", CurveKeys.generate())
+
+
+def test_a_client_that_was_not_started_says_how_to() -> None:
+    with pytest.raises(RuntimeError, match="with RemoteCluster"):
+        RemoteCluster("tcp://127.0.0.1:1", CurveKeys.generate()).jobs()

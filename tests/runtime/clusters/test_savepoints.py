@@ -1,0 +1,152 @@
+"""Savepoints of jobs on real processes, and what is left of them on a real disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from understudy import JobHandle, JobStatus, LocalCluster, ValueState
+from understudy.actors.operators.operator import Collector
+from understudy.messages import JobList, ListJobs
+from understudy.runtime.api.errors import JobCanceled, SavepointFailed, SavepointNotDisposed
+
+from .jobs import Counting, Witness, counting, environment, eventually, kill
+
+StartCluster = Callable[..., LocalCluster]
+
+
+class Heavy(Counting):
+    """With keyed state too large to travel in a message, so that it lies in files of its own."""
+
+    ballast = ValueState(bytes)
+
+    def process(self, record: int, out: Collector) -> None:
+        if self.ballast.value() is None:
+            self.ballast.update(os.urandom(4096))
+        super().process(record, out)
+
+
+def config(tmp_path: Path) -> dict[str, str]:
+    return {"savepoints.state.backend": "filesystem", "savepoints.state.backend.fs.dir": str(tmp_path / "savepoints")}
+
+
+def files(folder: Path) -> list[str]:
+    """Files and folders."""
+    found = (os.path.join(root, name) for root, folders, names in os.walk(folder) for name in (*folders, *names))
+    return sorted(os.path.relpath(path, folder) for path in found)
+
+
+def run(cluster: LocalCluster, tmp_path: Path, state_backend: str = "filesystem") -> tuple[JobHandle, Witness]:
+    """A job without an end, and with some checkpoints."""
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), state_backend=state_backend)
+    counting(env, None, 500, Heavy).collect(name="all")
+    job = cluster.submit(env)
+    witness = Witness(job)
+    witness.checkpoints(2)
+    return job, witness
+
+
+@pytest.mark.parametrize("state_backend", ["filesystem", "memory"])
+def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
+    start_cluster: StartCluster, tmp_path: Path, state_backend: str
+) -> None:
+    """With the memory backend its metadata holds the state's bytes, and so lasts as well."""
+    cluster = start_cluster(1, config=config(tmp_path))
+    job, witness = run(cluster, tmp_path, state_backend)
+    path = job.trigger_savepoint("daily").get(timeout=30)
+    assert path.startswith(str(tmp_path / "savepoints" / "daily" / "savepoint-"))
+    witness.checkpoints(3)
+    job.cancel().get(timeout=30)
+    with pytest.raises(JobCanceled):
+        job.wait(timeout=30)
+    cluster.close()
+    own = tmp_path / "checkpoints" / job.job_id
+    (folder,) = os.listdir(own)
+    assert folder.startswith("chk-")
+    assert len([name for name in files(own) if "/" in name]) == (2 if state_backend == "filesystem" else 1)
+
+    later = start_cluster(1, config=config(tmp_path))
+    assert later.dispose_savepoint(path).get(timeout=30) == path
+    assert not own.exists()
+    assert files(tmp_path / "savepoints") == []
+    with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
+        later.dispose_savepoint(path).get(timeout=30)
+
+
+def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    cluster = start_cluster(1, config=config(tmp_path))
+    job, witness = run(cluster, tmp_path)
+    path = Path(job.trigger_savepoint().get(timeout=30))
+    metadata = next(Path(tmp_path / "checkpoints" / job.job_id).glob("*/_metadata"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    for wrong, text in [
+        (str(path), "CorruptState"),
+        (str(metadata), "OutsideRoot"),
+        ("/etc/passwd", "OutsideRoot"),
+        ("jobmanager://savepoints/savepoint-1", "WrongSavepointStore"),
+        (f"{path}-not", "MissingSavepoint"),
+    ]:
+        with pytest.raises(SavepointNotDisposed, match=text):
+            cluster.dispose_savepoint(wrong).get(timeout=30)
+    witness.checkpoints(2)
+    assert job.details().status is JobStatus.RUNNING
+    path.write_bytes(whole)
+    assert cluster.dispose_savepoint(str(path)).get(timeout=30) == str(path)
+
+
+def test_savepoints_on_files_of_checkpoints_that_go_with_the_cluster_are_refused(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    cluster = start_cluster(1, config=config(tmp_path))
+    env = environment()
+    counting(env, None, 500).collect(name="all")
+    job = cluster.submit(env)
+    witness = Witness(job)
+    witness.checkpoints(1)
+    for ask in (job.trigger_savepoint, job.stop_with_savepoint, job.cancel_with_savepoint):
+        with pytest.raises(SavepointFailed, match="set checkpoint_dir on the StreamEnvironment"):
+            ask().get(timeout=30)
+    witness.checkpoints(1)
+    assert job.status is JobStatus.RUNNING
+
+
+def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_disposed_of(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    cluster = start_cluster(1, config=config(tmp_path))
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=600_000)
+    counting(env, None, 500, Heavy).collect(name="all")
+    job = cluster.submit(env)
+    witness = Witness(job)
+    witness.status(JobStatus.RUNNING)
+    eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
+    path = job.trigger_savepoint().get(timeout=30)
+    cluster.dispose_savepoint(path).get(timeout=30)
+    kill(witness.pids(1)[0])
+    witness.status(JobStatus.RUNNING, times=2)
+    eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
+    last = job.stop_with_savepoint().get(timeout=30)
+    assert job.wait(timeout=30).restarts == 1
+    numbers = sorted((each["key"], each["number"]) for each in job.results("all"))
+    assert len(numbers) == len(set(numbers))
+    cluster.dispose_savepoint(last).get(timeout=30)
+    eventually(lambda: not (tmp_path / "checkpoints" / job.job_id).exists(), "the end of its files")
+
+
+def test_listed_jobs_are_those_that_run_and_the_last_that_ended(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(1)
+    env = environment()
+    counting(env, 10, None).collect(name="all")
+    job = cluster.submit(env, name="short")
+    job.wait(timeout=30)
+    _, job_manager = cluster._running()
+    listed: JobList = job_manager.ask(ListJobs()).get(timeout=30)
+    (summary,) = listed.jobs
+    assert (summary.job_id, summary.name, summary.status) == (job.job_id, "short", JobStatus.FINISHED)
+    assert 0 < summary.started_ms <= summary.ended_ms
