@@ -134,7 +134,7 @@ class CheckpointRequests:
         ending = self.final.refusal(self._pending.values())
         if ending is not None:
             return ending
-        if kind.is_savepoint and self.is_stopping:
+        if kind.is_savepoint and (self.is_stopping or self.final.promises):
             return Refusal.JOB_IS_STOPPING
         if any(each.token in self._parting for each in self._pending.values()):
             return Refusal.STOP_UNDER_WAY

@@ -18,7 +18,7 @@ from ..messages import JobId
 from ..state import CheckpointStorage, checkpoint_directory
 from ..state.checkpoint_metadata import encode_metadata
 from ..state.completed_checkpoints import CompletedCheckpoint
-from ..state.errors import MissingSavepoint
+from ..state.errors import MissingSavepoint, MissingState
 from ..state.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ..state.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
 from .checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
@@ -33,7 +33,7 @@ TIDY_TRIES = 8
 """How often, and after how long at first, files that cannot be deleted are tried again."""
 
 DISPOSED_REMEMBERED = 1_000
-"""So many savepoints are known to be disposed of, to one who had read them just before."""
+"""So many savepoints are known to be disposed of, and checkpoints deleted, to one who had read them just before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class JobFiles:
         self._targets: dict[str, str | None] = {}
         """Token -> the folder that its savepoint shall lie in."""
         self._disposed: deque[str] = deque(maxlen=DISPOSED_REMEMBERED)
+        self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
+        """Metadata of checkpoints that are being deleted."""
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage) -> CheckpointFiles:
         """For a new job's CheckpointCoordinator."""
@@ -108,6 +110,8 @@ class JobFiles:
 
     def discard(self, job_id: JobId, storage: CheckpointStorage, effect: Discard) -> None:
         """Delete what a CheckpointCoordinator has given up."""
+        if effect.metadata_path:
+            self._given_up.append(StateFile(storage.location(), effect.metadata_path))
 
         def work() -> None:
             for pointer in effect.savepoints:
@@ -124,10 +128,13 @@ class JobFiles:
     ) -> None:
         """A job is about to start from this checkpoint, which was read just now, by way of a savepoint or without.
 
-        Raises MissingSavepoint when that has been disposed of since.
+        Raises MissingSavepoint when that has been disposed of since, and MissingState when the checkpoint is being
+        deleted, as its job has newer ones.
         """
         if savepoint_path in self._disposed:
             raise MissingSavepoint(savepoint_path)
+        if StateFile(storage.location(), checkpoint.metadata_path) in self._given_up:
+            raise MissingState(checkpoint.metadata_path)
         self._registry.register(RestoredJob(job_id), checkpoint_files(storage.location(), checkpoint))
 
     def superseded(self, job_id: JobId) -> None:
@@ -151,6 +158,7 @@ class JobFiles:
 
     def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
         freed = self._registry.release(owner)
+        self._given_up.extend(file for file in freed if file.path.endswith(f"/{METADATA}"))
         if freed or then:
             self._tidy(Tidy(what, lambda: self._delete(freed), then=then))
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..messages import Partitioning
-from ..state.column_values import array_of
 from .elements import Batch
 from .key_selector import KeySelector
 
@@ -137,7 +136,7 @@ def _cut(batch: pa.RecordBatch, rows: list[npt.NDArray[np.intp]], counts: list[i
     """Gather the rows of all channels once, and cut the result without copying again."""
     if max(counts) == len(batch):
         return [(counts.index(len(batch)), batch)]
-    grouped = batch.take(array_of(np.concatenate(rows) if len(rows) > 1 else rows[0]))
+    grouped = batch.take(pa.array(np.concatenate(rows) if len(rows) > 1 else rows[0]))
     return [
         (channel, grouped.slice(end - count, count))
         for channel, (count, end) in enumerate(zip(counts, accumulate(counts), strict=True))

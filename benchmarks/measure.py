@@ -28,6 +28,9 @@ SHARED_EVERY = 10
 
 MB = 1024 * 1024
 
+_ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
+"""Modules are compiled once, as those of an installed package are, and not by every process."""
+
 
 class SideFailed(Exception):
     """A side ended with an error, said nothing, or took too long."""
@@ -80,7 +83,7 @@ def measure(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+            env={**os.environ, **_ENVIRONMENT, **(environment or {})},
             start_new_session=True,
         )
         try:

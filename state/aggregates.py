@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import Numbers, array_of, column_of, is_number, is_ordered, number_dtype, plain_type
+from .column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
 
 Operation: TypeAlias = Literal["count", "sum", "min", "max"]
 
@@ -119,7 +119,7 @@ class Count(Aggregate):
         return (Part("count", self.column),)
 
     def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
-        return array_of(values[0])
+        return pa.array(values[0])
 
 
 class _OfValues(Aggregate):

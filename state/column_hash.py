@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import array_of, numpy_of
 from .key_hash import InvalidKey, java_hash
 
 Hashes: TypeAlias = npt.NDArray[np.int32]
@@ -56,13 +55,13 @@ def column_hash(column: pa.Array) -> Hashes:
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return _integers(column)
     if pt.is_floating(kind):
-        return _floats(numpy_of(column).astype(np.float64))
+        return _floats(column.to_numpy(zero_copy_only=False).astype(np.float64))
     if pt.is_timestamp(kind) or pt.is_duration(kind) or pt.is_time(kind):
         return _fold(_microseconds(column))
     if pt.is_date32(kind):
-        return _narrow(numpy_of(column.view(pa.int32())))
+        return _narrow(column.view(pa.int32()).to_numpy())
     if pt.is_date64(kind):
-        return _narrow(numpy_of(column.view(pa.int64())) // 86_400_000)
+        return _narrow(column.view(pa.int64()).to_numpy() // 86_400_000)
     if pt.is_nested(kind):
         return _each(column.to_pylist())
     encoded = column.dictionary_encode()
@@ -81,8 +80,8 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
 
 _AS_COLUMN: dict[type, Callable[[Sequence[Any]], pa.Array]] = {
     str: lambda keys: pa.array(keys, pa.large_string()),
-    int: lambda keys: array_of(np.fromiter(keys, np.int64, len(keys))),
-    float: lambda keys: array_of(np.fromiter(keys, np.float64, len(keys))),
+    int: lambda keys: pa.array(np.fromiter(keys, np.int64, len(keys))),
+    float: lambda keys: pa.array(np.fromiter(keys, np.float64, len(keys))),
 }
 
 
@@ -95,7 +94,7 @@ def check_no_null(column: pa.Array, name: str) -> None:
 
 
 def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:
-    found: Hashes = hashes[numpy_of(indices)]
+    found: Hashes = hashes[indices.to_numpy()]
     return found
 
 
@@ -109,7 +108,7 @@ def _fold(values: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _integers(column: pa.Array) -> Hashes:
-    values = numpy_of(column)
+    values = column.to_numpy(zero_copy_only=False)
     if values.dtype == np.uint64 and len(values) and values.max() >= 2**63:
         return _each(column.to_pylist())
     if values.dtype.itemsize < 4 or values.dtype == np.int32:
@@ -136,7 +135,7 @@ def _microseconds(column: pa.Array) -> npt.NDArray[np.int64]:
     """Timestamps, durations and times of day. Nanoseconds are rounded down."""
     unit = column.type.unit
     storage = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    values: npt.NDArray[np.int64] = numpy_of(column.view(storage)).astype(np.int64)
+    values: npt.NDArray[np.int64] = column.view(storage).to_numpy().astype(np.int64)
     return values // 1000 if unit == "ns" else values * _PER_MICROSECOND[unit]
 
 

@@ -18,34 +18,6 @@ import pyarrow.types as pt
 Numbers: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.int64]
 
-_DTYPES = {
-    pa.from_numpy_dtype(name): np.dtype(name)
-    for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
-}
-
-
-def array_of(numbers: Numbers, absent: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers, not booleans, as an Arrow array of the same memory; null where `absent`.
-
-    As `pa.array` does it, but that imports pandas with its first call, if that is installed: a third of a second.
-    """
-    values = np.ascontiguousarray(numbers)
-    valid = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
-
-
-def numpy_of(column: pa.Array) -> Numbers:
-    """Numbers without nulls as a NumPy array of the same memory, which is read-only; any other column as `to_numpy`
-    has it, which imports pandas as `pa.array` does.
-    """
-    dtype = _DTYPES.get(column.type)
-    if dtype is None or column.null_count:
-        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    data = column.buffers()[1]
-    if data is None:
-        return np.empty(0, dtype)
-    return np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
-
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values: a dictionary's values, else the type itself."""
@@ -72,7 +44,8 @@ def numbers_of(column: pa.Array) -> Numbers:
     kind = column.type
     if pt.is_temporal(kind):
         column = column.view(_storage(kind))
-    return numpy_of(column).astype(number_dtype(kind), copy=False)
+    found: Numbers = column.to_numpy(zero_copy_only=False).astype(number_dtype(kind), copy=False)
+    return found
 
 
 def column_of(numbers: Numbers, kind: pa.DataType, present: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -82,7 +55,7 @@ def column_of(numbers: Numbers, kind: pa.DataType, present: npt.NDArray[np.bool_
         absent = None
     if absent is not None:
         numbers = np.where(absent, numbers.dtype.type(0), numbers)
-    column = array_of(numbers, absent)
+    column = pa.array(numbers, mask=absent)
     if pt.is_temporal(kind):
         return column.cast(_storage(kind)).view(kind)
     return column.cast(kind)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .column_hash import Hashes, hashes_of, key_hashes
-from .column_values import array_of
 from .key_hash import InvalidKey, java_hash, signed
 
 __all__ = [
@@ -67,7 +66,7 @@ def key_groups_of(columns: KeyColumns, max_parallelism: int, names: Sequence[str
     `names` are for errors. Raises InvalidKey for a null, or for values that cannot be keys.
     """
     if isinstance(columns, np.ndarray):
-        columns = pa.array(columns) if columns.dtype.kind not in "iuf" else array_of(columns)
+        columns = pa.array(columns)
     listed = [columns] if isinstance(columns, pa.Array) else columns
     return groups_of_hashes(key_hashes(listed, names), max_parallelism)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import array_of, column_of_words, numpy_of, is_ordered, words_of
+from .column_values import column_of_words, is_ordered, words_of
 from .text_index import TextIndex, is_text
 from .word_table import Slots, WordTable
 
@@ -112,8 +112,8 @@ class DistinctIndex:
         found = np.array(slots, np.int64)
         if len(self._slots) > known:
             self._values = pa.concat_arrays([self._values, encoded.dictionary.filter(pa.array(found >= known))])
-        taken: Slots = found[numpy_of(encoded.indices)]
+        taken: Slots = found[encoded.indices.to_numpy()]
         return taken
 
     def values(self, slots: Slots) -> pa.Array:
-        return self._values.take(array_of(slots))
+        return self._values.take(pa.array(slots))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from .column_values import array_of, numpy_of
-
 _NARROW = tuple((np.iinfo(kind).min, np.iinfo(kind).max, kind) for kind in (np.int8, np.int16, np.int32))
 
 
@@ -18,11 +16,11 @@ def narrowed(column: pa.Array) -> pa.Array:
     """The same numbers in fewer bytes; another column, or one with nulls, as it is."""
     if column.type != pa.int64() or column.null_count or not len(column):
         return column
-    values = numpy_of(column)
+    values = column.to_numpy()
     least, greatest = values.min(), values.max()
     for low, high, kind in _NARROW:
         if low <= least and greatest <= high:
-            return array_of(values.astype(kind))
+            return pa.array(values.astype(kind))
     return column
 
 

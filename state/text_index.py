@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .column_values import Words, array_of, numpy_of
+from .column_values import Words
 from .word_table import Slots, WordTable
 
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -63,19 +63,19 @@ class TextIndex:
         if 2 * len(encoded.dictionary) > len(column):
             self._unencoded = _ENCODES_AFTER
         slots = self._find_or_add(encoded.dictionary.cast(self._wide))
-        taken: Slots = slots[numpy_of(encoded.indices)]
+        taken: Slots = slots[encoded.indices.to_numpy()]
         return taken
 
     def values(self, slots: Slots) -> pa.Array:
-        return self._kept.all().take(array_of(slots)).cast(self._kind)
+        return self._kept.all().take(pa.array(slots)).cast(self._kind)
 
     def _find_or_add(self, values: pa.Array) -> Slots:
         while True:
             known = len(self._table)
             slots = self._table.slots_of(_words_of(values, self._seed))
             if len(self._table) > known:
-                self._kept.append(values.take(array_of(_rows_of_new(slots, known, len(self._table)))))
-            if self._kept.all().take(array_of(slots)).equals(values):
+                self._kept.append(values.take(pa.array(_rows_of_new(slots, known, len(self._table)))))
+            if self._kept.all().take(pa.array(slots)).equals(values):
                 return slots
             self._hash_anew()
 

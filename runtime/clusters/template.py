@@ -26,7 +26,6 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-_IDLE_S = 2.0
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
 
@@ -115,13 +114,9 @@ class Template:
     def run(self) -> None:
         """Serve until the cluster closes its end; then leave no child behind."""
         waited_for: list[Any] = [self._control, self._child_ended]
-        idle_s: float | None = _IDLE_S
         try:
             while True:
-                ready = select.select(waited_for, [], [], idle_s)[0]
-                if not ready:
-                    idle_s = None
-                    _import_more()
+                ready = select.select(waited_for, [], [])[0]
                 if self._child_ended in ready:
                     os.read(self._child_ended, 4096)
                     self._reap(os.WNOHANG)
@@ -192,13 +187,6 @@ class Template:
             os._exit(code)
 
 
-def _import_more() -> None:
-    """What not every TaskManager needs, once there is time for it: with its first `pa.array` Arrow imports pandas, if
-    that is installed. TaskManagers that are forked later have it then.
-    """
-    pa.array([0])
-
-
 def _die_with_parent(parent: int) -> None:
     """On Linux the kernel kills this process when the template dies, even by SIGKILL."""
     if sys.platform == "linux":
@@ -214,6 +202,7 @@ def main() -> None:
     """
     from . import task_manager_process  # noqa: F401
 
+    pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:
             Template(control).run()

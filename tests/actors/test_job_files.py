@@ -25,7 +25,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.runtime.system import ActorSystem
-from understudy.state import CheckpointStorage, MissingSavepoint
+from understudy.state import CheckpointStorage, MissingSavepoint, MissingState
 from understudy.state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from understudy.state.savepoint_store import FilesystemSavepointStore
 from understudy.state.savepoints import Savepoints
@@ -150,6 +150,29 @@ def test_a_savepoint_that_was_disposed_of_since_it_was_read_starts_no_job(stage:
     stage.dispose(path)
     with pytest.raises(MissingSavepoint):
         stage.call(lambda files: files.restored(JobId("job-2"), found.storage, found.checkpoint, found.path))
+
+
+def test_a_checkpoint_that_its_job_gave_up_since_it_was_read_starts_no_job(stage: Stage) -> None:
+    """Its files may still be there: their deletion may be under way, or be tried again."""
+
+    def refuses(files: JobFiles, checkpoint: CompletedCheckpoint) -> None:
+        with pytest.raises(MissingState, match=checkpoint.metadata_path):
+            files.restored(JobId("job-3"), stage.storage, checkpoint)
+
+    answer = stage.store(stage.draft())
+    assert isinstance(answer, MetadataStored)
+    completed = replace(stage.draft(), metadata_path=answer.path)
+    stage.call(lambda files: files.restored(JobId("job-2"), stage.storage, completed))
+    assert stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(completed)) is None
+    stage.call(lambda files: files.superseded(JobId("job-2")))
+    stage.call(lambda files: refuses(files, completed))
+    stage.tidied(1)
+
+    other = replace(completed, checkpoint_id=CheckpointId(2), metadata_path=f"{JOB}/chk-2/_metadata")
+    discard = stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(other))
+    stage.call(lambda files: files.discard(JOB, stage.storage, discard))
+    stage.call(lambda files: refuses(files, other))
+    stage.tidied(1)
 
 
 def test_a_job_that_was_started_from_it_first_keeps_it(stage: Stage) -> None:

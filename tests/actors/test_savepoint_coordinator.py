@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from understudy.actors.actor import Actor
+from understudy.actors.job_manager import JobManager
 from understudy.actors.savepoint_coordinator import (
     STOPPED,
     Afterwards,
@@ -60,7 +61,8 @@ class Stage:
         store = FilesystemSavepointStore(CheckpointStorage(str(folder / "savepoints")))
         self.savepoints = Savepoints(store, CheckpointStorage)
         self.post = Post()
-        self.actor = SavepointCoordinator(self.savepoints, system.spawn(self.post))
+        self.post_ref = system.spawn(self.post)
+        self.actor = SavepointCoordinator(self.savepoints, self.post_ref)
         self.ref = system.spawn(self.actor)
 
     def next(self) -> Any:
@@ -133,6 +135,33 @@ def test_stopping_breaks_all_open_promises(stage: Stage) -> None:
     stage.system.stop(stage.ref)
     assert taking.get(timeout=WAIT_S) == TriggerSavepointFailure(JOB, STOPPED)
     assert disposing.get(timeout=WAIT_S) == DisposeSavepointFailure(STOPPED)
+
+
+class Parent(Actor):
+    """A JobManager's way with its child."""
+
+    supervisor_strategy = JobManager.supervisor_strategy
+
+    def __init__(self, child: Actor) -> None:
+        self.child = child
+
+    def on_start(self) -> None:
+        self.ref = self.context.spawn(self.child)
+
+    def on_receive(self, message: Any) -> Any:
+        return self.ref
+
+
+def test_a_failure_of_its_own_breaks_all_open_promises_and_it_goes_on(stage: Stage) -> None:
+    parent = Parent(SavepointCoordinator(stage.savepoints, stage.post_ref))
+    ref = stage.system.spawn(parent).ask("child").get(timeout=WAIT_S)
+    answer = ref.ask(TriggerSavepoint(JOB))
+    stage.next()
+    ref.tell(PromiseSettled(cast("str", ["no token"]), TriggerSavepointFailure(JOB, "a bug")))
+    assert answer.get(timeout=WAIT_S) == TriggerSavepointFailure(JOB, STOPPED)
+    again = ref.ask(TriggerSavepoint(JOB))
+    ref.tell(PromiseSettled(stage.next().token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
+    assert again.get(timeout=WAIT_S) == TriggerSavepointSuccess(JOB, "/savepoints/a")
 
 
 def test_disposing_removes_the_pointer_and_leaves_the_files_to_the_job_manager(stage: Stage) -> None:

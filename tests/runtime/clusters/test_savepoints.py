@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pykka
 import pytest
 
 from understudy import JobHandle, JobStatus, LocalCluster, ValueState
+from understudy.actors.ask_errors import ActorDead
 from understudy.actors.operators.operator import Collector
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.api.errors import JobCanceled, SavepointFailed, SavepointNotDisposed
 
-from .jobs import Counting, Witness, counting, environment, eventually, kill
+from .jobs import Counting, Mark, Witness, counting, environment, eventually, kill
 
 StartCluster = Callable[..., LocalCluster]
 
@@ -137,6 +140,29 @@ def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_dis
     assert len(numbers) == len(set(numbers))
     cluster.dispose_savepoint(last).get(timeout=30)
     eventually(lambda: not (tmp_path / "checkpoints" / job.job_id).exists(), "the end of its files")
+
+
+def test_a_cluster_that_closes_breaks_an_open_promise(start_cluster: StartCluster, tmp_path: Path) -> None:
+    """The job's operator is busy, so that no barrier comes through."""
+    cluster = start_cluster(1, config=config(tmp_path))
+    env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), checkpoint_interval_ms=600_000)
+    busy = Mark(tmp_path, "busy")
+
+    def take_long(record: int) -> int:
+        busy.take()
+        time.sleep(2)
+        return record
+
+    env.generate(lambda index: index, None, records_per_second=500).map(take_long).collect(name="all")
+    job = cluster.submit(env)
+    busy.wait()
+    answer = job.trigger_savepoint()
+    with pytest.raises(pykka.Timeout):
+        answer.get(timeout=0.2)
+    cluster.close()
+    with pytest.raises((SavepointFailed, ActorDead)):
+        answer.get(timeout=30)
+    assert files(tmp_path / "savepoints") == []
 
 
 def test_listed_jobs_are_those_that_run_and_the_last_that_ended(start_cluster: StartCluster) -> None:
