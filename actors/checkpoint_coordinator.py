@@ -316,7 +316,8 @@ class CheckpointCoordinator:
         self._tasks.fail(attempt_id)
         for pending in self.pending:
             if pending.is_waiting_for(attempt_id):
-                self._abort(pending, CheckpointFailure.TASK_FAILED)
+                who = who_is(attempt_id, pending, self._vertices)
+                self._abort(pending, CheckpointFailure.TASK_FAILED, f"{who} ended before it had acknowledged")
                 self._resume_unless_newer_pending(pending.checkpoint_id)
 
     def _region_restarting(self) -> None:

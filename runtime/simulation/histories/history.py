@@ -17,7 +17,7 @@ from ...api.job_handle import JobHandle
 from ...api.translation import Translation, translate
 from ...connectors import UnreadableInput
 from ..world.cluster import STORAGE, SimulatedCluster
-from ..world.faults import RottenFile
+from ..world.faults import FailingStorage, FullDisk, PowerFailure, RottenFile
 from ..world.network import NetworkOptions
 from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.trace import Trace
@@ -33,6 +33,9 @@ RECOVERY_MS = 10 * 60_000.0
 
 _HEARTBEAT_INTERVAL_MS = 1_500
 _HEARTBEAT_TIMEOUT_MS = 6_000
+
+_STORAGE_FAULTS = (FailingStorage, FullDisk, PowerFailure)
+_TORN_SAVEPOINT = "/savepoints/.writing-"
 
 Watch = Callable[[SimulatedCluster], object]
 """Looks at a cluster, and may hang something onto it; it must not change what happens."""
@@ -194,11 +197,13 @@ class _History:
 
     def _leftover_files(self, status: str) -> Violation | None:
         """A failed job leaves what its sinks had prepared for a checkpoint that never completed; and nobody removes
-        what a zombie writes after the job's end.
+        what a zombie writes after the job's end, or what is left of a savepoint that storage would neither take nor
+        take back.
         """
         if self._cluster.launcher.zombies:
             return None
-        files = [path for path, _ in self._cluster.disk.files()]
+        may_be_torn = any(isinstance(fault, _STORAGE_FAULTS) for fault in self._scenario.faults)
+        files = [path for path, _ in self._cluster.disk.files() if not (may_be_torn and _TORN_SAVEPOINT in path)]
         tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
         left = [path for path in files if "/collected/" not in path or ("/." in path and tidy)]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
