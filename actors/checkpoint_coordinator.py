@@ -349,7 +349,7 @@ class CheckpointCoordinator:
             self._discard(self._files.give_up(pending.checkpoint_id, pending.states(), metadata_path))
         self._emit(Publish(self.statistics.failed(pending.checkpoint_id, reason, self._now_ms, self._wall_ms)))
         self._effects.extend(self._tasks.notify_aborted(pending, reason))
-        self._requests.given_up(pending, reason)
+        self._requests.given_up(pending, failure, reason)
 
     def _finish(self, pending: PendingCheckpoint, *, is_cut_off: bool = False) -> None:
         del self._pending[pending.checkpoint_id]

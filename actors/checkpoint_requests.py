@@ -13,6 +13,7 @@ from ..messages import CheckpointConfig, CheckpointId, JobId, TriggerSavepointFa
 from .checkpoint_effects import (
     AnswerSavepoint,
     CheckpointEffect,
+    CheckpointFailure,
     PeriodicTick,
     Refusal,
     Refused,
@@ -35,6 +36,13 @@ _MEANING = {
     Refusal.COORDINATOR_SHUT_DOWN: "the job is over",
 }
 """For those who were promised a savepoint."""
+
+_CAUSE = {
+    CheckpointFailure.REGION_RESTARTING: "tasks have failed and are restarted; ask again when all of them run",
+    CheckpointFailure.SCHEDULER_STOPPED: "the job is being cancelled, or has failed",
+    CheckpointFailure.COORDINATOR_SHUT_DOWN: "the job is over",
+}
+"""For the same, where nothing else says why."""
 
 
 class CheckpointRequests:
@@ -162,8 +170,10 @@ class CheckpointRequests:
             self.final.completed()
             self.pace.suspend()
 
-    def given_up(self, pending: PendingCheckpoint, reason: str) -> None:
-        self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {reason}")
+    def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> None:
+        """`reason`: what the tasks are told; whoever waits for a savepoint is told what it means."""
+        cause = f"{reason}: {_CAUSE[failure]}" if reason == failure.value and failure in _CAUSE else reason
+        self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {cause}")
 
     def restarting(self) -> None:
         """Attempts are about to be replaced: data has to end again, and the interval begins anew."""

@@ -128,14 +128,18 @@ class JobFiles:
     ) -> None:
         """A job is about to start from this checkpoint, which was read just now, by way of a savepoint or without.
 
-        Raises MissingSavepoint when that has been disposed of since, and MissingState when the checkpoint is being
-        deleted, as its job has newer ones.
+        One that no job of this JobManager has taken is its user's: a savepoint until it is disposed of, a retained
+        checkpoint for good. Raises MissingSavepoint when that has been disposed of since, and MissingState when the
+        checkpoint is being deleted, as its job has newer ones.
         """
         if savepoint_path in self._disposed:
             raise MissingSavepoint(savepoint_path)
         if StateFile(storage.location(), checkpoint.metadata_path) in self._given_up:
             raise MissingState(checkpoint.metadata_path)
-        self._registry.register(RestoredJob(job_id), checkpoint_files(storage.location(), checkpoint))
+        files = checkpoint_files(storage.location(), checkpoint)
+        if savepoint_path or not any(map(self._registry.is_needed, files)):
+            self._registry.register(SavepointAt(savepoint_path or checkpoint.metadata_path), files)
+        self._registry.register(RestoredJob(job_id), files)
 
     def superseded(self, job_id: JobId) -> None:
         """The job has a checkpoint of its own, or has ended: it needs the savepoint it was started from no more."""

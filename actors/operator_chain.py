@@ -109,7 +109,7 @@ class OperatorChain:
         return None
 
     def _pass_on(self, index: int) -> None:
-        for batch in self._collectors[index].drain():
+        for batch in self._collectors[index].taken():
             self.process(batch, 0, index + 1)
 
 

@@ -19,6 +19,9 @@ from .side import Order
 
 WORKLOAD = "checkpoint"
 INTERVAL_MS = 1000
+ROWS = {"columns": 200_000_000, "records": 15_000_000}
+"""By kind of state. The first checkpoint costs more than the others, as memory is touched for the first time."""
+
 VARIANTS = {"with": {"checkpoint_interval_ms": INTERVAL_MS}, "without": {"checkpoint_interval_ms": 0}}
 
 
@@ -77,12 +80,13 @@ def case_of(options: dict[str, Any], runs: int) -> tuple[dict[str, Any], list[st
 @click.command(WORKLOAD)
 @click.option("--keys", default="100000,1000000,10000000", show_default=True, help="Comma-separated.")
 @click.option("--backends", default="filesystem", show_default=True, help="Comma-separated: memory,filesystem.")
-@click.option("--rows", default=60_000_000, show_default=True, type=click.IntRange(1))
+@click.option("--rows", type=click.IntRange(1), help="Default: enough for several checkpoints, see ROWS.")
 @click.option("--state", default="columns", show_default=True, type=click.Choice(["columns", "records"]))
 @shared_options
-def checkpoint(keys: str, backends: str, rows: int, state: str, runs: int, json_path: str | None) -> None:
+def checkpoint(keys: str, backends: str, rows: int | None, state: str, runs: int, json_path: str | None) -> None:
     """What checkpoints cost, against the number of keys."""
     cases, problems = [], []
+    rows = rows or ROWS[state]
     for backend in backends.split(","):
         for number in keys.split(","):
             options = {"keys": int(number), "rows": rows, "state": state, "state_backend": backend}

@@ -18,7 +18,7 @@ from .backend import KeyedSnapshot, ReadState
 from .descriptors import KeyedStateDeclaration, describe_state
 from .errors import StateIncompatible
 from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshot
-from .heap_states import ACCESSORS, NO_NAMESPACE, HeapScope, HeapState
+from .heap_states import ACCESSORS, NO_NAMESPACE, QUESTION, HeapScope, HeapState
 from .record_serializer import Convert, SchemaMismatch, node_of
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -51,12 +51,11 @@ class HeapBackend(HeapScope):
         views = [StateView.of(state) for state in self._states.values()]
         self._snapshots += 1
         number = self._snapshots
-        self.snapshots_in_flight.add(number)
-        self.is_shared = True
+        self.observers.add(number)
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
-        snapshot.release = weakref.finalize(snapshot, self.snapshots_in_flight.discard, number)
+        snapshot.release = weakref.finalize(snapshot, self.observers.discard, number)
         return snapshot
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
@@ -67,12 +66,14 @@ class HeapBackend(HeapScope):
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        before, shared_before = self.is_read_only, self.is_shared
-        self.is_read_only = self.is_shared = True
+        before, self.is_read_only = self.is_read_only, True
+        self.observers.add(QUESTION)
         try:
             yield
         finally:
-            self.is_read_only, self.is_shared = before, shared_before
+            self.is_read_only = before
+            if not before:
+                self.observers.discard(QUESTION)
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)

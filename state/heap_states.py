@@ -24,6 +24,9 @@ from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_la
 NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY"})()
 """`current_key` where none is set."""
 
+QUESTION: Final = 0
+"""The number of a question among the observers."""
+
 NO_NAMESPACE: Final = ()
 """The namespace of state that knows none. Flink: VoidNamespace."""
 
@@ -57,12 +60,10 @@ class HeapScope:
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
         self.is_read_only = False
-        self.is_shared = False
-        """Whether values may be looked at by somebody else: while a question is answered, which is read-only, and from
-        a snapshot's beginning until an accessor notices that none is in flight.
+        self.observers: set[int] = set()
+        """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
+        answered. Writers on other threads only ever discard from it.
         """
-        self.snapshots_in_flight: set[int] = set()
-        """Snapshots not yet written. Writers on other threads only ever discard from it."""
 
 
 class HeapState:
@@ -123,13 +124,10 @@ class HeapState:
         """What the current key holds, or MISSING. It may be changed in place by whoever may write."""
         scope = self._scope
         held = self._entries.get(scope.current_key, MISSING)
-        return self._handed_out(held) if held is MISSING or scope.is_shared else held
+        return self._handed_out(held) if held is MISSING or scope.observers else held
 
     def _handed_out(self, held: Any) -> Any:
-        """What the current key holds, for whoever may change it: a copy if it can be changed and is shared."""
-        scope = self._scope
-        if not (scope.snapshots_in_flight or scope.is_read_only):
-            scope.is_shared = False
+        """What the current key holds, as somebody else looks at it too: a copy if it can be changed."""
         kind = type(held)
         if kind is tuple:
             for item in held:
@@ -140,12 +138,10 @@ class HeapState:
         elif kind in IMMUTABLE:
             return held
         elif held is MISSING:
-            if scope.current_key is NO_KEY:
+            if self._scope.current_key is NO_KEY:
                 raise NoCurrentKey(self.declaration.name)
             return held
-        if scope.is_read_only:
-            return private_copy(held)
-        return self._copied_once(held) if scope.is_shared else held
+        return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
 
     def _copied_once(self, held: Any) -> Any:
         key = self._scope.current_key
@@ -211,7 +207,7 @@ class HeapValue(HeapState):
     def value(self) -> Any:
         scope = self._scope
         value = self._entries.get(scope.current_key, MISSING)
-        if value is MISSING or scope.is_shared:
+        if value is MISSING or scope.observers:
             value = self._handed_out(value)
             if value is MISSING:
                 return self._default if self._is_default_fixed else private_copy(self._default)

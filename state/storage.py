@@ -107,15 +107,19 @@ class CheckpointStorage:
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
 
     def read_sealed(self, path: str) -> bytes:
-        """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot."""
+        """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot.
+
+        A path may come from outside, and what it leads to be of any size: the seal is read before the rest.
+        """
         relative = self.resolve(path)
-        content = self._get(relative)
-        if len(content) < _SEAL.size:
-            raise CorruptState(relative, f"at least {_SEAL.size} bytes", f"{len(content)} bytes")
-        magic, checksum, size = _SEAL.unpack_from(content)
+        seal = self._get(relative, _SEAL.size)
+        if len(seal) < _SEAL.size:
+            raise CorruptState(relative, f"at least {_SEAL.size} bytes", f"{len(seal)} bytes")
+        magic, checksum, size = _SEAL.unpack(seal)
         if magic != _MAGIC:
             raise CorruptState(relative, f"a file that begins with {_MAGIC!r}", repr(magic))
-        return verified(content[_SEAL.size :], StateHandle(relative, None, size, checksum))
+        self.check_there(StateHandle(relative, None, _SEAL.size + size, checksum))
+        return verified(self._get(relative)[_SEAL.size :], StateHandle(relative, None, size, checksum))
 
     def exists(self, path: str) -> bool:
         return bool(self._fs.isfile(self._absolute(self.resolve(path))))
@@ -214,9 +218,10 @@ class CheckpointStorage:
     def _absolute(self, relative: str) -> str:
         return f"{self.root}/{relative}"
 
-    def _get(self, relative: str) -> bytes:
+    def _get(self, relative: str, size: int | None = None) -> bytes:
+        """The whole file, or so much of its beginning."""
         try:
-            data: bytes = self._fs.cat_file(self._absolute(relative))
+            data: bytes = self._fs.cat_file(self._absolute(relative), None if size is None else 0, size)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             if self._files.has_folders and not self._fs.isdir(self.root):
                 raise UnreachableRoot(self.url) from error

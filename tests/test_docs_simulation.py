@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from understudy.runtime.simulation import FAULTS
+from understudy.runtime.simulation import ACTIONS, FAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "simulation.md").read_text()
@@ -40,9 +40,9 @@ def test_the_mistakes_are_caught_as_the_page_says(tmp_path: Path) -> None:
     assert re.search(r"simulated \d+ histories, 3 violations\n", done.stdout)
 
 
-def test_every_kind_of_fault_is_described() -> None:
+def test_every_kind_of_fault_and_of_client_action_is_described() -> None:
     described = re.findall(r"^\| `(\w+)\(", PAGE, re.MULTILINE)
-    assert sorted(described) == sorted(kind.__name__ for kind in FAULTS)
+    assert sorted(described) == sorted(kind.__name__ for kind in (*FAULTS, *ACTIONS))
 
 
 def test_every_oracle_is_described() -> None:

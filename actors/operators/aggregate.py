@@ -192,8 +192,7 @@ class LocalAggregate(_Aggregation):
         table = self._table
         if table is None or not self._held_rows:
             return
-        for partials in table.take_partials():
-            out.emit(partials)
+        out.emit_each(table.take_partials())
         self._held_rows = 0
         if len(table) > self.MOST_KEYS:
             self._table = None

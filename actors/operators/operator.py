@@ -5,7 +5,7 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -50,6 +50,15 @@ class OperatorContext:
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
 
 
+class _Each:
+    """Batches that are still to be made."""
+
+    __slots__ = ("batches",)
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self.batches = batches
+
+
 class Collector(list[Any]):
     """Where an operator puts its output. Order is kept between `collect` and `emit`; use nothing else of it.
 
@@ -64,7 +73,7 @@ class Collector(list[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._batches: list[Batch] = []
+        self._batches: list[Any] = []
 
     def emit(self, batch: Batch) -> None:
         """Add a whole batch: a `pa.RecordBatch` or a list, which is the collector's from now on. An empty one is
@@ -74,11 +83,26 @@ class Collector(list[Any]):
         if len(batch):
             self._batches.append(batch)
 
+    def emit_each(self, batches: Iterator[Batch]) -> None:
+        """Add batches, none of them empty, that are made one by one as they are sent on: before the operator is called
+        again. So many large ones need not all be in memory.
+        """
+        self._seal()
+        self._batches.append(_Each(batches))
+
     def drain(self) -> list[Batch]:
         """Take everything out, in order."""
+        return list(self.taken())
+
+    def taken(self) -> Iterator[Batch]:
+        """The same one by one; to be used up before anything else is added."""
         self._seal()
         batches, self._batches = self._batches, []
-        return batches
+        for batch in batches:
+            if type(batch) is _Each:
+                yield from batch.batches
+            else:
+                yield batch
 
     def _seal(self) -> None:
         if self:

@@ -11,6 +11,7 @@ from understudy.actors.checkpoint_effects import (
     AttemptChanged,
     AttemptFailed,
     CheckpointEffect,
+    CheckpointEvent,
     Discard,
     FailJob,
     MetadataFailed,
@@ -400,6 +401,23 @@ def test_a_savepoint_after_shutdown_is_answered() -> None:
     (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
     assert isinstance(answer.answer, TriggerSavepointFailure)
     assert "coordinator_shut_down" in answer.answer.cause
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (StopScheduler(), "scheduler_stopped: the job is being cancelled, or has failed"),
+        (RegionRestarting(), "region_restarting: tasks have failed and are restarted"),
+        (Shutdown(JobStatus.FAILED), "coordinator_shut_down: the job is over"),
+        (decline("a", 1, "no space"), "declined: vertex-a subtask 0: no space"),
+    ],
+)
+def test_whoever_waits_for_a_savepoint_is_told_in_words_why_it_was_given_up(event: CheckpointEvent, cause: str) -> None:
+    driver = make_driver()
+    driver.tell(TriggerSavepointNow("sp"))
+    (answer,) = of_type(AnswerSavepoint, driver.tell(event))
+    assert isinstance(answer.answer, TriggerSavepointFailure)
+    assert cause in answer.answer.cause
 
 
 def test_nothing_newer_begins_beside_a_savepoint_after_which_the_job_is_cancelled() -> None:

@@ -162,6 +162,7 @@ def test_a_checkpoint_that_its_job_gave_up_since_it_was_read_starts_no_job(stage
     answer = stage.store(stage.draft())
     assert isinstance(answer, MetadataStored)
     completed = replace(stage.draft(), metadata_path=answer.path)
+    stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).completed(completed))
     stage.call(lambda files: files.restored(JobId("job-2"), stage.storage, completed))
     assert stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(completed)) is None
     stage.call(lambda files: files.superseded(JobId("job-2")))
@@ -185,6 +186,31 @@ def test_a_job_that_was_started_from_it_first_keeps_it(stage: Stage) -> None:
     stage.call(lambda files: files.superseded(JobId("job-2")))
     stage.tidied(1)
     assert stage.storage.list_files() == []
+
+
+def test_a_savepoint_of_another_job_manager_outlives_the_job_that_was_started_from_it(stage: Stage) -> None:
+    """Its user has not disposed of it; the job that it was taken of is nobody's here."""
+    path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
+    found = stage.savepoints.load(path)
+    stage.call(lambda files: files.restored(JobId("job-2"), found.storage, found.checkpoint, found.path))
+    stage.call(lambda files: files.superseded(JobId("job-2")))
+    stage.call(lambda files: files.restored(JobId("job-3"), found.storage, found.checkpoint, found.path))
+    stage.dispose(path)
+    assert len(stage.storage.list_files()) == 2
+    stage.tidied(1)
+    stage.call(lambda files: files.superseded(JobId("job-3")))
+    stage.tidied(1)
+    assert stage.storage.list_files() == []
+
+
+def test_a_retained_checkpoint_of_another_job_manager_is_nobodys_to_delete(stage: Stage) -> None:
+    answer = stage.store(stage.draft())
+    assert isinstance(answer, MetadataStored)
+    completed = replace(stage.draft(), metadata_path=answer.path)
+    for job in map(JobId, ("job-2", "job-3", "job-4")):
+        stage.call(lambda files, job=job: files.restored(job, stage.storage, completed))
+        stage.call(lambda files, job=job: files.superseded(job))
+    assert len(stage.storage.list_files()) == 2
 
 
 def test_what_is_given_up_goes_with_its_pointers(stage: Stage) -> None:

@@ -57,3 +57,25 @@ def test_what_is_held_back_may_go_when_there_is_no_input() -> None:
     assert log == [["1ab"]]
     assert OperatorChain([Passing(), Holding("a", log)], log.append).idle() is None
     assert OperatorChain([Passing()], log.append).idle() is None
+
+
+class Doubling(Operator):
+    """Makes each record's batches one by one, between two others."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self._log = log
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        out.collect("first")
+        out.emit_each(self._made(record) for record in batch)
+        out.collect("last")
+
+    def _made(self, record: str) -> list[str]:
+        self._log.append(f"{record} is made")
+        return [record, record]
+
+
+def test_batches_that_are_made_one_by_one_are_sent_on_before_the_next_is_made() -> None:
+    log: list[Any] = []
+    OperatorChain([Doubling(log), Passing()], log.append).process(["a", "b"])
+    assert log == [["first"], "a is made", ["a", "a"], "b is made", ["b", "b"], ["last"]]

@@ -81,20 +81,20 @@ def test_values_are_copied_once_per_snapshot_and_not_without_one() -> None:
     before, after = state.value(), state.value()
     assert before is after
     snapshot(None)  # type: ignore[arg-type]
-    assert not backend.snapshots_in_flight
+    assert not backend.observers
 
 
 def test_a_dropped_snapshot_is_not_in_flight() -> None:
     backend = backend_of("a", value=[1])
     backend.snapshot(CheckpointId(1))
-    assert not backend.snapshots_in_flight
+    assert not backend.observers
 
 
 def test_a_snapshot_that_fails_is_not_in_flight_and_names_the_state() -> None:
     backend = backend_of("a", value=object())
     with pytest.raises(StateNotStorable, match=r"state 'held'.*object"):
         backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
-    assert not backend.snapshots_in_flight
+    assert not backend.observers
 
 
 def test_a_key_of_a_foreign_key_group_fails_the_snapshot() -> None:
@@ -220,7 +220,7 @@ def test_values_are_handed_out_uncopied_again_once_the_snapshot_is_written() -> 
     state = backend.state(ValueState(object, name="held"))
     backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
     assert state.value() is state.value()
-    assert not backend.is_shared
+    assert not backend.observers
 
 
 def test_an_answered_question_leaves_values_shared_with_a_snapshot() -> None:

@@ -125,6 +125,17 @@ def test_a_sealed_file_with_a_flipped_byte_is_found(local: CheckpointStorage) ->
         content[at] ^= 0x80
 
 
+@pytest.mark.parametrize("head", [b"", b"USS1"])
+def test_a_huge_file_in_place_of_a_sealed_one_is_refused_unread(local: CheckpointStorage, head: bytes) -> None:
+    """A TiB of nothing, which does not fit into memory; a pointer's path comes from outside."""
+    local.write_sealed("job-1/_metadata", b"metadata")
+    file = on_disk(local, "job-1/_metadata")
+    file.write_bytes(head)
+    os.truncate(file, 1 << 40)
+    with pytest.raises(CorruptState, match="job-1/_metadata"):
+        local.read_sealed("job-1/_metadata")
+
+
 def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
     storage.delete("job-1/chk-1/never")
     storage.delete(inline_handle(b"x"))

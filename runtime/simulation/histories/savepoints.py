@@ -79,6 +79,13 @@ class TakenSavepoints:
         """Whether the data of some job may have been ended before its time."""
         return any(each.is_drained for each in self.requests)
 
+    def may_be_drained(self, request: Request) -> bool:
+        """Whether the data of its job was wanted to end before it was answered: nothing comes after it then."""
+        return any(
+            each.is_drained and each.job_id == request.job_id and each.asked_ms <= (request.answered_ms or 0.0)
+            for each in self.requests
+        )
+
     def to_stay(self) -> list[str]:
         """The paths of those that nobody has asked to dispose of, the oldest first."""
         return [path for path in self.living if not self._is_to_go(path)]

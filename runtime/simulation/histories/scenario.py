@@ -33,14 +33,14 @@ from .topologies import TOPOLOGIES, Workload
 JOB_MANAGER_DEATHS = 0.03
 """Share of histories in which the JobManager dies: without high availability, that is the end of the job."""
 
-SLOW_PROCESSES = 0.15
-"""Share of histories in which a TaskManager is slow for a while."""
-
 WITH_SAVEPOINTS = 0.5
 """Share of histories in which the user takes savepoints, stops the job with one, goes on from one, …"""
 
 WITH_ALIGNMENT_TIMEOUT = 0.4
 """Share of histories in which barriers may overtake what is in flight."""
+
+SLOW_PROCESSES = 0.7
+"""Share of those histories in which a TaskManager is slow, so that there is something in flight."""
 
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
 
@@ -123,13 +123,13 @@ def _with_actions(scenario: Scenario) -> Scenario:
 
 
 def _with_alignment_timeout(scenario: Scenario) -> Scenario:
-    """Perhaps; then a TaskManager is slow, mostly, so that there is something in flight."""
+    """Perhaps."""
     chance = random.Random(f"alignment {scenario.seed}")
     if chance.random() >= WITH_ALIGNMENT_TIMEOUT or not TOPOLOGIES[scenario.topology].exactly_once:
         return scenario
     workload = replace(scenario.workload, alignment_timeout_ms=chance.choice((0, 0, 200, 1_500)))
     faults = [*scenario.faults]
-    if chance.random() < 0.7:
+    if chance.random() < SLOW_PROCESSES:
         faults.append(random_slow_process(chance, scenario.task_managers, workload.duration_ms))
     return replace(scenario, workload=workload, faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
 
@@ -166,8 +166,6 @@ def random_faults(chance: random.Random, task_managers: int, within_ms: float) -
     faults = [random_fault(chance, task_managers, within_ms) for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 6)))]
     if chance.random() < JOB_MANAGER_DEATHS:
         faults.append(KillProcess(chance.uniform(0, within_ms), JOB_MANAGER))
-    if chance.random() < SLOW_PROCESSES:
-        faults.append(random_slow_process(chance, task_managers, within_ms))
     return tuple(sorted(faults, key=lambda fault: fault.at_ms))
 
 

@@ -67,20 +67,23 @@ class User:
         cluster.run_until(
             lambda: cluster.now_ms >= action.at_ms or self.is_alone, max(0.0, action.at_ms - cluster.now_ms)
         )
-        if self.is_alone:
-            return
+        if not self.is_alone and self._is_done(action):
+            self.done[type(action).__name__] += 1
+
+    def _is_done(self, action: ClientAction) -> bool:
+        """Do it; whether there was something to do it to."""
         match action:
             case TakeSavepoint():
-                self._ask_for_savepoint(action, wishes.TriggerSavepoint(self._job_id))
+                return self._ask_for_savepoint(action, wishes.TriggerSavepoint(self._job_id))
             case StopWithSavepoint(drain=drain):
-                self._ask_for_savepoint(action, wishes.StopWithSavepoint(self._job_id, drain=drain))
+                return self._ask_for_savepoint(action, wishes.StopWithSavepoint(self._job_id, drain=drain))
             case CancelWithSavepoint():
-                self._ask_for_savepoint(action, wishes.CancelWithSavepoint(self._job_id))
+                return self._ask_for_savepoint(action, wishes.CancelWithSavepoint(self._job_id))
             case DisposeSavepoint(which=which):
-                if paths := tuple(self._savepoints.living):
-                    self._ask_to_dispose(action, paths[which % len(paths)])
+                paths = tuple(self._savepoints.living)
+                return bool(paths) and self._ask_to_dispose(action, paths[which % len(paths)])
             case RestartFromSavepoint():
-                self._restart(action)
+                return self._restart(action)
             case _:
                 raise AssertionError(action)
 
@@ -110,18 +113,18 @@ class User:
     def _wait(self, is_over: Callable[[], bool]) -> bool:
         return self._cluster.run_until(lambda: is_over() or self.is_alone, self._patience_ms)
 
-    def _ask_for_savepoint(self, action: ClientAction, message: Message) -> None:
-        request = self._savepoints.asked(action, self._job_id, self._cluster.now_ms)
-        self._ask(request, message)
+    def _ask_for_savepoint(self, action: ClientAction, message: Message) -> bool:
+        return self._ask(self._savepoints.asked(action, self._job_id, self._cluster.now_ms), message)
 
-    def _ask_to_dispose(self, action: DisposeSavepoint, path: str) -> None:
+    def _ask_to_dispose(self, action: DisposeSavepoint, path: str) -> bool:
         request = self._savepoints.asked(action, self._savepoints.request_for(path).job_id, self._cluster.now_ms, path)
-        self._ask(request, wishes.DisposeSavepoint(path))
+        return self._ask(request, wishes.DisposeSavepoint(path))
 
-    def _ask(self, request: Request, message: Message) -> None:
+    def _ask(self, request: Request, message: Message) -> bool:
         self._tell(request.action, request.path)
         answer = cast("ActorFuture[Any]", self._cluster.job_manager.ask(message, timeout_ms=math.inf))
         answer.add_done_callback(lambda done: self._answered(request, done))
+        return True
 
     def _answered(self, request: Request, answer: Any) -> None:
         """A refusal may come as an answer, or as what the ask fails with."""
@@ -146,27 +149,27 @@ class User:
         self._cluster.trace.add("the user", "answered", request.action, found.savepoint_path)
 
     def _tell(self, action: ClientAction, what: str) -> None:
-        self.done[type(action).__name__] += 1
         self._cluster.trace.add("the user", "asks", action, what)
 
     # ---- restarting
 
-    def _restart(self, action: RestartFromSavepoint) -> None:
+    def _restart(self, action: RestartFromSavepoint) -> bool:
         self._wait(lambda: not self._savepoints.open_requests(self._job_id))
         paths = self._savepoints.to_stay()
         if not paths or self.is_alone:
-            return
+            return False
         ended = self._savepoints.ended(self._job_id)
         path = ended.path if ended is not None and ended.path in paths else paths[-1]
         origin = self._savepoints.request_for(path)
         savepoint = self._savepoints.living[path]
-        if savepoint is None or not self._lineage.has(origin.job_id) or origin.is_drained:
-            return
+        if savepoint is None or not self._lineage.has(origin.job_id) or self._savepoints.may_be_drained(origin):
+            return False
         self._end_the_latest()
         self._tell(action, path)
         self._restored_from.add(path)
         if (job := self._submitted(action, path)) is not None:
             self._lineage.begin(job, origin.job_id, None if origin.ends_the_job else savepoint.pointer.checkpoint_id)
+        return True
 
     def _end_the_latest(self) -> None:
         job = self._lineage.latest

@@ -61,6 +61,7 @@ class TrialOptions(TypedDict, total=False):
     heartbeat_timeout_ms: int
     slot_timeout_ms: int
     cancel_timeout_ms: int
+    config: Mapping[str, str]
 
 
 @dataclass(slots=True)

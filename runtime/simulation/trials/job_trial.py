@@ -14,7 +14,7 @@ from ....messages import JobId, JobStatus
 from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
-from ..histories.scenario import random_faults
+from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .committed_output import sinks_outside_of_the_world
@@ -56,9 +56,14 @@ class JobTrial:
         self.reference = self._run_calmly(_checked(env, self._plain))
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
-        """The random faults of this seed; never the JobManager's death, which is the end of the job."""
+        """The random faults of this seed; never the JobManager's death, which is the end of the job.
+
+        Where barriers may overtake what is in flight, a slow process sees to it that there is something.
+        """
         chance = random.Random(f"faults {seed}")
         faults = random_faults(chance, self._task_managers, self.reference.virtual_ms)
+        if self._translation.graph.checkpoints.alignment_timeout_ms is not None:
+            faults = (*faults, random_slow_process(chance, self._task_managers, self.reference.virtual_ms))
         return tuple(fault for fault in faults if not (isinstance(fault, KillProcess) and fault.who == JOB_MANAGER))
 
     def run(self, seed: int, faults: tuple[Fault, ...], judge: Judge) -> Tried:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.operators.operator import Collector
-from understudy.messages import row_type
+from understudy.messages import CheckpointId, row_type
 from understudy.runtime.connectors import (
     CollectSink,
     FileSink,
@@ -48,6 +48,16 @@ def test_records_are_visible_once_their_checkpoint_is_complete(tmp_path: Path) -
     assert read_collected(str(tmp_path)) == []
     running.complete(1)
     assert read_collected(str(tmp_path)) == ["a"]
+
+
+def test_one_may_read_only_what_a_checkpoint_covers(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    for number, record in enumerate("abc", start=1):
+        running.take(record)
+        running.checkpoint(number)
+        running.complete(number)
+    covered = [read_collected(str(tmp_path), until=CheckpointId(number)) for number in range(4)]
+    assert covered == [[], ["a"], ["a", "b"], ["a", "b", "c"]]
 
 
 def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ from .mutant import (
     storage_in_trouble,
 )
 
+FINAL_IN_TROUBLE = also(lambda at_ms: SlowStorage(at_ms, 3_000, 25_000.0), since=0.9, until=1.0)
+"""The final checkpoint takes longer than it may."""
+
 # ---- barriers and snapshots
 
 
@@ -229,14 +232,14 @@ def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_abort", keep)
 
 
-@mutant(LIVENESS, within=60)
+@mutant(LIVENESS, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 6_000, 0.1), since=0.85, until=0.98))
 def a_checkpoint_that_was_given_up_blocks_the_next(patch: Patch) -> None:
     """Declined and expired ones stay pending for ever."""
     patch.setattr(CheckpointCoordinator, "_decline", nothing)
     patch.setattr(CheckpointCoordinator, "_expire", nothing)
 
 
-@mutant(LIVENESS, within=40, scenarios=also(lambda at_ms: SlowStorage(at_ms, 3_000, 25_000.0), since=0.9, until=1.0))
+@mutant(LIVENESS, within=40, scenarios=FINAL_IN_TROUBLE)
 def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
     emit = CheckpointCoordinator._emit
 
@@ -283,7 +286,7 @@ def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
     patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
 
 
-@mutant(LOST, within=20)
+@mutant(LOST, LEAKED, within=20)
 def the_newest_checkpoint_is_discarded(patch: Patch) -> None:
     """Instead of the oldest."""
     add = StandaloneCompletedCheckpointStore.add

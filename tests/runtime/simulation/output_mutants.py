@@ -155,11 +155,11 @@ def files_are_not_synced(patch: Patch) -> None:
     patch.setattr(DurableFiles, "_flush", lambda self, file: file.flush())
 
 
-@mutant(LIVENESS, within=60, scenarios=also(PowerFailure))
+@mutant(LIVENESS, OUTPUT, within=60, scenarios=also(PowerFailure))
 def renames_are_not_synced(patch: Patch) -> None:
     patch.setattr(DurableFiles, "sync_folder", nothing)
 
 
-@mutant(LIVENESS, within=60, scenarios=also(PowerFailure))
+@mutant(LIVENESS, OUTPUT, within=60, scenarios=also(PowerFailure))
 def new_folders_are_not_synced(patch: Patch) -> None:
     patch.setattr(DurableFiles, "sync_up", nothing)

@@ -13,9 +13,7 @@ from understudy.runtime.simulation import KillProcess, SimulatedCluster, SlowLin
 
 RECORDS = 60
 MODES = ("exactly-once", "at-least-once")
-LATE_BARRIERS = [
-    SlowLink(at_ms=1_000, for_ms=60_000, one=one, other=1 - one, extra_latency_ms=700) for one in range(2)
-]
+LATE_BARRIERS = [SlowLink(at_ms=1_000, for_ms=60_000, one=one, other=1 - one, extra_latency_ms=700) for one in range(2)]
 """What one TaskManager sends to the other is late: of a checkpoint's barriers the one comes long before the other."""
 
 

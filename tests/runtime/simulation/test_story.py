@@ -10,7 +10,7 @@ import pytest
 
 from understudy.messages import CheckpointCompleted, CheckpointId, JobId
 from understudy.runtime.simulation.histories.history import run_history
-from understudy.runtime.simulation.histories.scenario import Scenario, random_faults
+from understudy.runtime.simulation.histories.scenario import Scenario, random_faults, random_slow_process
 from understudy.runtime.simulation.histories.story import tell, told_fault
 from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.world.faults import (
@@ -92,7 +92,8 @@ def test_faults_are_told_in_words() -> None:
 def test_every_kind_of_fault_is_told_without_its_class_and_moment() -> None:
     seen = set()
     for seed in range(200):
-        for fault in random_faults(random.Random(seed), 2, 10_000):
+        chance = random.Random(seed)
+        for fault in (*random_faults(chance, 2, 10_000), random_slow_process(chance, 2, 10_000)):
             seen.add(type(fault))
             assert type(fault).__name__ not in told_fault(fault)
             assert "at_ms" not in told_fault(fault)
