@@ -409,7 +409,7 @@ def test_a_savepoint_after_shutdown_is_answered() -> None:
         (StopScheduler(), "scheduler_stopped: the job is being cancelled, or has failed"),
         (RegionRestarting(), "region_restarting: tasks have failed and are restarted"),
         (Shutdown(JobStatus.FAILED), "coordinator_shut_down: the job is over"),
-        (decline("a", 1, "no space"), "declined: vertex-a subtask 0: no space"),
+        (decline("a", 1, "no space"), "declined: a subtask 0: no space"),
     ],
 )
 def test_whoever_waits_for_a_savepoint_is_told_in_words_why_it_was_given_up(event: CheckpointEvent, cause: str) -> None:

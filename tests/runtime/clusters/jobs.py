@@ -62,6 +62,17 @@ class Counting(KeyedOperator):
         return None
 
 
+class Heavy(Counting):
+    """With keyed state too large to travel in a message, so that it lies in files of its own."""
+
+    ballast = ValueState(bytes)
+
+    def process(self, record: int, out: Collector) -> None:
+        if self.ballast.value() is None:
+            self.ballast.update(os.urandom(4096))
+        super().process(record, out)
+
+
 def counting(
     env: StreamEnvironment,
     count: int | None,
@@ -248,3 +259,9 @@ class SlowSink(FileSink):
     def process_batch(self, batch: Any, out: Collector) -> None:
         time.sleep(self.seconds)
         super().process_batch(batch, out)
+
+
+def files_below(folder: Path) -> set[str]:
+    """Files and folders; `os.walk` does not mind when they go meanwhile."""
+    found = (os.path.join(root, name) for root, folders, files in os.walk(folder) for name in (*folders, *files))
+    return {os.path.relpath(path, folder) for path in found}

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink, JobFailed, JobStatus, LocalCluster, ValueState, fixed_delay, no_restart
+from understudy import FileSink, JobFailed, JobStatus, LocalCluster, fixed_delay, no_restart
 from understudy.actors.operators.operator import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import UnwritableRoot
 
 from .jobs import (
-    Counting,
+    Heavy,
     Mark,
     Witness,
     all_names,
@@ -28,28 +28,12 @@ from .jobs import (
     counts_of,
     environment,
     eventually,
+    files_below,
     kill,
     read_output,
 )
 
 StartCluster = Callable[..., LocalCluster]
-
-
-class Heavy(Counting):
-    """With keyed state too large to travel in a message, so that it lies in files of its own."""
-
-    ballast = ValueState(bytes)
-
-    def process(self, record: int, out: Collector) -> None:
-        if self.ballast.value() is None:
-            self.ballast.update(os.urandom(4096))
-        super().process(record, out)
-
-
-def files_below(folder: Path) -> set[str]:
-    """Files and folders; `os.walk` does not mind when they go meanwhile."""
-    found = (os.path.join(root, name) for root, folders, files in os.walk(folder) for name in (*folders, *files))
-    return {os.path.relpath(path, folder) for path in found}
 
 
 def test_a_folder_that_cannot_be_written_is_refused_at_submit(shared_cluster: LocalCluster, tmp_path: Path) -> None:

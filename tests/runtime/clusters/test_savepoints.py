@@ -10,36 +10,18 @@ from pathlib import Path
 import pykka
 import pytest
 
-from understudy import JobHandle, JobStatus, LocalCluster, ValueState
+from understudy import JobHandle, JobStatus, LocalCluster
 from understudy.actors.ask_errors import ActorDead
-from understudy.actors.operators.operator import Collector
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.api.errors import JobCanceled, SavepointFailed, SavepointNotDisposed
 
-from .jobs import Counting, Mark, Witness, counting, environment, eventually, kill
+from .jobs import Heavy, Mark, Witness, counting, environment, eventually, files_below, kill
 
 StartCluster = Callable[..., LocalCluster]
 
 
-class Heavy(Counting):
-    """With keyed state too large to travel in a message, so that it lies in files of its own."""
-
-    ballast = ValueState(bytes)
-
-    def process(self, record: int, out: Collector) -> None:
-        if self.ballast.value() is None:
-            self.ballast.update(os.urandom(4096))
-        super().process(record, out)
-
-
 def config(tmp_path: Path) -> dict[str, str]:
     return {"savepoints.state.backend": "filesystem", "savepoints.state.backend.fs.dir": str(tmp_path / "savepoints")}
-
-
-def files(folder: Path) -> list[str]:
-    """Files and folders."""
-    found = (os.path.join(root, name) for root, folders, names in os.walk(folder) for name in (*folders, *names))
-    return sorted(os.path.relpath(path, folder) for path in found)
 
 
 def run(cluster: LocalCluster, tmp_path: Path, state_backend: str = "filesystem") -> tuple[JobHandle, Witness]:
@@ -69,12 +51,12 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     own = tmp_path / "checkpoints" / job.job_id
     (folder,) = os.listdir(own)
     assert folder.startswith("chk-")
-    assert len([name for name in files(own) if "/" in name]) == (2 if state_backend == "filesystem" else 1)
+    assert len([name for name in files_below(own) if "/" in name]) == (2 if state_backend == "filesystem" else 1)
 
     later = start_cluster(1, config=config(tmp_path))
     assert later.dispose_savepoint(path).get(timeout=30) == path
     assert not own.exists()
-    assert files(tmp_path / "savepoints") == []
+    assert files_below(tmp_path / "savepoints") == set()
     with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
         later.dispose_savepoint(path).get(timeout=30)
 
@@ -162,7 +144,7 @@ def test_a_cluster_that_closes_breaks_an_open_promise(start_cluster: StartCluste
     cluster.close()
     with pytest.raises((SavepointFailed, ActorDead)):
         answer.get(timeout=30)
-    assert files(tmp_path / "savepoints") == []
+    assert files_below(tmp_path / "savepoints") == set()
 
 
 def test_listed_jobs_are_those_that_run_and_the_last_that_ended(start_cluster: StartCluster) -> None:
