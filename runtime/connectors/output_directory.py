@@ -78,8 +78,7 @@ class OutputDirectory:
 
     def _create(self, path: str) -> BinaryIO:
         self._files.make_folder(self.hidden)
-        if not self._is_root_synced:
-            above = posixpath.dirname(self.root)
-            self._files.sync_up(above, above)
+        if not self._is_root_synced:  # whoever made the folders above may have failed, or died, before they were synced
+            self._files.sync_up(posixpath.dirname(self.root), "/")
             self._is_root_synced = True
         return self._files.create(path)
