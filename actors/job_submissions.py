@@ -120,4 +120,6 @@ def _read(path: str, directory: str, savepoints: Savepoints) -> tuple[Checkpoint
 
 
 def _cannot(wanted: SubmitJob, error: BaseException) -> CannotRestore:
-    return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {wanted.restore_from}: {error}")
+    told = f"{wanted.restore_from}: "
+    what = str(error).removeprefix(told)  # most errors begin with the path themselves
+    return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {told}{what}")

@@ -105,6 +105,7 @@ class Savepoints:
         that is missing or broken: then nobody can say which files are its, and they stay.
         """
         canonical, pointer = self._store.canonical(path), self._store.load(path)
+        self._storage_of(pointer, canonical)  # what cannot be opened here may be whole elsewhere: its pointer stays
         try:
             files = self._follow(canonical, pointer).files()
         except (MissingState, CorruptState) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -126,6 +127,15 @@ def check_directory(called: str, url: str) -> None:
         CheckpointStorage(url or ".")
     except (ValueError, ImportError, OSError) as error:
         raise click.ClickException(f"{called} {url!r} cannot be opened: {error}") from error
+
+
+def path_from_here(_context: click.Context, _option: click.Parameter, path: str | None) -> str | None:
+    """A savepoint's path as the shell has completed it, made absolute; what is not here is the JobManager's to find,
+    below the savepoints' root. A click callback.
+    """
+    if path and not os.path.isabs(path) and os.path.exists(path):
+        return os.path.join(os.getcwd(), path)
+    return path
 
 
 def config_of(_context: click.Context, _option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from ..clusters.announcement import Announcement
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
 from ..connectors import CollectSink, PrintSink
 from .display import Display, narrate
-from .hosting import Hosting, check_directory, config_of, hosting_options, with_savepoints_kept
+from .hosting import Hosting, check_directory, config_of, hosting_options, path_from_here, with_savepoints_kept
 from .interrupts import Interrupts
 from .output import as_json_text, note, told
 from .program import Program, load_program
@@ -44,7 +44,13 @@ class Options:
 @click.command()
 @click.argument("spec", metavar="MODULE:BUILD")
 @click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
-@click.option("-s", "--from-savepoint", metavar="PATH", help="Begin with the state of this savepoint.")
+@click.option(
+    "-s",
+    "--from-savepoint",
+    metavar="PATH",
+    callback=path_from_here,
+    help="Begin with the state of this savepoint.",
+)
 @click.option(
     "-n",
     "--allow-non-restored-state",

@@ -190,6 +190,15 @@ def test_with_its_disk_away_it_is_not_removed(place: Place) -> None:
     assert len(place.pointers.list_files()) == 1
 
 
+def test_with_a_root_that_cannot_be_opened_here_it_is_not_removed(place: Place) -> None:
+    """Its state may well be there for a cluster that has the file system's package."""
+    path = place.forge(place.take(place.checkpoint()), checkpoint_root="no-such-protocol://x")
+    kept = len(place.pointers.list_files())
+    with pytest.raises(CorruptState, match="no-such-protocol"):
+        place.savepoints.remove(path)
+    assert len(place.pointers.list_files()) == kept
+
+
 class TestRefusal:
     """Savepoints on files of a job whose checkpoints go with the cluster would lose their state."""
 

@@ -34,6 +34,11 @@ def path_of(done: Done) -> str:
     return path
 
 
+def from_here(shell: Shell, path: str) -> str:
+    """As the shell completes it."""
+    return str(Path(path).relative_to(shell.folder.resolve()))
+
+
 def checkpointing(shell: Shell, *arguments: str) -> Running:
     """A job that has taken records and completed a checkpoint."""
     run = shell.run("job:build", *arguments)
@@ -51,6 +56,7 @@ def test_a_stopped_job_goes_on_from_its_savepoint_with_another_parallelism(shell
     assert len(records_of(before)) > 0
     assert_counts_go_on(records_of(before), records_of(after))
     assert len(records_of(before)) + len(records_of(after)) == 3000
+    assert len(list(shell.folder.rglob("chk-*/_metadata"))) == 1  # its user may want to start from it again
 
 
 def test_a_drained_job_emits_its_last_results_and_finishes(shell: Shell) -> None:
@@ -67,7 +73,7 @@ def test_a_savepoint_leaves_the_job_running_and_can_be_disposed_of_once(shell: S
     run = checkpointing(shell)
     path = path_of(shell("savepoint", run.job_id[:9]))
     assert Path(path).exists()
-    disposed = shell("savepoint", "--dispose", path, "--json")
+    disposed = shell("savepoint", "--dispose", from_here(shell, path), "--json")
     assert disposed.code == 0, disposed.err
     assert disposed.json == {"disposed": path}
     assert not Path(path).exists()
@@ -102,7 +108,7 @@ def test_a_job_is_cancelled_with_a_savepoint_that_it_can_go_on_from(shell: Shell
     ended = run.end()
     assert ended.code == 1
     assert "was canceled" in ended.err
-    after = shell("run", "job:build", "-q", "--from-savepoint", path, "--", "2000", "5000")
+    after = shell("run", "job:build", "-q", "--from-savepoint", from_here(shell, path), "--", "2000", "5000")
     assert after.code == 0, after.err
     assert all(number == index // KEYS + 1 for _, number, index in records_of(after))
 
