@@ -174,6 +174,8 @@ class JobMaster:
         if self.status.is_terminal:
             if isinstance(event, _HEARD_AFTER_THE_END):
                 self._coordinate(event)
+            elif isinstance(event, TaskManagerExited):
+                self._explain_loss(event.index, event.reason)
             return self._effects
         match event:
             case RegisterTaskManager():
@@ -232,10 +234,14 @@ class JobMaster:
                 self._attempt_ended(execution, ExecutionState.FAILED, cause)
 
     def _process_ended(self, index: int, reason: str) -> None:
+        self._explain_loss(index, reason)
+        self._effects.append(self._roster.ended(index, reason))
+
+    def _explain_loss(self, index: int, reason: str) -> None:
+        """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
         lost = self._roster.lost_life(index)
         if lost is not None:
             self._history.process_ended(lost, reason)
-        self._effects.append(self._roster.ended(index, reason))
 
     def _heartbeat(self, message: Heartbeat) -> None:
         """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""

@@ -7,6 +7,7 @@ list, so a key keeps its hash. An instance of a subclass of these comes back as 
 
 What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
 one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.
+A time zone's offset of less than a second is read as UTC, as CPython does.
 """
 
 from __future__ import annotations

@@ -391,3 +391,13 @@ def test_how_a_lost_process_ended_is_added_when_it_is_known() -> None:
     (failure,) = stage.master.failures
     assert failure.error_type == "TaskManagerLost"
     assert failure.error_message.endswith("the connection broke; its process: killed by SIGKILL")
+
+
+def test_how_a_lost_process_ended_is_added_after_the_jobs_end_too() -> None:
+    stage = Stage(graph(attempts=0))
+    stage.running()
+    stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
+    stage.tell(TaskManagerLost("tm-0-0", "the connection broke", process_ended=False))
+    assert stage.master.status is JobStatus.FAILED
+    assert not stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL"))
+    assert stage.master.failures[0].error_message.endswith("its process: killed by SIGKILL")
