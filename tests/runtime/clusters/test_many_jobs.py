@@ -114,8 +114,8 @@ def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
     monkeypatch.setattr(LocalLauncher, "start", only_the_first)
     env = environment()
     counting(env, 100, None).collect(name="all")
-    job = start_cluster(slot_timeout_ms=1500).submit(env)
-    with pytest.raises(JobFailed, match=r"NoResourceAvailable: after 1500 ms: .* needs 2 slots, 1 are offered"):
+    job = start_cluster(slot_timeout_ms=6000).submit(env)
+    with pytest.raises(JobFailed, match=r"NoResourceAvailable: after 6000 ms: .* needs 2 slots, 1 are offered"):
         job.wait(timeout=60)
 
 
@@ -130,7 +130,7 @@ def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
     monkeypatch.setattr(LocalLauncher, "prepare", broken)
     env = environment()
     counting(env, 100, None).collect(name="all")
-    job = start_cluster(slot_timeout_ms=1500).submit(env)
+    job = start_cluster(slot_timeout_ms=6000).submit(env)
     with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
         job.wait(timeout=60)
 
