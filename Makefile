@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
+# The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test slow unit check bench clean lint types wheel
 
