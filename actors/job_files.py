@@ -38,7 +38,7 @@ DISPOSED_REMEMBERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ForJob:
-    """Something that came back for one job: a timer's event or an answer of storage."""
+    """Something that came back for one job: an answer of storage, say."""
 
     job_id: JobId
     event: Any

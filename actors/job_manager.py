@@ -57,7 +57,7 @@ from .job_graph import validate
 from .job_master import JobMaster, JobMasterSettings
 from .job_submissions import FoundOrigin, JobSubmissions, OriginRead
 from .launcher import Launcher
-from .managed_job import JobServices, ManagedJob
+from .managed_job import JobServices, ManagedJob, TimerDue
 from .restart_strategy import make_restart_strategy
 from .restore_check import with_carried_states
 from .savepoint_coordinator import (
@@ -133,6 +133,9 @@ class JobManager(Actor):
                 self._beat()
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
+            case TimerDue(job_id, event):
+                if (job := self._jobs.get(job_id)) is not None:
+                    job.timer_due(event)
             case OriginRead():
                 if not self._submissions.settle(message, self._start):
                     self._launcher.forget(message.wanted.graph.job_id)

@@ -50,7 +50,7 @@ from .job_effects import (
     Tell,
     Tidings,
 )
-from .job_files import ForJob, JobFiles
+from .job_files import JobFiles
 from .job_master import JobMaster
 from .launcher import Launcher
 from .savepoint_coordinator import Afterwards, PromiseSettled, SavepointAnswer, TakeSavepoint
@@ -67,6 +67,14 @@ class JobServices:
     savepoint_coordinator: Ref
     ended: Callable[[JobId, tuple[TaskManagerId, ...]], None]
     """To be called when a job is over, with the TaskManagers that it has released."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDue:
+    """A timer of one job, which hands its event back."""
+
+    job_id: JobId
+    event: Any
 
 
 @dataclass(slots=True)
@@ -138,6 +146,10 @@ class ManagedJob:
 
     def on(self, event: Any) -> None:
         self._carry_out(self.master.on(event, *self._clocks()))
+
+    def timer_due(self, event: Any) -> None:
+        self._timers.pop(event, None)  # a job may run for years, and tick every second
+        self.on(event)
 
     def take_savepoint(self, wanted: TakeSavepoint) -> None:
         """Answered by a PromiseSettled to the SavepointCoordinator, at once or later."""
@@ -226,7 +238,7 @@ class ManagedJob:
                 case KillTaskManager(index):
                     self._services.launcher.kill(self.job_id, index)
                 case Schedule(delay_ms, event) | ScheduleTimer(delay_ms, event):
-                    self._timers[event] = self._context.schedule(delay_ms, ForJob(self.job_id, event))
+                    self._timers[event] = self._context.schedule(delay_ms, TimerDue(self.job_id, event))
                 case CancelTimer(event):
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()

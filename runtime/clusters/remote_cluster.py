@@ -39,7 +39,7 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ..api.errors import SavepointFailed
+from ..api.job_handle import disposed_path, savepoint_path
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from ..system.address import is_reachable_base
 from ..system.errors import InvalidAddress
@@ -147,8 +147,8 @@ class RemoteCluster:
         return self._savepoint(CancelWithSavepoint(job_id, directory))
 
     def dispose_savepoint(self, path: str) -> Reply[str]:
-        """The path of what is disposed; raises SavepointFailed with the JobManager's cause."""
-        return self._ask(DisposeSavepoint(path), _disposed, self._savepoint_seconds)
+        """The path of what is disposed; raises SavepointNotDisposed with the JobManager's cause."""
+        return self._ask(DisposeSavepoint(path), _disposed_path, self._savepoint_seconds)
 
     # -- inside
 
@@ -206,22 +206,23 @@ def _own_host(address: str) -> str:
 
 def _expect(kind: type[T]) -> Callable[[Any], T]:
     def read(answer: Any) -> T:
-        if not isinstance(answer, kind):
-            raise Refused(
-                f"the JobManager answered with {type(answer).__name__}, not {kind.__name__}: another version?"
-            )
-        return answer
+        _check(answer, kind)
+        return answer  # type: ignore[no-any-return]
 
     return read
 
 
 def _savepoint_path(answer: Any) -> str:
-    if isinstance(answer, TriggerSavepointFailure):
-        raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
-    return _expect(TriggerSavepointSuccess)(answer).savepoint_path
+    _check(answer, TriggerSavepointSuccess, TriggerSavepointFailure)
+    return savepoint_path(answer)
 
 
-def _disposed(answer: Any) -> str:
-    if isinstance(answer, DisposeSavepointFailure):
-        raise SavepointFailed(f"the savepoint is not disposed: {answer.cause}")
-    return _expect(DisposeSavepointSuccess)(answer).savepoint_path
+def _disposed_path(answer: Any) -> str:
+    _check(answer, DisposeSavepointSuccess, DisposeSavepointFailure)
+    return disposed_path(answer)
+
+
+def _check(answer: object, *kinds: type) -> None:
+    if not isinstance(answer, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise Refused(f"the JobManager answered with {type(answer).__name__}, not {wanted}: another version?")

@@ -8,7 +8,7 @@ import pytest
 
 from understudy import CurveKeys, LocalCluster
 from understudy.messages import JobId, JobStatus
-from understudy.runtime.api.errors import SavepointFailed
+from understudy.runtime.api.errors import SavepointFailed, SavepointNotDisposed
 from understudy.runtime.clusters.remote_cluster import RemoteCluster
 from understudy.runtime.clusters.remote_errors import KeyRefused, NoJobManager, NoSuchJob, Refused
 from understudy.runtime.system.errors import InvalidAddress
@@ -28,6 +28,8 @@ def test_a_client_sees_the_job_and_orders_its_end(start_cluster: Start) -> None:
         eventually(lambda: client.checkpoints(job.job_id).completed > 0, "a checkpoint")
         with pytest.raises(SavepointFailed, match="nosuch"):
             client.trigger_savepoint(JobId("nosuch")).get()
+        with pytest.raises(SavepointNotDisposed, match="nosuch"):
+            client.dispose_savepoint("jobmanager://savepoints/nosuch").get()
         with pytest.raises(Refused, match="nosuch"):
             client.details(JobId("nosuch"))
         with pytest.raises(NoSuchJob):
