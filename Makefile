@@ -3,9 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+TESTERS ?= 4
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
+# Many tests wait for processes rather than work, so there are more testers than cores. One that is done takes half of
+# what is left to the one with the most, in one piece: tests of one file, which share a cluster, stay together.
+PYTEST := $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal
 
 .PHONY: demo test slow unit check bench clean lint types wheel
 
@@ -13,13 +17,13 @@ demo: $(READY)
 	$(BIN)/understudy demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PYTEST) -m "not slow"
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
 
 unit: $(READY)
-	$(BIN)/python -m pytest -q -m "not slow and not spark and not chaos"
+	$(PYTEST) -m "not slow and not spark and not chaos" --ignore tests/runtime/clusters --ignore tests/runtime/cli
 
 check: lint types test wheel
 
@@ -41,7 +45,8 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks checkpoint --runs 3 --json build/bench-checkpoint.json
 	$(BIN)/python -m benchmarks growth --runs 3 --json build/bench-growth.json
 	$(BIN)/python -m benchmarks first-output --runs 5 --json build/bench-first-output.json
-	$(BIN)/python -m benchmarks recovery --json build/bench-recovery.json
+	$(BIN)/python -m benchmarks recovery --keys 1000,200000,2000000 --json build/bench-recovery.json
+	$(BIN)/python -m benchmarks recovery --cluster spark --keys 1000,200000 --json build/bench-recovery-spark.json
 
 $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -64,6 +64,9 @@ class DataPlane(Protocol):
         """The producer's end; its consumer may be there already, or come later."""
         ...
 
-    def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> InputChannel:
-        """The consumer's end; poll once after opening, since what came earlier wakes nobody."""
+    def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None], channels: int = 1) -> InputChannel:
+        """The consumer's end; poll once after opening, since what came earlier wakes nobody.
+
+        `channels`: how many its task reads from. They share what may be under way to it.
+        """
         ...

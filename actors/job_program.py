@@ -50,6 +50,8 @@ class JobProgram:
     message_types: bytes
     record_types: tuple[bytes, ...]
     max_parallelism: int
+    warm_up: tuple[str, ...] = ()
+    """Functions, as "module:name", that make what this program needs ready, as far as no user code is needed for it."""
 
     @staticmethod
     def of(
@@ -64,6 +66,7 @@ class JobProgram:
             message_types=cloudpickle.dumps(registered_messages(own=False)),
             record_types=_ship_record_types(),
             max_parallelism=max_parallelism,
+            warm_up=_warm_up(chains),
         )
 
     def chain(self, vertex_id: VertexId) -> list[Operator]:
@@ -95,6 +98,10 @@ class JobProgram:
         for record_type in program.record_types:
             register_record_type(cloudpickle.loads(record_type))
         return program
+
+
+def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for chain in chains.values() for part in chain for name in part.operator._warm_up))
 
 
 def _ship_record_types() -> tuple[bytes, ...]:

@@ -35,6 +35,7 @@ class OperatorChain:
         for operator in reversed(self.operators):
             with blame(operator):
                 operator.open()
+                operator._opened()
 
     def process(self, batch: Batch, input_index: int = 0, start: int = 0) -> None:
         """Run one batch through the chain from operator `start`; `input_index` is the first operator's input."""
@@ -44,11 +45,14 @@ class OperatorChain:
         operator, out = self.operators[start], self._collectors[start]
         with blame(operator):
             taken = _as_taken(operator._taken_as(input_index), batch)
-            if input_index:
-                operator.process_batch_2(taken, out)
-            else:
-                operator.process_batch(taken, out)
-        self._pass_on(start)
+        is_last = start == len(self.operators) - 1  # what goes out to other tasks costs something per batch
+        for piece in (taken,) if is_last else operator._in_pieces(input_index, taken):
+            with blame(operator):
+                if input_index:
+                    operator.process_batch_2(piece, out)
+                else:
+                    operator.process_batch(piece, out)
+            self._pass_on(start)
 
     def end(self) -> None:
         """All input has ended: each operator in turn emits what is left."""

@@ -20,7 +20,7 @@ from .elements import Batch
 from .key_selector import KeySelector
 
 MAX_BATCH_RECORDS = 65_536
-"""A longer batch is cut, so that one unit of credit stands for a bounded amount and no barrier waits long behind it."""
+"""A longer batch is cut, so that no barrier waits long behind it, and a window holds more than one."""
 
 _FEW_CHANNELS = 8
 """For so many it is quicker to look for the rows of each than to sort."""

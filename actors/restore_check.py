@@ -17,6 +17,12 @@ from ..state.state_descriptions import is_columnar, is_keyed, state_misfit
 from .errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
+_DATAFRAME_HINTS = {
+    ("SparkSource", "ScanSource"): "; its DataFrame was read through Spark: from_dataframe(..., read_files=False)",
+    ("ScanSource", "SparkSource"): "; its DataFrame was read from its files: give one that only scans files",
+}
+"""By the sources that were and are: how the former is had again."""
+
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
@@ -206,7 +212,9 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
 
 def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:
     if why := state_misfit(wanted, stored):
-        hint = "" if stored.kind == "SourceOffset" else "; give the state another name to begin it anew"
+        hint = "; give the state another name to begin it anew"
+        if stored.kind == "SourceOffset":
+            hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
         yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"
 
 
@@ -235,6 +243,10 @@ def _fixed_parallelism(vertex: JobVertex, operator: OperatorDescription, found: 
             f"{_offset(operator)['source']} cannot deal its records out anew: give it parallelism={was} (operators "
             "after it may be rescaled)"
         )
+
+
+def _source_of(state: StateDescription) -> str:
+    return str(state.schema.get("source")) if isinstance(state.schema, dict) else ""
 
 
 def _offset(operator: OperatorDescription) -> dict[str, Any]:

@@ -344,22 +344,32 @@ class Task(Actor):
         now_ms = self.context.clock.now_ms()
         if self._unaligned is not None:
             self._read_ahead(parts)
+        due_ms = parts.outputs.send_due(now_ms)
         if not parts.outputs.is_available():
+            self.idle_ms = due_ms
             self._blocked_since = self._blocked_since or now_ms
             return Step.IDLE
         if self._blocked_since is not None:
             self._blocked_ms += now_ms - self._blocked_since
             self._blocked_since = None
-        worked = self._step_source(self._source) if self._source is not None else self._step_gate(parts)
-        if not worked:
+        worked = is_more = self._take_next(parts)
+        if worked and parts.outputs.keeps_any and parts.outputs.is_available():
+            is_more = self._take_next(parts)  # in this step, so that what is kept leaves soon if there is nothing more
+        if not is_more:
             self._rest(parts)
-            return Step.IDLE
-        self._busy_ms += self.context.clock.now_ms() - now_ms
-        return Step.BUSY
+        if worked:
+            self._busy_ms += self.context.clock.now_ms() - now_ms
+        return Step.BUSY if is_more else Step.IDLE
+
+    def _take_next(self, parts: TaskParts) -> bool:
+        return self._step_source(self._source) if self._source is not None else self._step_gate(parts)
 
     def _rest(self, parts: TaskParts) -> None:
-        """There is nothing to take: let operators emit what they hold back, and settle how long to idle at most."""
+        """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
+        most.
+        """
         delays = [parts.chain.idle()]
+        parts.outputs.flush()
         if self._source is not None and self._polls:
             with blame(self._source, self._records_in):
                 delays.append(self._source.poll_delay_ms())

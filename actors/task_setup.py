@@ -16,6 +16,7 @@ from .input_gate import GateChannel, InputGate
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .operators.operator import Operator, OperatorContext
+from .output_buffer import OutputBuffer
 from .outputs import OutputEdge, TaskOutputs
 from .partitioner import make_partitioner
 from .task_state import StateServices, TaskState
@@ -29,6 +30,8 @@ class TaskServices:
     data_plane: DataPlane
     state: StateServices
     exactly_once: bool
+    buffer_timeout_ms: int
+    """How long a task may keep what it emits to send it in larger batches; 0: it sends each at once."""
     resources: dict[str, Any]
     task_manager_name: str
 
@@ -89,9 +92,10 @@ def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
 
 
 def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> InputGate:
+    count = sum(len(edge.channels) for edge in deployment.inputs)
     channels = [
         GateChannel(
-            services.data_plane.open_input(descriptor, context.wake),
+            services.data_plane.open_input(descriptor, context.wake, count),
             edge.input_index,
             edge.edge,
             descriptor.producer_subtask,
@@ -116,7 +120,8 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
                 subtask_index=deployment.subtask_index,
             ),
             tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
+            OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
         )
         for edge in deployment.outputs
     ]
-    return TaskOutputs(edges)
+    return TaskOutputs(edges, context.clock)

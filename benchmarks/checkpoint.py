@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from .data import Dataset
 from .measure import Measured, SideFailed, measure
-from .report import finish, shared_options
+from .report import finish, over_cases, shared_options
 from .side import Order
 
 WORKLOAD = "checkpoint"
@@ -26,7 +26,7 @@ VARIANTS = {"with": {"checkpoint_interval_ms": INTERVAL_MS}, "without": {"checkp
 
 
 def check(out: Path, keys: int, rows: int) -> list[str]:
-    """Compare every key's count and sum with what they must be. The function per record has no output to compare."""
+    """Compare every key's count and sum with what they must be."""
     table = pq.read_table(out / "totals").sort_by("key")
     ids = np.arange(keys)
     counts = rows // keys + (ids < rows % keys)
@@ -43,7 +43,7 @@ def run(options: dict[str, Any]) -> tuple[Measured, list[float], list[str]]:
         out = Path(name)
         order = Order(WORKLOAD, Dataset(out, 0, 0), out, options)
         measured = measure([sys.executable, "-m", "benchmarks.sides.checkpoint", order.to_argument()])
-        problems = check(out, options["keys"], options["rows"]) if options["state"] == "columns" else []
+        problems = check(out, options["keys"], options["rows"])
         pauses = [float(pause) for path in out.glob("pauses-*.npy") for pause in np.load(path)]
     return measured, pauses, problems
 
@@ -53,13 +53,16 @@ def case_of(options: dict[str, Any], runs: int) -> tuple[dict[str, Any], list[st
     rates: dict[str, list[float]] = {name: [] for name in VARIANTS}
     problems: list[str] = []
     events: list[dict[str, Any]] = []
+    all_measured: list[Measured] = []
     for _ in range(runs):
         for name, variant in VARIANTS.items():
             measured, _, found = run({**options, **variant, "probed": False})
+            all_measured.append(measured)
             rates[name].append(options["rows"] / measured.seconds)
             problems += found
             events += measured.said["events"] if name == "with" else []
-    _, pauses, found = run({**options, **VARIANTS["with"], "probed": True})
+    measured, pauses, found = run({**options, **VARIANTS["with"], "probed": True})
+    all_measured.append(measured)
     periodic = [one for one in events if not one["final"]] or events
     case = {
         **options,
@@ -71,7 +74,9 @@ def case_of(options: dict[str, Any], runs: int) -> tuple[dict[str, Any], list[st
         "bytes": max(one["bytes"] for one in periodic),
         "pause_ms": round(median(pauses) * 1000, 2) if pauses else None,
         "max_pause_ms": round(max(pauses) * 1000, 2) if pauses else None,
-        "checked": options["state"] == "columns" and not problems + found,
+        "wall_s": round(sum(one.wall_s for one in all_measured), 2),
+        "peak_rss_mb": round(max(one.peak_rss_mb for one in all_measured)),
+        "checked": not problems + found,
     }
     click.echo(f"{options['keys']:>12,} keys  {case['ratio_to_without']}  pause {case['pause_ms']} ms", err=True)
     return case, problems + found
@@ -96,5 +101,6 @@ def checkpoint(keys: str, backends: str, rows: int | None, state: str, runs: int
                 case, found = {**options, "checked": False}, [f"{options}: {error}"]
             cases.append(case)
             problems += found
-    figures = {"rows": rows, "runs": runs, "cases": cases, "checked": all(case["checked"] for case in cases)}
+    checked = all(case["checked"] for case in cases)
+    figures = {**over_cases(cases), "rows": rows, "runs": runs, "cases": cases, "checked": checked}
     finish({"workload": WORKLOAD, "cluster": "local"}, figures, problems, json_path)

@@ -6,6 +6,8 @@ it too, so it is plain arithmetic modulo 2^64.
 
 from __future__ import annotations
 
+from itertools import starmap
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -15,22 +17,29 @@ from .data import HALVES, Dataset, read
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)
 MIXER = 0xBF58476D1CE4E5B9
 MASK = (1 << 64) - 1
+_ROW = Struct(f"={len(MULTIPLIERS)}q")
 
 
 def digest(*columns: Any) -> int:
     """Of rows whose four columns are arrays of int64."""
     with np.errstate(over="ignore"):
-        mixed = sum(
-            column.astype(np.int64).view(np.uint64) * np.uint64(by)
-            for column, by in zip(columns, MULTIPLIERS, strict=True)
+        return _mixed_and_summed(
+            sum(
+                column.astype(np.int64).view(np.uint64) * np.uint64(by)
+                for column, by in zip(columns, MULTIPLIERS, strict=True)
+            )
         )
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(MIXER)
-        return int(np.sum(mixed ^ (mixed >> np.uint64(29)), dtype=np.uint64))
 
 
 def digest_of_rows(rows: list[tuple[int, int, int, int]]) -> int:
-    table = np.array(rows, dtype=np.int64).reshape(-1, len(MULTIPLIERS))
-    return digest(*table.T)
+    """The same of a list. NumPy's own way from tuples to an array would take twice as long as all of this."""
+    table = np.frombuffer(b"".join(starmap(_ROW.pack, rows)), np.uint64)
+    return _mixed_and_summed(table.reshape(-1, len(MULTIPLIERS)) @ np.array(MULTIPLIERS, np.uint64))
+
+
+def _mixed_and_summed(weighted: Any) -> int:
+    mixed = (weighted ^ (weighted >> np.uint64(32))) * np.uint64(MIXER)
+    return int(np.sum(mixed ^ (mixed >> np.uint64(29)), dtype=np.uint64))
 
 
 def combined(digests: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import click
 
@@ -31,6 +32,9 @@ def first_output(runs: int, json_path: str | None) -> None:
     problems = ["the output is wrong" for one in measured if not one.said["right"]]
     firsts = [one.said["first_s"] - one.started_s for one in measured]
     figures = {
+        "rows": measured[0].said["rows"],
+        "rows_per_s": round(median(one.said["rows"] / one.seconds for one in measured)),
+        "wall_s": round(median(one.wall_s for one in measured), 2),
         "runs": runs,
         "first_output_s": [round(first, 3) for first in firsts],
         **spread("s", firsts),

@@ -11,7 +11,7 @@ import click
 from .contest import Score, Side, compete, problems_of
 from .data import dataset
 from .keyed_aggregate import check
-from .report import CACHE, finish, shared_options
+from .report import CACHE, finish, over_cases, shared_options
 
 WORKLOAD = "growth"
 KEYS = 100_000
@@ -40,7 +40,7 @@ def cases_of(axis: str, scores: list[Score]) -> list[dict[str, Any]]:
     first = reports[0].get("rows_per_s")
     return [
         {"axis": axis, "value": value, "relative": round(report["rows_per_s"] / first, 3)}
-        | {name: report[name] for name in ("rows", "runs", "rows_per_s", "seconds", "peak_rss_mb", "checked")}
+        | {name: report[name] for name in ("rows", "runs", "rows_per_s", "seconds", "wall_s", "peak_rss_mb", "checked")}
         for value, report in zip(AXES[axis], reports, strict=True)
         if first and "rows_per_s" in report
     ]
@@ -58,5 +58,5 @@ def growth(rows: int, axes: str, data_dir: Path, runs: int, json_path: str | Non
         scores = compete(WORKLOAD, sides(axis, rows + rows % 2, data_dir), runs, check)
         cases += cases_of(axis, scores)
         problems += problems_of(scores)
-    figures = {"rows": rows, "runs": runs, "cases": cases, "checked": not problems}
+    figures = {**over_cases(cases), "rows": rows, "runs": runs, "cases": cases, "checked": not problems}
     finish({"workload": WORKLOAD, "cluster": "local"}, figures, problems, json_path)

@@ -16,7 +16,7 @@ from .report import contest_options, finish
 from .side import Order, read_totals
 
 WORKLOAD = "keyed-aggregate"
-DRAIN = "drained"
+FILTERED, DRAIN, DRAIN_FILTERED = "understudy-filtered", "drained", "drained-filtered"
 
 
 def check(order: Order, _measured: Measured) -> list[str]:
@@ -43,16 +43,23 @@ def ours(data: Dataset, emit: str | None, batch_rows: int | None) -> Side:
 
 
 def ours_on_spark(data: Dataset, warm_up: Dataset, emit: str | None) -> list[Side]:
-    """From a DataFrame; and, as the limit, that DataFrame drained, which gives no answer to check."""
+    """From a DataFrame that only scans files, and from one whose rows come through Spark; and, as the limits, those
+    DataFrames drained, which gives no answer to check.
+    """
     command = [sys.executable, "-m", "benchmarks.sides.on_spark"]
-    options = {"emit": emit, "warm_up": str(warm_up.parquet), "drain": False}
-    drained = "mapInArrow that returns nothing, local[2]"
+    options = {"emit": emit, "warm_up": str(warm_up.parquet)}
     setting = (
         f"2 TaskManagers (Spark local[2]), exactly once, checkpoint every 1 s, results {emit or 'once at the end'}"
     )
+    drained = "mapInArrow that returns nothing, local[2]"
     return [
-        Side("understudy", command, data, options, setting=setting),
-        Side(DRAIN, command, data, {**options, "drain": True}, setting=drained, answers=False),
+        Side(name, command, data, {**options, "way": way}, setting=told, answers=not way.startswith("drain"))
+        for name, way, told in (
+            ("understudy", "scan", f"{setting}; a scan of files"),
+            (FILTERED, "filtered", f"{setting}; a filter after the scan"),
+            (DRAIN, "drain", f"{drained}; a scan of files"),
+            (DRAIN_FILTERED, "drain-filtered", f"{drained}; a filter after the scan"),
+        )
     ]
 
 

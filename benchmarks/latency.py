@@ -11,8 +11,8 @@ import click
 import numpy as np
 
 from .data import Dataset
-from .measure import measure
-from .report import finish, shared_options
+from .measure import cpu_pressure_s, measure
+from .report import finish, over_cases, shared_options
 from .side import Order
 
 WORKLOAD = "latency"
@@ -80,17 +80,22 @@ def run(rate: int, seconds: float) -> tuple[dict[str, Any], list[str]]:
     with tempfile.TemporaryDirectory(prefix="understudy-benchmark-") as name:
         out = Path(name)
         order = Order(WORKLOAD, Dataset(out, 0, 0), out, {"rate": rate, "records": records, "batch_rows": BLOCK_ROWS})
+        pressure_s = cpu_pressure_s()
         measured = measure([sys.executable, "-m", "benchmarks.sides.latency", order.to_argument()])
+        pressed_s = (cpu_pressure_s() or 0.0) - (pressure_s or 0.0)
         arrivals = np.concatenate([np.load(path) for path in sorted(out.glob("arrivals-*.npy"))])
     problems = [f"at {rate} records/s: {problem}" for problem in check(arrivals, records)]
     counted = settled(arrivals)
     case = {
         "rate": rate,
+        "rows": records,
+        "rows_per_s": round(records / measured.seconds),
         "emitted_per_s": round(emission_rate(counted)),
         "kept_up": kept_up(arrivals, rate),
         **percentiles(counted, counted[:, 1]),
         "from_due": percentiles(counted, due_ns(counted, rate)),
         "checkpoints": measured.said["checkpoints"],
+        "cpu_pressure": None if pressure_s is None else round(pressed_s / measured.wall_s, 2),
         "wall_s": round(measured.wall_s, 2),
         "peak_rss_mb": round(measured.peak_rss_mb),
     }
@@ -114,5 +119,5 @@ def latency(rates: str, seconds: float, runs: int, json_path: str | None) -> Non
         }
         for rate in wanted
     }
-    figures = {"runs": runs, "medians": medians, "cases": cases, "checked": not problems}
+    figures = {**over_cases(cases), "runs": runs, "medians": medians, "cases": cases, "checked": not problems}
     finish({"workload": WORKLOAD, "cluster": "local"}, figures, problems, json_path)

@@ -98,6 +98,18 @@ def measure(
     return Measured(said, started_s, wall_s, memory.rss / MB, memory.pss / MB)
 
 
+def cpu_pressure_s() -> float | None:
+    """For how long, since the machine's start, some thread has waited for a processor; None where Linux does not say.
+
+    Times of milliseconds mean little where this grows by a good part of a second each second.
+    """
+    try:
+        some = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+        return int(some.rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def _watch(process: subprocess.Popen[bytes], memory: Memory, deadline: float) -> None:
     root = psutil.Process(process.pid)
     while process.poll() is None:

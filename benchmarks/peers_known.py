@@ -58,6 +58,7 @@ KEYED, STATEFUL = "keyed-aggregate", "stateful-function"
 WARM_UP_ROWS = 200_000
 
 CHECKPOINTED = "exactly once, checkpoint every 1 s"
+BYTEWAX_SETTING = "2 processes, recovery on, an epoch a second"
 
 PEERS = (
     Peer("duckdb", "duckdb", "duckdb", DUCKDB, (KEYED,), "one query, 2 threads, no fault tolerance"),
@@ -79,8 +80,19 @@ PEERS = (
         "bytewax",
         BYTEWAX,
         (KEYED, STATEFUL),
-        "2 processes, recovery on, an epoch a second",
+        f"{BYTEWAX_SETTING}; stateful_map: a call per record",
         most_rows={STATEFUL: 1_000_000},
+        options={"call": "record"},
+    ),
+    Peer(
+        "bytewax-batch",
+        "bytewax",
+        "bytewax",
+        BYTEWAX,
+        (STATEFUL,),
+        f"{BYTEWAX_SETTING}; stateful_batch: a call with a key's records of a batch",
+        most_rows={STATEFUL: 1_000_000},
+        options={"call": "batch"},
     ),
     Peer(
         "pyflink",

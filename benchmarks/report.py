@@ -64,6 +64,20 @@ def spread(name: str, values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
+def over_cases(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What a report of several cases says of all: rows and seconds of all together, the median rate, the most memory.
+
+    A case that failed has none of these, and does not count.
+    """
+    rates = [case["rows_per_s"] for case in cases if "rows_per_s" in case]
+    return {
+        "rows": sum(case.get("rows", 0) for case in cases),
+        "rows_per_s": round(statistics.median(rates)) if rates else None,
+        "wall_s": round(sum(case.get("wall_s", 0.0) for case in cases), 2),
+        "peak_rss_mb": max((case.get("peak_rss_mb", 0) for case in cases), default=0),
+    }
+
+
 def deliver(report: dict[str, Any], problems: Sequence[str], json_path: str | None) -> None:
     """Print the report, write it, and leave with exit code 1 when the answer was wrong."""
     for key, value in report.items():

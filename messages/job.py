@@ -151,6 +151,10 @@ class JobGraph:
     checkpoints: CheckpointConfig
     restart: RestartStrategyConfig
     state_backend: str = "memory"
+    buffer_timeout_ms: int = 5
+    """How long a task may keep what it emits, to send it in larger batches; 0: not at all. Flink:
+    execution.buffer-timeout.
+    """
 
 
 @message

@@ -7,7 +7,7 @@ the columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -34,6 +34,8 @@ _HEADER = -1
 _FORMAT = 2
 _FORMATS_READ = (1, _FORMAT)
 """The first had all columns in their own types."""
+_MERGED_AT_A_TIME = 1 << 17
+"""Rows of a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,10 @@ class ColumnarBackend:
         for handle in handles:
             data, path = read(handle.handle), handle.handle.path or "inline state"
             try:
-                schema, stored = self._read_header(unpack_plain(_section(data, handle, _HEADER)))
-                for group in sorted(handle.offsets.keys() & set(self._key_groups.groups)):
-                    partials = pa.ipc.read_record_batch(pa.py_buffer(_section(data, handle, group)), stored)
+                schema, stored = self._read_header(unpack_plain(_section(data, handle, _HEADER).to_pybytes()))
+                groups = sorted(handle.offsets.keys() & set(self._key_groups.groups))
+                shares = (pa.ipc.read_record_batch(_section(data, handle, group), stored) for group in groups)
+                for partials in _joined(shares):
                     self.table_for(schema, partials=True).merge(widened(partials, schema))
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
                 raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
@@ -204,9 +207,23 @@ class ColumnarBackend:
             raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
 
 
-def _section(data: bytes, handle: KeyedStateHandle, group: int) -> bytes:
+def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches: each call on a small one is a moment at which other threads take the lock."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for share in shares:
+        held.append(share)
+        rows += share.num_rows
+        if rows >= _MERGED_AT_A_TIME:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
+    """A part of the data, which is not copied."""
     offset, length = handle.offsets[group]
-    section = data[offset : offset + length]
-    if len(section) != length:
-        raise ValueError(f"wanted {length} bytes at {offset}, found {len(section)}")
-    return section
+    if not 0 <= offset <= offset + length <= len(data):
+        raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
+    return pa.py_buffer(data).slice(offset, length)

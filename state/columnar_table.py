@@ -116,10 +116,11 @@ class ColumnarTable:
         found: Slots = slots[self._last_row[slots] == rows]
         return found
 
-    def all_slots(self) -> Slots:
-        return np.arange(len(self))
+    def all_slots(self) -> slice:
+        """For `results`: in the order in which keys came."""
+        return slice(0, len(self))
 
-    def results(self, slots: Slots) -> pa.RecordBatch:
+    def results(self, slots: Slots | slice) -> pa.RecordBatch:
         """A row of keys and aggregates for each slot."""
         values = self._values_at(slots)
         columns = [

@@ -3,8 +3,8 @@
     class WorstDelay(KeyedOperator):
         worst = ValueState(float, default=0.0)
 
-A declaration is a plain class attribute. When a task opens the operator, it puts an accessor of the same name, and
-with the same methods, into the instance's `__dict__`; until then every method raises UnboundState. The methods that
+A declaration is a plain class attribute. When a task opens the operator, it gives the instance an accessor of the same
+name, and with the same methods; until then every method raises UnboundState. The methods that
 stand here are what type checkers and readers see. Flink: StateDescriptor and its subclasses.
 
 What is taken out of state belongs to the state: change it, and put it back in the same call; do not keep it for later.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..messages import MalformedMessage
 from .key_groups import key_groups_of, key_groups_of_list
+from .marshalled_columns import MAX_NESTED, Columns, columns_of_alike
 from .record_serializer import Convert
 
 CHUNK_ENTRIES = 65_536
@@ -30,17 +31,16 @@ Column: TypeAlias = "npt.NDArray[Any] | tuple[Column, ...]"
 
 _INTEGERS = tuple(map(np.dtype, ("|i1", "<i2", "<i4", "<i8")))
 _FLOATS = np.dtype("<f8")
-_KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS))
+_KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS, np.dtype(np.bool_)))
 _PLAIN, _TUPLES = "plain", "tuples"
-_MAX_NESTED = 4
-"""Tuples within tuples that still become columns."""
+_FEW_ITEMS = 64
+"""Fewer than these are not worth working out of which shape they are."""
 
 
 class Piece(NamedTuple):
     """Entries of one key group. Keys and values are packed: `unpacked` makes lists of them again."""
 
     group: int
-    first_key: Any
     keys: list[Any]
     values: list[Any]
 
@@ -51,7 +51,6 @@ class _Share(NamedTuple):
     group: int
     start: int
     end: int
-    first_key: Any
     keys: list[Any]
     """Packed."""
 
@@ -113,8 +112,8 @@ def pieces(
             if len(values) == CHUNK_ENTRIES:
                 layout.chunks[number] = chunk
         column = _taken(column_of(_encoded(values, encode)), chunk.order)
-        for group, start, end, first_key, keys in chunk.shares:
-            yield Piece(group, first_key, keys, packed(column, start, end))
+        for group, start, end, keys in chunk.shares:
+            yield Piece(group, keys, packed(column, start, end))
         number += 1
 
 
@@ -125,7 +124,7 @@ def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _K
     groups, column = groups[order], _taken(column, order)
     starts = np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
     shares = [
-        _Share(int(groups[start]), start, end, keys[order[start]], packed(column, start, end))
+        _Share(int(groups[start]), start, end, packed(column, start, end))
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)
     ]
     return _KeyChunk(order, shares)
@@ -133,6 +132,8 @@ def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _K
 
 def column_of(items: list[Any], depth: int = 0) -> Column:
     """The items as a column."""
+    if len(items) >= _FEW_ITEMS and (alike := columns_of_alike(items)) is not None:
+        return _all_narrowed(alike)
     kind = type(items[0]) if items else None
     if kind in _COLUMNS and countOf(map(type, items), kind) == len(items):
         if kind is int:
@@ -140,7 +141,7 @@ def column_of(items: list[Any], depth: int = 0) -> Column:
         if kind is float:
             return np.fromiter(items, _FLOATS, len(items))
         length = len(items[0])
-        if length and depth < _MAX_NESTED and countOf(map(len, items), length) == len(items):
+        if length and depth < MAX_NESTED and countOf(map(len, items), length) == len(items):
             return _columns_of_tuples(items, length, depth)
     return np.fromiter(items, object, len(items))
 
@@ -186,6 +187,12 @@ def unpacked(content: Any) -> list[Any]:
     except ValueError as error:
         raise MalformedMessage(f"columns of keys or values that do not fit: {error}") from error
     raise MalformedMessage(f"wanted a column of keys or values, found {content!r:.60}")
+
+
+def _all_narrowed(columns: Columns) -> Column:
+    if isinstance(columns, tuple):
+        return tuple(map(_all_narrowed, columns))
+    return columns if columns.dtype == _FLOATS else _narrowed(columns)
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
 from .backend import ReadState, SnapshotTarget
@@ -34,9 +34,28 @@ Blocks = dict[int, list[Any]]
 """key group -> [[state index, payload], ...]."""
 
 
+class FrozenState(Protocol):
+    """One state as it was at the barrier."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, or InvalidKey."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateView:
-    """One state as it was at the barrier."""
+    """A state in dicts."""
 
     name: str
     kind: str
@@ -48,6 +67,15 @@ class StateView:
     def of(cls, state: HeapState) -> StateView:
         declaration, node = state.declaration, state.node
         return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze())
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.namespaces
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        for namespace, entries in self.namespaces.items():
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode):
+                yield piece.group, pack_plain([namespace, piece.keys, piece.values])
 
 
 @dataclass(slots=True)
@@ -83,14 +111,14 @@ class HeapSnapshot:
         key_groups: range,
         max_parallelism: int,
         key_node: TypeNode,
-        views: Sequence[StateView],
+        views: Sequence[FrozenState],
         carried: Sequence[StoredState],
     ) -> None:
         self._backend = backend
         self._key_groups = key_groups
         self._max_parallelism = max_parallelism
         self._key_node = key_node
-        self._views = [view for view in views if view.namespaces]
+        self._views = [view for view in views if not view.is_empty]
         self._carried = carried
 
     def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
@@ -120,7 +148,7 @@ class HeapSnapshot:
         return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), self._backend)
 
     def _header(self) -> bytes:
-        all_states: list[StateView | StoredState] = [*self._views, *self._carried]
+        all_states: list[FrozenState | StoredState] = [*self._views, *self._carried]
         states = [[state.name, state.kind, state.schema] for state in all_states]
         return pack_plain(
             {
@@ -131,21 +159,20 @@ class HeapSnapshot:
             }
         )
 
-    def _add(self, index: int, view: StateView, blocks: Blocks) -> None:
-        """Cut one state by key group and pack each share."""
+    def _add(self, index: int, view: FrozenState, blocks: Blocks) -> None:
+        """Take the payloads of one state."""
         try:
-            for namespace, entries in view.namespaces.items():
-                for piece in pieces(entries, self._max_parallelism, self._key_node.encode, view.encode):
-                    if piece.group not in self._key_groups:
-                        raise self._foreign(view.name, piece.first_key, piece.group)
-                    payload = pack_plain([namespace, piece.keys, piece.values])
-                    blocks[piece.group].append([index, payload])
+            for group, payload in view.payloads(self._max_parallelism, self._key_node.encode):
+                if group not in self._key_groups:
+                    raise self._foreign(view.name, payload, group)
+                blocks[group].append([index, payload])
         except (UnsupportedValue, InvalidKey) as error:
             raise StateNotStorable(f"state {view.name!r}: {error}") from error
 
-    def _foreign(self, state: str, key: Any, group: int) -> StateNotStorable:
+    def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
+        _, keys, _ = unpack_plain(payload)
         return StateNotStorable(
-            f"state {state!r}: key {key!r:.60} is of key group {group}, and this subtask owns "
+            f"state {state!r}: key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
             f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
         )
 

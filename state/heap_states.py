@@ -21,8 +21,8 @@ from .descriptors import FoldingState, KeyedStateDeclaration, ReducingState, Val
 from .errors import InvalidState, NoCurrentKey, ReadOnlyState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 
-NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY"})()
-"""`current_key` where none is set."""
+NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
+"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
 
 QUESTION: Final = 0
 """The number of a question among the observers."""
@@ -123,8 +123,12 @@ class HeapState:
     def _read(self) -> Any:
         """What the current key holds, or MISSING. It may be changed in place by whoever may write."""
         scope = self._scope
-        held = self._entries.get(scope.current_key, MISSING)
-        return self._handed_out(held) if held is MISSING or scope.observers else held
+        try:
+            held = self._entries.get(scope.current_key, MISSING)
+        except TypeError:
+            self._check_key()
+            raise
+        return self._handed_out(held) if scope.observers else held
 
     def _handed_out(self, held: Any) -> Any:
         """What the current key holds, as somebody else looks at it too: a copy if it can be changed."""
@@ -135,11 +139,7 @@ class HeapState:
                     break
             else:
                 return held
-        elif kind in IMMUTABLE:
-            return held
-        elif held is MISSING:
-            if self._scope.current_key is NO_KEY:
-                raise NoCurrentKey(self.declaration.name)
+        elif kind in IMMUTABLE or held is MISSING:
             return held
         return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
 
@@ -168,6 +168,9 @@ class HeapState:
     def _check_writable(self) -> None:
         if self._scope.is_read_only:
             raise ReadOnlyState(self.declaration.name)
+        self._check_key()
+
+    def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
             raise NoCurrentKey(self.declaration.name)
 
@@ -197,29 +200,51 @@ class HeapState:
 
 
 class HeapValue(HeapState):
-    __slots__ = ("_default", "_is_default_fixed")
+    """One value; its default is one that cannot be changed."""
+
+    __slots__ = ("_default",)
 
     def __init__(self, declaration: ValueState[Any], scope: HeapScope) -> None:
         super().__init__(declaration, scope)
         self._default = declaration.default
-        self._is_default_fixed = private_copy(self._default) is self._default
 
     def value(self) -> Any:
         scope = self._scope
-        value = self._entries.get(scope.current_key, MISSING)
-        if value is MISSING or scope.observers:
-            value = self._handed_out(value)
-            if value is MISSING:
-                return self._default if self._is_default_fixed else private_copy(self._default)
-        return value
+        if scope.observers:
+            held = self._read()
+            return self._default if held is MISSING else held
+        try:
+            return self._entries.get(scope.current_key, self._default)
+        except TypeError:
+            self._check_key()
+            raise
 
     def update(self, value: Any) -> None:
         scope = self._scope
-        key = scope.current_key
-        if value is None or key is NO_KEY or scope.is_read_only:
+        if value is None or scope.is_read_only:
             self.clear()  # or raises what is wrong
-        else:
-            self._entries[key] = value
+            return
+        try:
+            self._entries[scope.current_key] = value
+        except TypeError:
+            self._check_key()
+            raise
+
+
+class HeapValueOrCopy(HeapValue):
+    """One value; who has none gets a copy of the default."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        held = self._read()
+        return private_copy(self._default) if held is MISSING else held
+
+
+def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:
+    default = declaration.default
+    kind = HeapValue if private_copy(default) is default else HeapValueOrCopy
+    return kind(declaration, scope)
 
 
 class HeapList(HeapState):
@@ -327,7 +352,7 @@ class HeapFolding(HeapState):
 
 
 ACCESSORS: Final[dict[str, Callable[[Any, HeapScope], HeapState]]] = {
-    "ValueState": HeapValue,
+    "ValueState": value_accessor,
     "ListState": HeapList,
     "MapState": HeapMap,
     "ReducingState": HeapReducing,

@@ -28,6 +28,9 @@ class ColumnIndex(Protocol):
 
     def slots_of(self, column: pa.Array) -> Slots: ...
 
+    def find(self, column: pa.Array) -> Slots:
+        """The same, but -1 for a value that is not there."""
+
     def values(self, slots: Slots) -> pa.Array: ...
 
     def __len__(self) -> int: ...
@@ -49,6 +52,14 @@ class KeyIndex:
         slots = self._columns[0].slots_of(columns[0])
         for pairs, index, column in zip(self._pairs, self._columns[1:], columns[1:], strict=True):
             slots = pairs.slots_of(slots << 32 | index.slots_of(column))
+        return slots
+
+    def find(self, columns: Sequence[pa.Array]) -> Slots:
+        """The slot of each row's key; -1 for one that is not there."""
+        slots = self._columns[0].find(columns[0])
+        for pairs, index, column in zip(self._pairs, self._columns[1:], columns[1:], strict=True):
+            second = index.find(column)
+            slots = np.where((slots < 0) | (second < 0), -1, pairs.find(slots << 32 | second))
         return slots
 
     def keys(self, slots: Slots | slice) -> list[pa.Array]:
@@ -90,6 +101,9 @@ class FixedIndex:
     def slots_of(self, column: pa.Array) -> Slots:
         return self._table.slots_of(words_of(column))
 
+    def find(self, column: pa.Array) -> Slots:
+        return self._table.find(words_of(column))
+
     def values(self, slots: Slots | slice) -> pa.Array:
         return column_of_words(self._table.words(slots), self._kind)
 
@@ -114,6 +128,9 @@ class DistinctIndex:
             self._values = pa.concat_arrays([self._values, encoded.dictionary.filter(pa.array(found >= known))])
         taken: Slots = found[encoded.indices.to_numpy()]
         return taken
+
+    def find(self, column: pa.Array) -> Slots:
+        return np.array([self._slots.get(value, -1) for value in column.to_pylist()], np.int64)
 
     def values(self, slots: Slots) -> pa.Array:
         return self._values.take(pa.array(slots))

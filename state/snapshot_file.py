@@ -8,7 +8,7 @@ many files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -33,6 +33,8 @@ INLINE_BELOW_BYTES = 20 * 1024
 
 SnapshotStore: TypeAlias = Callable[[SubtaskState, SnapshotTarget], SubtaskState]
 """Takes a state with inline handles, and says where it lies from now on."""
+
+Part: TypeAlias = KeyedStateHandle | OperatorListHandle | ChannelStateHandle
 
 Run = TypeVar("Run", OperatorListHandle, ChannelStateHandle)
 """What lies in one run of bytes, piece by piece."""
@@ -83,22 +85,24 @@ def store_inline(state: SubtaskState, target: SnapshotTarget, limit_bytes: int =
 def store_in_file(
     state: SubtaskState, target: SnapshotTarget, inline_below_bytes: int = INLINE_BELOW_BYTES
 ) -> SubtaskState:
-    """Move all inline parts into the target's one file; handles that have files of their own stay as they are."""
-    inline = [handle for handle in state_handles(state) if handle.data is not None]
-    if sum(handle.size_bytes for handle in inline) < inline_below_bytes:
+    """Move all inline parts into the target's one file; handles that have files of their own stay as they are.
+
+    So do lists that every subtask restores, unless they are large: for them each would read the files of all others.
+    """
+    inline = [part for part in _parts(state) if _inline(part)]
+    if _size_bytes(inline) < inline_below_bytes:
         return state
     assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
-    parts = (handle.data for handle in inline if handle.data is not None)
-    file = target.storage.write(target.path, parts, first_checksum=inline[0].checksum if inline else None)
-    return _moved(state, file)
+    moves = _inline if _size_bytes(filter(_is_shared, inline)) >= inline_below_bytes else _inline_and_own
+    moved = [part.handle for part in inline if moves(part)]
+    parts = (handle.data for handle in moved if handle.data is not None)
+    file = target.storage.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
+    return _moved(state, file, moves)
 
 
 def state_handles(state: SubtaskState) -> Iterator[StateHandle]:
     """All handles, in order; several may point to one file."""
-    for operator in state.operators.values():
-        yield from (keyed.handle for keyed in operator.keyed)
-        yield from (listed.handle for listed in operator.lists)
-    yield from (channel.handle for channel in state.channels)
+    return (part.handle for part in _parts(state))
 
 
 def state_size_bytes(state: SubtaskState) -> int:
@@ -113,8 +117,15 @@ def discard_state(state: SubtaskState, storage: CheckpointStorage) -> None:
         storage.delete(path)
 
 
-def _moved(state: SubtaskState, file: StateHandle) -> SubtaskState:
-    """The same state, with every inline handle pointing into `file`, where they lie in their order."""
+def _parts(state: SubtaskState) -> Iterator[Part]:
+    for operator in state.operators.values():
+        yield from operator.keyed
+        yield from operator.lists
+    yield from state.channels
+
+
+def _moved(state: SubtaskState, file: StateHandle, moves: Callable[[Part], bool]) -> SubtaskState:
+    """The same state, with every part that moves pointing into `file`, where they lie in their order."""
     base = 0
 
     def advance(handle: StateHandle) -> int:
@@ -126,18 +137,29 @@ def _moved(state: SubtaskState, file: StateHandle) -> SubtaskState:
     operators = {}
     for operator_id, operator in state.operators.items():
         keyed = tuple(
-            _moved_keyed(part, advance(part.handle), file) if _inline(part) else part for part in operator.keyed
+            _moved_keyed(part, advance(part.handle), file) if moves(part) else part for part in operator.keyed
         )
-        lists = tuple(
-            _moved_run(part, advance(part.handle), file) if _inline(part) else part for part in operator.lists
-        )
+        lists = tuple(_moved_run(part, advance(part.handle), file) if moves(part) else part for part in operator.lists)
         operators[operator_id] = OperatorSubtaskState(keyed, lists)
-    channels = tuple(_moved_run(part, advance(part.handle), file) if _inline(part) else part for part in state.channels)
+    channels = tuple(_moved_run(part, advance(part.handle), file) if moves(part) else part for part in state.channels)
     return replace(state, operators=operators, channels=channels)
 
 
-def _inline(part: KeyedStateHandle | OperatorListHandle | ChannelStateHandle) -> bool:
+def _size_bytes(parts: Iterable[Part]) -> int:
+    return sum(part.handle.size_bytes for part in parts)
+
+
+def _inline(part: Part) -> bool:
     return part.handle.data is not None
+
+
+def _is_shared(part: Part) -> bool:
+    """Whether all subtasks restore it, not only one."""
+    return isinstance(part, OperatorListHandle) and part.mode != "split"
+
+
+def _inline_and_own(part: Part) -> bool:
+    return _inline(part) and not _is_shared(part)
 
 
 def _moved_keyed(part: KeyedStateHandle, base: int, file: StateHandle) -> KeyedStateHandle:

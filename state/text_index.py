@@ -66,6 +66,15 @@ class TextIndex:
         taken: Slots = slots[encoded.indices.to_numpy()]
         return taken
 
+    def find(self, column: pa.Array) -> Slots:
+        """The slot of each value; -1 for one that is not there."""
+        values, kept = column.cast(self._wide), self._kept.all()
+        slots = self._table.find(_words_of(values, self._seed)).tolist()
+        found = [
+            slot if slot >= 0 and kept[slot].equals(value) else -1 for slot, value in zip(slots, values, strict=True)
+        ]
+        return np.array(found, np.int64)
+
     def values(self, slots: Slots) -> pa.Array:
         return self._kept.all().take(pa.array(slots)).cast(self._kind)
 

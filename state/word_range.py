@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .column_values import Words
 
 _RANGE_PER_SLOT = 8
-_RANGE_PER_SLOT_OF_SMALL = 32
+_RANGE_PER_SLOT_OF_SMALL = 128
 _SMALL_RANGE = 1 << 24
 """Up to here (64 MB) a range may be emptier: a miss of the cache costs more than memory."""
 

@@ -65,6 +65,13 @@ class WordTable:
             self._fill(slots[start : start + _CHUNK], words[start : start + _CHUNK])
         return slots
 
+    def find(self, words: Words) -> Slots:
+        """The slot of each word; -1 for one that is not there."""
+        slots = np.empty(len(words), np.int64)
+        for start in range(0, len(words), _CHUNK):
+            slots[start : start + _CHUNK] = self._find(words[start : start + _CHUNK])
+        return slots
+
     def _fill(self, slots: Slots, words: Words) -> None:
         slots[:] = self._find(words)
         if slots.min() < 0:

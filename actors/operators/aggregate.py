@@ -161,6 +161,7 @@ class LocalAggregate(_Aggregation):
 
     def on_end(self, out: Collector) -> None:
         self._flush(out)
+        self._table = None  # its memory is what the results now take
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (self._schema,) = inputs

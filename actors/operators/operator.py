@@ -5,10 +5,10 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import pyarrow as pa
 
@@ -22,10 +22,16 @@ from ..key_selector import KeySelectionFailed
 
 if TYPE_CHECKING:
     from ...state.backend import KeyedStateBackend
+    from ..compiled import CompiledProcess
     from ..key_selector import KeySelector
 
 T = TypeVar("T")
 Takes = Literal["records", "columns", "any"]
+
+PIECE_ROWS = 1024
+"""So many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers and
+tuples of a larger batch would not stay in the processor's cache.
+"""
 
 
 @dataclass(slots=True)
@@ -119,10 +125,28 @@ class Operator(Actor):
     inputs: ClassVar[int] = 1
     """2 for an operator of a connected stream; then `process_batch_2` takes the second input's batches."""
 
+    @property
+    def _warm_up(self) -> tuple[str, ...]:
+        """Functions, as "module:name", to be called where TaskManagers are forked from, so that each is born ready."""
+        return ()
+
     context: OperatorContext  # type: ignore[assignment]
+
+    def __setstate__(self, state: Any) -> None:
+        """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
+
+        Attribute by attribute: once anybody has seen an object's `__dict__`, CPython takes five times as long to find
+        what is in it, and `self.key` and states are asked for with each record.
+        """
+        for attributes in state if isinstance(state, tuple) else (state,):
+            for name, value in (attributes or {}).items():
+                object.__setattr__(self, name, value)
 
     def open(self) -> None:
         """Called once per attempt, on the task's thread; state is restored and readable."""
+
+    def _opened(self) -> None:
+        """Called right after `open`, whatever a subclass does there."""
 
     def process_batch(self, batch: Any, out: Collector) -> None:
         """Take one batch of the first input."""
@@ -135,6 +159,10 @@ class Operator(Actor):
     def _taken_as(self, input_index: int) -> Takes:
         """What this input really takes: an operator that makes Rows by itself, one at a time, takes any batch."""
         return self.takes
+
+    def _in_pieces(self, input_index: int, batch: Batch) -> Iterable[Batch]:
+        """What `process_batch` is to get of a batch one after the other, where the next operator is in this task."""
+        return (batch,)
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
@@ -189,10 +217,23 @@ class KeyedOperator(Operator):
 
     takes: ClassVar[Takes] = "records"
 
-    key: Any = None
+    compiled: ClassVar[bool] = False
+    """True: `process` is compiled by Numba and runs over whole batches (docs/compiled.md)."""
+
+    key: Any
+    """That of the record, or of the question; None before the first."""
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _taken: int = 0
+    _input_schema: pa.Schema | None = None
+    """Of a compiled operator, when it is known before the job runs."""
+    _compiled_process: CompiledProcess | None = None
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Without a default in the class: CPython finds an attribute quickly where the class has none of its name."""
+        operator = super().__new__(cls)
+        operator.key = None
+        return operator
 
     def process(self, record: Any, out: Collector) -> None:
         """Take one record of the first input."""
@@ -203,14 +244,51 @@ class KeyedOperator(Operator):
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        self._process_keyed(self.process, 0, batch, out)
+        if self._compiled_process is not None:
+            self._compiled_process.process(batch, out)
+        else:
+            self._process_keyed(self.process, 0, batch, out)
 
     def process_batch_2(self, batch: Batch, out: Collector) -> None:
         self._process_keyed(self.process_2, 1, batch, out)
 
+    @property
+    def _warm_up(self) -> tuple[str, ...]:
+        return ("understudy.actors.compiled:warm_up",) if self.compiled else ()
+
+    @property
+    def keyed_state(self) -> KeyedStateBackend | None:
+        """The state of a compiled operator, once it has its context; None: the job's backend holds it."""
+        if not self.compiled:
+            return None
+        if self._compiled_process is None:
+            from ..compiled import CompiledProcess
+
+            self._compiled_process = CompiledProcess(self)
+        return self._compiled_process.state
+
+    def _opened(self) -> None:
+        if self._compiled_process is not None and self._input_schema is not None:
+            self._compiled_process.prepare(self._input_schema)
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        if not self.compiled:
+            return None
+        from ..compiled import emitted_schema
+
+        self._input_schema = inputs[0]
+        return emitted_schema(self, inputs[0])
+
     def _taken_as(self, input_index: int) -> Takes:
         own = (KeyedOperator.process_batch, KeyedOperator.process_batch_2)[input_index]
         return "any" if getattr(type(self), own.__name__) is own else self.takes
+
+    def _in_pieces(self, input_index: int, batch: Batch) -> Iterable[Batch]:
+        if self.compiled or len(batch) <= PIECE_ROWS or not isinstance(batch, pa.RecordBatch):
+            return (batch,)
+        if self._taken_as(input_index) != "any":
+            return (batch,)
+        return (batch.slice(start, PIECE_ROWS) for start in range(0, len(batch), PIECE_ROWS))
 
     def _process_keyed(
         self, process: Callable[[Any, Collector], None], input_index: int, batch: Batch, out: Collector

@@ -1,7 +1,8 @@
 """Bytewax: two worker processes, recovery on, an epoch (so a snapshot) every second.
 
 keyed-aggregate adds each file's rows up per key in Arrow before it distributes them, as Bytewax itself works on Python
-objects. The time runs from the first read to the end of the last sink.
+objects. stateful-function is called per record (`stateful_map`) or with the records that a batch has of a key
+(`stateful_batch`). The time runs from the first read to the end of the last sink.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def run(order: Order) -> None:
 def _work(order: Order, out: Path, folder: Path, addresses: list[str], index: int) -> None:
     testing: Any = importlib.import_module("bytewax.testing")
     recovery: Any = importlib.import_module("bytewax.recovery")
-    flow = bytewax_flows.FLOWS[order.workload](order.data, out)
+    flow = bytewax_flows.FLOWS[order.workload](order.data, out, order.options["call"])
     testing.cluster_main(
         flow,
         addresses,

@@ -134,7 +134,18 @@ class Running(operators.StatefulBatchLogic):  # type: ignore[misc]
         return self._state
 
 
-def keyed_aggregate(data: Dataset, out: Path) -> Any:
+def running(state: tuple[int, int, int] | None, record: tuple[int, int]) -> tuple[Any, Any]:
+    """The same for one record: the state afterwards, and the result."""
+    key, value = record
+    count, last, maximum = state or (0, 0, value)
+    count += 1
+    if value > maximum:
+        maximum = value
+    return (count, value, maximum), (key, count, value - last, maximum)
+
+
+def keyed_aggregate(data: Dataset, out: Path, call: str) -> Any:
+    """`call` makes no difference here."""
     flow = dataflow.Dataflow("keyed-aggregate")
     partials = operators.input("rows", flow, Halves(data, out, AGGREGATED_ROWS, _partials))
     totals = operators.stateful_batch("totals", partials, Total)
@@ -142,10 +153,14 @@ def keyed_aggregate(data: Dataset, out: Path) -> Any:
     return flow
 
 
-def stateful_function(data: Dataset, out: Path) -> Any:
+def stateful_function(data: Dataset, out: Path, call: str) -> Any:
+    """The function is called per "record", or with a key's records of a "batch" together."""
     flow = dataflow.Dataflow("stateful-function")
     rows = operators.input("rows", flow, Halves(data, out, RECORDS, _records))
-    results = operators.stateful_batch("running", rows, Running)
+    if call == "record":
+        results = operators.stateful_map("running", rows, running)
+    else:
+        results = operators.stateful_batch("running", rows, Running)
     operators.output("out", results, Outcome(out, "digest"))
     return flow
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.side import Order, answer, received_order
 from understudy import Count, FileSink, KeyedOperator, Sum, ValueState
@@ -20,6 +21,8 @@ from . import job
 
 BATCH_ROWS = 65_536
 SCATTER = 2_654_435_761
+TOTALS = "totals"
+"""The folder with key, count and sum of every key."""
 
 
 class Probe:
@@ -72,16 +75,32 @@ class ProbedAggregate(ColumnarAggregate):
 
 
 class Totals(KeyedOperator):
-    """The same per record. It emits nothing: only its checkpoints count."""
+    """The same per record. It emits nothing; at its end it writes what it holds, for the check, into a folder."""
 
     seen = ValueState(tuple, default=(0, 0))
 
-    def __init__(self, probe: Probe) -> None:
-        self.probe = probe
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def process(self, record: Any, out: Any) -> None:
         count, total = self.seen.value()
         self.seen.update((count + 1, total + record.value))
+
+    def on_end(self, out: Any) -> None:
+        keys, totals, backend = self._backend.keys("seen"), [], self._backend
+        for backend.current_key in keys:
+            totals.append(self.seen.value())
+        counts, sums = zip(*totals, strict=True) if totals else ((), ())
+        table = pa.table([pa.array(column, pa.int64()) for column in (keys, counts, sums)], ["key", "count", "sum"])
+        pq.write_table(table, self._folder / f"part-{self.context.subtask_index}.parquet")
+
+
+class ProbedTotals(Totals):
+    """With a probe. As it stands before `process_batch`, its batches come as lists of rows."""
+
+    def __init__(self, folder: Path, probe: Probe) -> None:
+        super().__init__(folder)
+        self.probe = probe
 
     def process_batch(self, batch: Any, out: Any) -> None:
         self.probe.begins()
@@ -94,6 +113,7 @@ class Totals(KeyedOperator):
 
     def on_end(self, out: Any) -> None:
         self.probe.write(self.context.subtask_index)
+        super().on_end(out)
 
 
 def rows_of(keys: int) -> Any:
@@ -107,9 +127,12 @@ def rows_of(keys: int) -> Any:
 
 
 def build(rows: DataStream, order: Order) -> None:
-    keyed, sink = rows.key_by("key"), FileSink(str(order.out / "totals"), format="parquet")
+    keyed, folder = rows.key_by("key"), order.out / TOTALS
+    sink = FileSink(str(folder), format="parquet")
     if order.options["state"] == "records":
-        keyed.process(Totals(Probe(order.out))).collect(name="none")
+        folder.mkdir()
+        totals = ProbedTotals(folder, Probe(order.out)) if order.options["probed"] else Totals(folder)
+        keyed.process(totals).collect(name="none")
     elif order.options["probed"]:
         probed = ProbedAggregate(["key"], {"count": Count(), "sum": Sum("value")}, "end")
         probed.probe = Probe(order.out)

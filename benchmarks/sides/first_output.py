@@ -48,6 +48,7 @@ def run(order: Order) -> None:
     answer(
         timed.seconds,
         job.PACKAGES,
+        rows=RECORDS,
         first_s=min(firsts),
         committed_s=committed_s,
         right=counted == sorted((key, number) for key in range(10) for number in range(1, RECORDS // 10 + 1)),

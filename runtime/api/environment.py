@@ -6,6 +6,7 @@ so the same environment can be submitted again and gives another job.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypedDict, Unpack
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, RestartStrategyConfig
-from ..connectors import CollectionSource, FileSource, GeneratorSource, SparkSource
+from ..connectors import CollectionSource, FileSource, GeneratorSource, NotAScan, ScanSource, SparkSource, scan_plan
 from .checks import at_least, at_least_or_none, more_than, one_of, text
 from .errors import InvalidSetting
 from .operator_checks import function_of, source_of
@@ -22,6 +23,8 @@ from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
+
+log = logging.getLogger(__name__)
 
 STATE_BACKENDS = ("memory", "filesystem")
 MODES = ("exactly-once", "at-least-once")
@@ -49,7 +52,9 @@ class StreamEnvironment:
     `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
     overtake what is in flight, which becomes part of it, so that it completes under back-pressure. None: as long as it
     takes; 0: not at all. Only with "exactly-once".
-    `batch_rows`: at most so many records a batch, from sources that are not Spark's; each source's default when None.
+    `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
+    send them; 0: each is sent at once.
+    `batch_rows`: at most so many records a batch, if Spark does not make them; each source's default when None.
     `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
     JobManager, up to 5 MiB a subtask.
     `restart_strategy` None, as Flink: exponential delay with checkpoints, none without.
@@ -69,6 +74,7 @@ class StreamEnvironment:
         retained_checkpoints: int = 1,
         tolerable_checkpoint_failures: int = 0,
         alignment_timeout_ms: int | None = None,
+        buffer_timeout_ms: int = 5,
         restart_strategy: RestartStrategyConfig | None = None,
         state_backend: str = "filesystem",
         batch_rows: int | None = None,
@@ -77,6 +83,7 @@ class StreamEnvironment:
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
+        self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.checkpoints = CheckpointConfig(
             directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),
@@ -106,18 +113,28 @@ class StreamEnvironment:
         self,
         dataframe: Any,
         *,
+        read_files: bool = True,
         name: str | None = None,
         parallelism: int | None = None,
         records_per_second: float | None = None,
     ) -> DataStream:
-        """Read a PySpark DataFrame; needs a SparkCluster.
+        """Read a PySpark DataFrame; needs a SparkCluster, unless the files are read.
 
-        Subtask i reads one partition, through the TaskManager that drives it, so `parallelism` (default: an equal share
-        of the cluster's TaskManagers) is how many TaskManagers this source takes. `records_per_second` is the rate of
-        all subtasks together.
+        A DataFrame that is nothing but a scan of Parquet files is read from the files, as `from_parquet` reads them,
+        with the same rows (docs/spark.md says when); `read_files=False` leaves that out. Through Spark, subtask i reads
+        one partition, with the TaskManager that drives it, so `parallelism` (default: an equal share of the cluster's
+        TaskManagers) is how many TaskManagers this source takes. `records_per_second` is the rate of all subtasks
+        together.
         """
-        source = SparkSource(dataframe_schema(dataframe), records_per_second=_rate(records_per_second))
-        return self._start(source, name, parallelism, None, dataframe)
+        name = self.graph.name_for(name, SparkSource.__name__)
+        schema, rate = dataframe_schema(dataframe), _rate(records_per_second)
+        if read_files:
+            try:
+                scan = ScanSource(scan_plan(dataframe), schema, records_per_second=rate, **self._batching())
+                return self._start(scan, name, parallelism, None)
+            except NotAScan as reason:
+                log.info("source %r: the DataFrame's rows come through Spark, since %s", name, reason)
+        return self._start(SparkSource(schema, records_per_second=rate), name, parallelism, None, dataframe)
 
     def from_collection(
         self,

@@ -1,7 +1,7 @@
 """What is run instead of what was written, with the same result and less work. Flink SQL: the planner's rewrites.
 
 - A columnar aggregation takes two phases: rows become partials before the shuffle, and partials are merged after it.
-- A FileSource that is read for aggregation alone reads only the columns that count, and in larger batches.
+- A source of files that is read for aggregation alone reads only the columns that count, and in larger batches.
 
 The user's graph stays as it is: nodes are copied. Names and identities of the user's operators stay too, so state is
 found again whichever way it was written.
@@ -16,7 +16,7 @@ from ...actors.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
 from ...actors.operators.operator import Operator
 from ...messages import Partitioning
-from ..connectors import FileSource
+from ..connectors import FileSource, ScanSource
 from .schemas import key_columns
 from .stream_graph import StreamEdge, StreamNode
 
@@ -88,10 +88,12 @@ def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
 
 
 def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
-    """Let a FileSource read only what the local phases behind it want."""
+    """Let a source of files read only what the local phases behind it want."""
     source = node.operator
     readers = [each.operator for each in nodes for edge in each.inputs if edge.source is node]
-    if type(source) is not FileSource or not all(isinstance(each, LocalAggregate) for each in readers):
+    if not isinstance(source, FileSource | ScanSource) or type(source) not in (FileSource, ScanSource):
+        return
+    if not all(isinstance(each, LocalAggregate) for each in readers):
         return
     wanted = {name for each in readers if isinstance(each, LocalAggregate) for name in each.columns}
     narrowed = source.for_columns([name for name in source.schema.names if name in wanted])

@@ -22,7 +22,7 @@ from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
-from ...actors.operators.operator import Operator
+from ...actors.operators.operator import KeyedOperator, Operator
 from ...actors.operators.reduce import KeyedReduce
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
@@ -250,6 +250,8 @@ def _add_node(
     """Append one node fed by `inputs`, one stream per input of the operator."""
     graph = inputs[0].environment.graph
     unique = graph.name_for(name, kind)
+    if isinstance(operator, KeyedOperator) and operator.compiled:
+        operator._selectors = tuple(stream._edges[0].selector for stream in inputs if stream._edges[0].selector)
     derived = output_schema(unique, operator, [stream.schema for stream in inputs])
     return graph.add(
         role,

@@ -81,6 +81,7 @@ def translate(
         checkpoints=checkpoints,
         restart=environment.restart,
         state_backend=environment.state_backend,
+        buffer_timeout_ms=environment.buffer_timeout_ms,
     )
     validate(graph)
     if slots is not None:

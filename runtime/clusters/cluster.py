@@ -306,7 +306,9 @@ class Cluster(ABC):
             program=program.dumps(),
             checkpoints=graph.checkpoints,
             state_backend=graph.state_backend,
+            buffer_timeout_ms=graph.buffer_timeout_ms,
             sys_path=tuple(sys.path),
+            warm_up=program.warm_up,
         )
 
     def _cancel_all(self, job_manager: Ref) -> None:

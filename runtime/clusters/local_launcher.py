@@ -98,7 +98,7 @@ class LocalLauncher:
         self._launches[launch.job_id] = launch
 
     def start(self, job_id: JobId, index: int) -> None:
-        launch = cloudpickle.dumps(replace(self._launches[job_id], index=index))
+        launch = replace(self._launches[job_id], index=index)
         with self._lock:
             if self._is_closed:
                 return
@@ -106,7 +106,7 @@ class LocalLauncher:
                 self._template = self._new_template()
             token, self._next_token = self._next_token, self._next_token + 1
             self._children[token] = _Child(job_id, index, self._template)
-            self._template.send(Fork(token, launch))
+            self._template.send(Fork(token, cloudpickle.dumps(launch), launch.warm_up))
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...messages import JobId, TaskManagerExited
+from .arrow_batches import unmeasured_batches
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ class SparkLauncher:
         plans: list[tuple[Any, int] | None] = [None] * task_managers
         for first, (dataframe, count) in dataframes.items():
             mapped = _mapped(_with_partitions(dataframe, count), replace(launch, index=first))
-            for partition in range(count):
-                plans[first + partition] = (_rdd_of(mapped), partition)
+            with unmeasured_batches(dataframe):
+                for partition in range(count):
+                    plans[first + partition] = (_rdd_of(mapped), partition)
         if any(plan is None for plan in plans):
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]

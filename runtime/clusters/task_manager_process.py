@@ -51,7 +51,10 @@ class TaskManagerLaunch:
     program: bytes
     checkpoints: CheckpointConfig
     state_backend: str
+    buffer_timeout_ms: int
     sys_path: tuple[str, ...]
+    warm_up: tuple[str, ...] = ()
+    """What a template calls before it forks; see JobProgram."""
     rewind_memory_bytes: int = 256 * 1024 * 1024
     data_folder: str | None = None
     """A folder of mode 0700 on the machine of all TaskManagers of the job, for the data plane's Unix sockets; None: TCP
@@ -109,6 +112,7 @@ def make_task_manager(
             open_storage,
         ),
         exactly_once=launch.checkpoints.exactly_once,
+        buffer_timeout_ms=launch.buffer_timeout_ms,
         resources=resources,
         task_manager_name=task_manager_id,
     )

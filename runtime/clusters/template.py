@@ -22,6 +22,7 @@ import socket
 import struct
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -36,6 +37,8 @@ class Fork:
 
     token: int
     launch: bytes
+    warm_up: tuple[str, ...] = ()
+    """Functions, as "module:name", to be called before, each once in the template's life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class Template:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: dict[int, int] = {}
+        self._warm: set[str] = set()
         self._child_ended, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -133,12 +137,21 @@ class Template:
 
     def _on(self, message: object) -> None:
         match message:
-            case Fork(token, launch):
+            case Fork(token, launch, warm_up):
+                self._warm_up(warm_up)
                 self._fork(token, launch)
             case Kill(token):
                 for pid, known in self._children.items():
                     if known == token:
                         os.kill(pid, signal.SIGKILL)
+
+    def _warm_up(self, functions: tuple[str, ...]) -> None:
+        for name in functions:
+            if name not in self._warm:
+                self._warm.add(name)
+                module, _, function = name.partition(":")
+                with contextlib.suppress(Exception):  # who needs it will tell what is wrong
+                    getattr(import_module(module), function)()
 
     def _fork(self, token: int, launch: bytes) -> None:
         template = os.getpid()

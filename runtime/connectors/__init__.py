@@ -4,9 +4,11 @@ from .collect_sink import CollectSink, read_collected
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    InputChanged,
     LostTransaction,
     NoInput,
     NonDeterministicSource,
+    NotAScan,
     OffsetMismatch,
     PartitionFailed,
     RewindImpossible,
@@ -21,6 +23,8 @@ from .pacer import Pacer
 from .partition_feed import PartitionFeed, PartitionPosition
 from .print_sink import PrintSink
 from .rewind_buffer import RewindBuffer
+from .scan_plan import ScanPlan, scan_plan
+from .scan_source import ScanSource
 from .spark_source import SparkSource
 
 __all__ = [
@@ -32,9 +36,11 @@ __all__ = [
     "Fingerprint",
     "GeneratorSource",
     "IndexShare",
+    "InputChanged",
     "LostTransaction",
     "NoInput",
     "NonDeterministicSource",
+    "NotAScan",
     "OffsetMismatch",
     "Pacer",
     "PartitionFailed",
@@ -43,7 +49,10 @@ __all__ = [
     "PrintSink",
     "RewindBuffer",
     "RewindImpossible",
+    "ScanPlan",
+    "ScanSource",
     "SparkSource",
     "UnreadableInput",
     "read_collected",
+    "scan_plan",
 ]

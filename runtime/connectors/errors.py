@@ -3,6 +3,8 @@
 ConnectorError
 ├── NoInput                 a path that names no readable file
 ├── UnreadableInput         a file whose content is not what its format or schema says
+├── InputChanged            a file that is not what it was when the job was made
+├── NotAScan                a DataFrame whose rows Spark itself has to compute; caught where there is another way
 ├── OffsetMismatch          a recorded offset that does not belong to this source as it is now
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
@@ -23,6 +25,14 @@ class NoInput(ConnectorError, ValueError):
 
 class UnreadableInput(ConnectorError, ValueError):
     """This file cannot be read as this format with these columns; names the file and both schemas where two differ."""
+
+
+class InputChanged(ConnectorError):
+    """This file was written or removed after the job was made: its rows would be neither the old nor the new ones."""
+
+
+class NotAScan(ConnectorError):
+    """The rows of this DataFrame cannot be read from its files without Spark; the message says why."""
 
 
 class OffsetMismatch(ConnectorError, ValueError):

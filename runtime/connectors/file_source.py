@@ -1,36 +1,26 @@
 """FileSource: files of columns, split over the subtasks. Flink: FileSource with a static split assignment.
 
-Which files there are is settled when the source is made, on the driver, and travels with it, so all subtasks deal
-the same splits out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes
-with it, as an offset among other files means nothing. After a change of parallelism splits that were begun come first.
+Which files there are is settled when the source is made, on the driver.
 """
 
 from __future__ import annotations
 
 import copy
 import os
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, replace
-from typing import Any, Literal
+from dataclasses import replace
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
-from ...actors.operators.source import END, SourceState
 from ...actors.records import column_problem, conform
-from ...messages import pack_plain
-from .errors import NoInput, OffsetMismatch, UnreadableInput
+from .errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
-from .index_share import IndexShare
-from .paced_source import PacedSource
-
-RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 262_144
-"""How many rows are read at a time unless the user says: a step of Python records must stay short."""
+from .split_source import SplitSource
 
 
-class FileSource(PacedSource):
+class FileSource(SplitSource):
     """Reads a file, a folder or a glob, local or an fsspec URL, of `format` "parquet", "csv" or "jsonl".
 
     Parquet is split by row groups, text by files. Hidden files (`.…`, `_…`) are left out, and subfolders are not
@@ -49,113 +39,25 @@ class FileSource(PacedSource):
         records_per_second: float | None = None,
         null_values: Sequence[str] = ("",),
     ) -> None:
-        self._batch_rows_chosen = batch_rows is not None
-        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
+        super().__init__(batch_rows, records_per_second)
         if format not in READ_FORMATS:
             raise ValueError(f"format: wanted one of {', '.join(READ_FORMATS)}, found {format!r}")
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
         fs, files = find_files(self.path)
         found = _describe(fs, files, format, tuple(null_values))
-        self.splits: tuple[FileSplit, ...] = tuple(split for splits, _ in found.values() for split in splits)
-        self.schema = _chosen(_one_schema(found, format, schema), columns, self.path)
+        splits = [split for splits, _ in found.values() for split in splits]
+        self.settle(self.path, splits, _chosen(_one_schema(found, format, schema), columns, self.path))
         self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
-        self._inputs = zlib.crc32(pack_plain([list(astuple(split)) for split in self.splits]))
-        self._begun: list[list[int]] = []
-        """[index among all splits, rows of it that were emitted]; the first one is being read."""
-        self._batches: Iterator[pa.RecordBatch] | None = None
-        self._rest: pa.RecordBatch | None = None
 
     def for_columns(self, names: Sequence[str]) -> FileSource:
-        """The same source for a reader that takes these columns as a whole: in larger batches, unless that was chosen.
-
-        An offset of either means the same to both.
-        """
         narrowed = copy.copy(self)
         narrowed.schema = _chosen(self.schema, names, self.path)
-        narrowed.batch_rows = self.batch_rows if self._batch_rows_chosen else COLUMN_BATCH_ROWS
+        narrowed.batch_rows = self.column_batch_rows()
         narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
         return narrowed
 
-    def open(self) -> None:
-        super().open()
-        self._begun = []
-        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
-
-    def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END]:
-        if self._rest is None:
-            self._rest = self._next_batch()
-        if self._rest is None:
-            return END
-        batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
-        self._rest = rest if rest.num_rows else None
-        self._begun[0][1] += batch.num_rows
-        return batch
-
-    def offset(self) -> dict[str, Any]:
-        """`begun`: index among all splits, and rows of it that were emitted; `splits`: an IndexShare of the others."""
-        return {
-            "begun": [list(each) for each in self._begun],
-            "splits": self._share.to_plain(),
-            "inputs": self._inputs,
-        }
-
-    def seek(self, offset: dict[str, Any]) -> None:
-        """The first `poll` then costs reading the rows of one split up to the offset."""
-        self._check_inputs(offset)
-        self._begun = [list(each) for each in offset["begun"]]
-        self._share = IndexShare.from_plain(offset["splits"], self.context.parallelism)
-
-    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
-        for offset in offsets:
-            self._check_inputs(offset)
-        subtask, parallelism = self.context.subtask_index, self.context.parallelism
-        begun = [list(each) for offset in offsets for each in offset["begun"]]
-        self._begun = begun[subtask::parallelism]
-        self._share = IndexShare.dealt_out([offset["splits"] for offset in offsets], subtask, parallelism)
-
-    def _check_inputs(self, offset: dict[str, Any]) -> None:
-        if offset["inputs"] != self._inputs:
-            raise OffsetMismatch(
-                f"source {self.context.name!r} was checkpointed while it read other files than {self.path} has now "
-                f"({len(self.splits)} splits): start it on the files it had, and read new ones in another job"
-            )
-
-    def source_schema(self) -> pa.Schema:
-        return self.schema
-
-    def close(self) -> None:
-        self._batches = self._rest = None
-
-    def _next_batch(self) -> pa.RecordBatch | None:
-        """The next batch of this subtask's splits that has rows; None after the last."""
-        while self._begun or self._begin_split():
-            if self._batches is None:
-                self._batches = self._open_at(*self._begun[0])
-            for batch in self._batches:
-                if batch.num_rows:
-                    return batch
-            self._batches = None
-            del self._begun[0]
-        return None
-
-    def _begin_split(self) -> bool:
-        taken = self._share.take(1, len(self.splits))
-        if taken is not None:
-            self._begun.append([taken.start, 0])
-        return taken is not None
-
-    def _open_at(self, index: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """The split's batches without its first rows."""
-        split = self.splits[index]
-        for batch in self._open(split):
-            skipped = min(rows, batch.num_rows)
-            rows -= skipped
-            yield batch.slice(skipped)
-        if rows:
-            raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")
-
-    def _open(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
+    def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
         fs, _ = url_to_fs(self.path)
         try:
             with fs.open(split.path, "rb") as file:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -21,6 +22,11 @@ from ...messages import pack_plain
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""
+
+_SAMPLED_RUNS, _SAMPLED_RUN = 16, 256
+"""So many runs of so many rows each are looked at."""
+_NEARLY_ALL = 0.99
+"""Of 4,096 values so many are different where there are 200,000 of them, all equally frequent."""
 
 RECORDS_LENGTH_BYTES = 4
 """A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`."""
@@ -47,11 +53,15 @@ class _ParquetWriter:
     """Gathers small batches, as each row group costs a reader."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema | None) -> None:
-        self._writer = pa.parquet.ParquetWriter(file, schema)
+        self._file = file
+        self._schema = schema
+        self._writer: Any = None
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
         self._gathered.append(batch)
         self._gathered_bytes += batch.nbytes
         if self._gathered_bytes >= ROW_GROUP_BYTES:
@@ -59,13 +69,33 @@ class _ParquetWriter:
 
     def close(self) -> None:
         self._write_row_group()
-        self._writer.close()
+        self._opened(use_dictionary=True).close()
 
     def _write_row_group(self) -> None:
         if self._gathered:
             table = pa.Table.from_batches(self._gathered)
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._opened(_repeating_columns(table)).write_table(table, row_group_size=table.num_rows)
         self._gathered, self._gathered_bytes = [], 0
+
+    def _opened(self, use_dictionary: bool | list[str]) -> Any:
+        if self._writer is None:
+            self._writer = pa.parquet.ParquetWriter(self._file, self._schema, use_dictionary=use_dictionary)
+        return self._writer
+
+
+def _repeating_columns(table: pa.Table) -> bool | list[str]:
+    """Which columns get a dictionary, by a sample of their rows; True: all.
+
+    Where nearly all values of the sample are different, either most values come once, or there are so many of them that
+    the dictionary would reach its limit of 1 MB and be given up: either way the file gets larger, and writing it takes
+    twice the time.
+    """
+    if any(pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type) for field in table.schema):
+        return True
+    step = max(_SAMPLED_RUN, table.num_rows // _SAMPLED_RUNS)
+    sample = pa.concat_tables([table.slice(start, _SAMPLED_RUN) for start in range(0, table.num_rows, step)])
+    distinct = {name: pa.compute.count_distinct(sample[name]).as_py() for name in table.column_names}
+    return [name for name, count in distinct.items() if count < _NEARLY_ALL * sample.num_rows]
 
 
 class _JsonLinesWriter:

@@ -19,7 +19,7 @@ from ..system.curve import CurveKeys
 from .dealer import Dealer
 from .in_process import LocalChannels, Wake, is_local
 from .input_channels import InputChannels
-from .limits import INITIAL_CREDIT, MAX_EARLY_CHANNELS, ChannelLimits
+from .limits import MAX_EARLY_CHANNELS, WINDOW_BYTES, ChannelLimits
 from .payloads import MAX_PAYLOAD_BYTES
 from .poller import Poller
 from .router import Router
@@ -41,7 +41,7 @@ class ZmqDataPlane:
         bind: str = "tcp://127.0.0.1:0",
         curve: CurveKeys | None = None,
         *,
-        initial_credit: int = INITIAL_CREDIT,
+        window_bytes: int = WINDOW_BYTES,
         max_early_channels: int = MAX_EARLY_CHANNELS,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         heartbeat_timeout_ms: int = 10_000,
@@ -49,8 +49,8 @@ class ZmqDataPlane:
         self.stats = DataPlaneStats()
         self._bind = bind
         self._options = SocketOptions(curve, heartbeat_timeout_ms)
-        self._limits = ChannelLimits(initial_credit, max_early_channels, max_payload_bytes)
-        self._local = LocalChannels(initial_credit, max_early_channels)
+        self._limits = ChannelLimits(window_bytes, max_early_channels, max_payload_bytes)
+        self._local = LocalChannels(window_bytes, max_early_channels)
         self._remote: _Remote | None = None
 
     def start(self) -> None:
@@ -85,13 +85,17 @@ class ZmqDataPlane:
             return self._local.open_output(descriptor.channel_id, wake)
         return remote.outputs.open(descriptor.channel_id, wake)
 
-    def open_input(self, descriptor: ChannelDescriptor, wake: Wake) -> InputChannel:
-        """The consumer's end; connects to the producer's TaskManager unless that is done already."""
+    def open_input(self, descriptor: ChannelDescriptor, wake: Wake, channels: int = 1) -> InputChannel:
+        """The consumer's end; connects to the producer's TaskManager unless that is done already.
+
+        `channels`: how many its task reads from; they share `window_bytes`.
+        """
+        window_bytes = self._limits.window_of_one(channels)
         remote = self._started()
         if is_local(descriptor):
-            return self._local.open_input(descriptor.channel_id, wake)
+            return self._local.open_input(descriptor.channel_id, wake, window_bytes)
         self._options.check(descriptor.producer_endpoint)
-        return remote.inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake)
+        return remote.inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake, window_bytes)
 
     def _started(self) -> _Remote:
         if self._remote is None:
@@ -116,7 +120,7 @@ class _Remote:
         self._router = Router(watched, self._poller, stats, limits)
         self.outputs = self._router.channels
         dealer = partial(Dealer, partial(options.connect, self._context), self._poller, stats)
-        self.inputs = InputChannels(dealer, stats, limits)
+        self.inputs = InputChannels(dealer, stats)
         if self._zap is not None:
             self._poller.register(self._zap.socket, self._zap.answer)
         self._poller.start()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...messages import ChannelId, MalformedMessage
 from ...state.batch_codec import BatchFormat
 
-VERSION = 1
+VERSION = 2
 """First byte of every frame; a peer that speaks another version is not understood."""
 
 _HEADER = struct.Struct("!BBqQqq")
@@ -25,8 +25,8 @@ HEADER_BYTES = _HEADER.size
 class FrameKind(IntEnum):
     """Who sends it, and what `first` and `second` hold."""
 
-    OPEN = 1  # consumer: its initial credit, in batches
-    CREDIT = 2  # consumer: so many batches more
+    OPEN = 1  # consumer: its window, in bytes
+    CREDIT = 2  # consumer: so many bytes more, since it has taken them
     CLOSE = 3  # consumer: it takes nothing any more
 
     PING = 10  # producer: nothing; it fails to send when the consumer's TaskManager is gone

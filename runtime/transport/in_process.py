@@ -1,7 +1,7 @@
 """A channel between two tasks of one TaskManager: a bounded deque, shared by two threads without a lock.
 
-Elements are handed over as they are. The two ends may be made at different times (`LocalChannels` lets them meet), and
-may be used by two threads, one thread per end.
+Elements are handed over as they are, and batches count as what they are estimated to take. The two ends may be made at
+different times (`LocalChannels` lets them meet), and may be used by two threads, one thread per end.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
+import pyarrow as pa
+
+from ...actors.batch_size import estimated_bytes
 from ...actors.channels import InputChannel, OutputChannel
 from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelDescriptor, ChannelId
+from .limits import FRAME_BYTES, grown
 
 Wake = Callable[[], None]
 
@@ -22,20 +26,28 @@ def nobody() -> None:
     """The wake-up of an end that nobody has opened yet."""
 
 
-def local_channel(capacity: int, wake_consumer: Wake, wake_producer: Wake) -> tuple[OutputChannel, InputChannel]:
-    """Both ends of a new channel that is available while fewer than `capacity` elements wait in it."""
-    shared = _Shared(capacity)
+def local_channel(window_bytes: int, wake_consumer: Wake, wake_producer: Wake) -> tuple[OutputChannel, InputChannel]:
+    """Both ends of a new channel that is available while the batches in it take less than `window_bytes`."""
+    shared = _Shared(window_bytes)
     return _LocalOutput(shared, wake_producer), _LocalInput(shared, wake_consumer)
+
+
+def _cost_of(element: Element) -> int:
+    """Its part of the window; that of control elements is nothing."""
+    return FRAME_BYTES + estimated_bytes(element) if isinstance(element, (pa.RecordBatch, list)) else 0
 
 
 class _Shared:
     """What the two ends have in common."""
 
-    def __init__(self, capacity: int) -> None:
-        if capacity < 1:
-            raise ValueError(f"a channel's capacity is at least 1, not {capacity}")
-        self.capacity = capacity
-        self.elements: deque[Element] = deque()
+    def __init__(self, window_bytes: int) -> None:
+        if window_bytes < 1:
+            raise ValueError(f"a channel's window is at least 1 byte, not {window_bytes}")
+        self.window_bytes = window_bytes
+        self.elements: deque[tuple[Element, int]] = deque()
+        """Each with its part of the window."""
+        self.sent_bytes = 0  # from the beginning on; written by the producer only
+        self.taken_bytes = 0  # the same; written by the consumer only
         self.broken: str | None = None
         self.consumer_closed = False
         self.abandoned = False
@@ -53,7 +65,8 @@ class _LocalOutput:
         shared.wake_producer = wake
 
     def is_available(self) -> bool:
-        return len(self._shared.elements) < self._shared.capacity or self._shared.consumer_closed
+        shared = self._shared
+        return shared.sent_bytes - shared.taken_bytes < shared.window_bytes or shared.consumer_closed
 
     def send(self, element: Element) -> None:
         shared = self._shared
@@ -62,7 +75,9 @@ class _LocalOutput:
             if not self._ended:
                 raise ChannelBroken("the consumer closed the channel")
             return
-        shared.elements.append(element)
+        cost = _cost_of(element)
+        shared.sent_bytes += cost
+        shared.elements.append((element, cost))
         if len(shared.elements) == 1:
             shared.wake_consumer()
 
@@ -84,12 +99,16 @@ class _LocalInput:
         shared = self._shared
         broken = shared.broken  # read first: what was sent before the break is handed out before it
         try:
-            element = shared.elements.popleft()
+            element, cost = shared.elements.popleft()
         except IndexError:
             if broken is not None:
                 raise ChannelBroken(broken) from None
             return None
-        if len(shared.elements) == shared.capacity - 1:
+        taken, window = shared.taken_bytes, shared.window_bytes
+        shared.taken_bytes = taken + cost
+        shared.window_bytes = grown(window, cost)
+        sent = shared.sent_bytes
+        if sent - taken >= window and sent - taken - cost < shared.window_bytes:
             shared.wake_producer()
         return element
 
@@ -107,8 +126,8 @@ def is_local(descriptor: ChannelDescriptor) -> bool:
 class LocalChannels:
     """Where the two ends of in-process channels meet, by channel id, whichever is opened first."""
 
-    def __init__(self, capacity: int, max_waiting: int) -> None:
-        self._capacity = capacity
+    def __init__(self, window_bytes: int, max_waiting: int) -> None:
+        self._window_bytes = window_bytes
         self._max_waiting = max_waiting
         self._lock = Lock()
         self._half_open: dict[ChannelId, _Shared] = {}
@@ -116,15 +135,17 @@ class LocalChannels:
     def open_output(self, channel_id: ChannelId, wake: Wake) -> OutputChannel:
         return _LocalOutput(self._meet(channel_id), wake)
 
-    def open_input(self, channel_id: ChannelId, wake: Wake) -> InputChannel:
-        return _LocalInput(self._meet(channel_id), wake)
+    def open_input(self, channel_id: ChannelId, wake: Wake, window_bytes: int) -> InputChannel:
+        shared = self._meet(channel_id)
+        shared.window_bytes = window_bytes
+        return _LocalInput(shared, wake)
 
     def _meet(self, channel_id: ChannelId) -> _Shared:
         with self._lock:
             shared = self._half_open.pop(channel_id, None)
             if shared is None:
                 self._forget_abandoned()
-                shared = self._half_open[channel_id] = _Shared(self._capacity)
+                shared = self._half_open[channel_id] = _Shared(self._window_bytes)
             return shared
 
     def _forget_abandoned(self) -> None:

@@ -16,7 +16,6 @@ from ...actors.errors import ChannelBroken
 from ...messages import ChannelId, MalformedMessage
 from .frames import FrameKind, unpack_header
 from .in_process import Wake
-from .limits import ChannelLimits
 from .remote_input import RemoteInputChannel
 from .stats import DataPlaneStats
 
@@ -43,15 +42,14 @@ nobody can be reached, the loss is told later too."""
 class InputChannels:
     """`open` may be called from any thread, `close` on the one that owns the lines."""
 
-    def __init__(self, connect: Connect, stats: DataPlaneStats, limits: ChannelLimits) -> None:
+    def __init__(self, connect: Connect, stats: DataPlaneStats) -> None:
         self._connect = connect
         self._stats = stats
-        self._limits = limits
         self._lock = Lock()
         self._connections: dict[str, ProducerConnection] = {}
         self._over: str | None = None
 
-    def open(self, channel_id: ChannelId, endpoint: str, wake: Wake) -> InputChannel:
+    def open(self, channel_id: ChannelId, endpoint: str, wake: Wake, window_bytes: int) -> InputChannel:
         """The consumer's end. Raises ChannelBroken after `close`, and ValueError when it is open already."""
         with self._lock:
             if self._over is not None:
@@ -59,7 +57,7 @@ class InputChannels:
             connection = self._connections.get(endpoint) or self._new_connection(endpoint)
             if channel_id in connection.channels:
                 raise ValueError(f"input channel {channel_id} is open already")
-            channel = connection.add(channel_id, self._limits.initial_credit, wake)
+            channel = connection.add(channel_id, window_bytes, wake)
         channel.open()
         return channel
 
@@ -98,8 +96,8 @@ class ProducerConnection:
         self._stats = stats
         self._forget = forget
 
-    def add(self, channel_id: ChannelId, initial_credit: int, wake: Wake) -> RemoteInputChannel:
-        channel = RemoteInputChannel(channel_id, initial_credit, wake, self.line.send, self._release)
+    def add(self, channel_id: ChannelId, window_bytes: int, wake: Wake) -> RemoteInputChannel:
+        channel = RemoteInputChannel(channel_id, window_bytes, wake, self.line.send, self._release)
         self.channels[channel_id] = channel
         return channel
 

@@ -1,7 +1,8 @@
 """RemoteInputChannel: the consumer's end of a channel from another TaskManager.
 
 The poller thread delivers frames, the task polls and decodes them on its own thread, and credit flows back as it does.
-No more batches are held here than credit was given for. It touches no socket: frames leave through `transmit`.
+No batch is taken that comes when the credit is used up, so less than a window and one batch is held here. It touches no
+socket: frames leave through `transmit`.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from ...messages import ChannelId, MalformedMessage
 from ...state.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake
+from .limits import cost_of, grown
 from .payloads import decode_element
 
 
 class RemoteInputChannel:
-    """Ordered and numbered; `initial_credit` batches may be under way or waiting here."""
+    """Ordered and numbered; `window_bytes` may be under way or waiting here, and what the last batch takes beyond. The
+    window grows with the batches.
+    """
 
     def __init__(
         self,
         channel_id: ChannelId,
-        initial_credit: int,
+        window_bytes: int,
         wake: Wake,
         transmit: Callable[[tuple[bytes]], None],
         release: Callable[[ChannelId], None],
@@ -37,9 +41,9 @@ class RemoteInputChannel:
         self._lock = Lock()  # of what is sent; what arrives needs none
         self._next_sent = self._next_received = 0
         self._arrived: deque[tuple[Header, Payload | None]] = deque()
-        self._granted = initial_credit  # written by the task's thread only
-        self._batches_received = 0  # written by the poller thread only
-        self._return_at = max(1, initial_credit // 2)
+        self._granted = window_bytes  # from the beginning on; written by the task's thread only
+        self._received = 0  # the same, of batches; written by the poller thread only
+        self._window = window_bytes
         self._polled = 0
         self._broken: str | None = None
         self._ended = self._closed = False
@@ -62,8 +66,8 @@ class RemoteInputChannel:
             self._break(f"frame {header.sequence} is malformed")
             raise ChannelBroken(f"channel {self.channel_id}: frame {header.sequence}: {error}") from error
         self._arrived.popleft()
-        if header.kind.is_batch:
-            self._return_credit()
+        if payload is not None:
+            self._return_credit(cost_of(payload))
         return element
 
     def close(self) -> None:
@@ -78,7 +82,7 @@ class RemoteInputChannel:
         """Take one frame of the producer's, on the poller thread; False if it comes too late to matter."""
         if self._closed or self._ended or self._broken is not None:
             return False
-        problem = self._problem_with(header)
+        problem = self._problem_with(header, payload)
         if problem is not None:
             self._break(problem)
             return True
@@ -94,15 +98,15 @@ class RemoteInputChannel:
         if not self._ended:
             self._fail(reason)
 
-    def _problem_with(self, header: Header) -> str | None:
+    def _problem_with(self, header: Header, payload: Payload | None) -> str | None:
         if header.sequence != self._next_received:
             return f"frame {header.sequence} came where {self._next_received} was due"
         if header.kind is FrameKind.ABORT:
             return "the producer gave it up before its end"
-        if header.kind.is_batch:
-            self._batches_received += 1
-            if self._batches_received > self._granted:
-                return f"{self._batches_received} batches came on a credit of {self._granted}"
+        if payload is not None:
+            if self._received >= self._granted:
+                return f"a batch came when {self._received} of {self._granted} bytes were used up"
+            self._received += cost_of(payload)
         return None
 
     def _break(self, reason: str) -> None:
@@ -114,9 +118,14 @@ class RemoteInputChannel:
         self._broken = self._broken or f"channel {self.channel_id}: {reason}"
         self._wake()
 
-    def _return_credit(self) -> None:
-        self._polled += 1
-        if self._polled == self._return_at and not self._ended:
+    def _return_credit(self, taken: int) -> None:
+        """For some batches together, since a frame for each would cost more than small ones do. Less than half of the
+        window is held back: a producer that has used up the rest has something under way.
+        """
+        window = grown(self._window, taken)
+        self._polled += taken + window - self._window
+        self._window = window
+        if 2 * self._polled >= window and not self._ended:
             self._granted += self._polled
             self._tell(FrameKind.CREDIT, self._polled)
             self._polled = 0

@@ -1,8 +1,9 @@
 """RemoteOutputChannel: the producer's end of a channel to another TaskManager.
 
-Elements wait in line here until the consumer has opened the channel and there is credit for the next of them. The task
-sends and closes on its thread, the poller thread brings what the consumer says; a lock keeps the two apart, and nothing
-under it blocks. It touches no socket: frames leave through `transmit`.
+Elements wait in line here until the consumer has opened the channel and its credit is not used up. The last batch may
+take more than what is left, so a batch of any size goes through a window of any size. The task sends and closes on its
+thread, the poller thread brings what the consumer says; a lock keeps the two apart, and nothing under it blocks. It
+touches no socket: frames leave through `transmit`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...messages import ChannelId
 from ...state.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake, nobody
+from .limits import cost_of
 from .payloads import Content, encode_element
 
 Frame: TypeAlias = "tuple[bytes] | tuple[bytes, Payload]"
@@ -127,10 +129,13 @@ class RemoteOutputChannel:
             self._break(f"the consumer sent {header}")
 
     def _forward(self) -> None:
-        while self._consumer is not None and self._waiting and (self._credit or not self._waiting[0].kind.is_batch):
-            content = self._waiting.popleft()
-            self._credit -= content.kind.is_batch
-            self._transmit_to(self._consumer, content)
+        while self._consumer is not None and self._waiting:
+            payload = self._waiting[0].payload
+            if payload is not None:
+                if self._credit <= 0:
+                    return
+                self._credit -= cost_of(payload)
+            self._transmit_to(self._consumer, self._waiting.popleft())
 
     def _transmit_to(self, consumer: Consumer, content: Content) -> None:
         head = pack_header(Header(content.kind, self.channel_id, self._next_sent, content.first, content.second))

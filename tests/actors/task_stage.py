@@ -73,7 +73,8 @@ class Wires:
     def open_output(self, descriptor: ChannelDescriptor, _wake: Callable[[], None]) -> Wire:
         return self.wires.setdefault(descriptor.channel_id, Wire())
 
-    open_input = open_output
+    def open_input(self, descriptor: ChannelDescriptor, _wake: Callable[[], None], channels: int = 1) -> Wire:
+        return self.open_output(descriptor, _wake)
 
 
 class Heard:
@@ -151,13 +152,15 @@ def deployment(inputs: int = 0, **fields: Any) -> TaskDeployment:
 
 
 class TaskStage:
-    """One attempt, started and restored."""
+    """One attempt, started and restored. It sends each batch as it comes, unless it is given a buffer timeout."""
 
-    def __init__(self, operator: Operator, deployed: TaskDeployment, directory: str) -> None:
+    def __init__(
+        self, operator: Operator, deployed: TaskDeployment, directory: str, buffer_timeout_ms: int = 0
+    ) -> None:
         program = JobProgram.of({VertexId("v"): [ProgramOperator(OperatorId("op"), operator)]}, {}, 128)
         self.owner, self.plane, self.context = Heard(), Wires(), StageContext()
         state = StateServices(CheckpointStorage(directory), "memory", 1024)
-        services = TaskServices(program, self.plane, state, True, {}, "tm-1")
+        services = TaskServices(program, self.plane, state, True, buffer_timeout_ms, {}, "tm-1")
         self.task = Task(deployed, services, self.owner)
         self.task.context = self.context  # type: ignore[assignment]  # what a task uses of it, and no more
         self.task.on_start()

@@ -157,6 +157,16 @@ def test_a_source_that_cannot_deal_its_records_out_anew_keeps_its_parallelism() 
     assert "DataFrame, which was in 1 partitions and would be in 3" in problem
 
 
+def test_a_dataframe_that_comes_in_the_other_way_is_refused_with_how_to_have_the_former() -> None:
+    for was, now, told in (
+        ("SparkSource", "ScanSource", "read through Spark: from_dataframe(..., read_files=False)"),
+        ("ScanSource", "SparkSource", "read from its files: give one that only scans files"),
+    ):
+        (problem,) = problems(checkpoint((source(was).vertices[0], [OFFSET])), source(now))
+        assert f"was a {was} and is a {now} now" in problem
+        assert told in problem
+
+
 def test_the_offset_of_another_kind_of_source_is_refused() -> None:
     saved = checkpoint((source("FileSource").vertices[0], [OFFSET]))
     (problem,) = problems(saved, source("GeneratorSource"))

@@ -13,11 +13,12 @@ import pytest
 
 pytest.importorskip("benchmarks.contest", reason="run from the root of the checkout")
 
-from benchmarks import contest, keyed_aggregate, stateful_function
+from benchmarks import contest, growth, keyed_aggregate, stateful_function
 from benchmarks.data import Dataset, dataset, raw_pairs, read
 from benchmarks.digest import combined, digest, digest_of_rows
 from benchmarks.measure import Measured, SideFailed, measure
 from benchmarks.peers_known import choose
+from benchmarks.report import over_cases
 from benchmarks.side import Order, write_totals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -122,7 +123,7 @@ def test_the_digest_is_that_of_the_peers_arithmetic() -> None:
     row = (3, -5, 7, -11)
     mixed = sum(number * by for number, by in zip(row, multipliers, strict=True)) % 2**64
     mixed = (mixed ^ (mixed >> 32)) * 0xBF58476D1CE4E5B9 % 2**64
-    assert digest(*np.array([row]).T) == mixed ^ (mixed >> 29)
+    assert digest(*np.array([row]).T) == digest_of_rows([row]) == mixed ^ (mixed >> 29)
 
 
 # -- the comparison
@@ -145,6 +146,29 @@ def test_a_report_has_medians_and_ratios(data: Dataset) -> None:
     assert {"rows", "rows_per_s", "wall_s", "peak_rss_mb", "runs", "checked"} <= set(report["peers"]["peer"])
 
 
+def test_a_report_of_cases_says_what_they_took_together() -> None:
+    cases = [
+        {"rows": 10, "rows_per_s": 5, "wall_s": 1.5, "peak_rss_mb": 100},
+        {"rows": 30, "rows_per_s": 15, "wall_s": 2.5, "peak_rss_mb": 300},
+        {"checked": False},
+    ]
+    assert over_cases(cases) == {"rows": 40, "rows_per_s": 10, "wall_s": 4.0, "peak_rss_mb": 300}
+    assert over_cases([])["rows_per_s"] is None
+
+
+def test_a_growth_report_is_relative_to_the_first_value(data: Dataset) -> None:
+    scores = [contest.Score(side, [measured()] * 2) for side in growth_sides(data)]
+    scores[1].measured = [Measured({"seconds": 2.0, "versions": {}}, 0.0, 5.0, 400.0, 50.0)] * 2
+    cases = growth.cases_of("chain", scores)
+    assert [case["relative"] for case in cases] == [1.0, 0.5, 1.0]
+    assert [case["value"] for case in cases] == list(growth.AXES["chain"])
+    assert {"rows", "rows_per_s", "wall_s", "peak_rss_mb", "runs", "checked"} <= set(cases[0])
+
+
+def growth_sides(data: Dataset) -> list[contest.Side]:
+    return [contest.Side(f"chain={value}", [], data) for value in growth.AXES["chain"]]
+
+
 def test_a_peer_that_fails_is_reported_and_not_checked(data: Dataset) -> None:
     failing = contest.Side("failing", [sys.executable, "-c", "raise SystemExit('it broke')"], data)
     (score,) = contest.compete("keyed-aggregate", [failing], 2, keyed_aggregate.check)
@@ -161,6 +185,8 @@ def test_a_side_that_takes_too_long_is_ended() -> None:
 def test_peers_are_chosen_by_name_and_workload() -> None:
     assert [peer.name for peer in choose("flink,duckdb", "keyed-aggregate", "local")] == ["flink", "duckdb"]
     assert [peer.name for peer in choose("pyflink", "stateful-function", "local")] == ["pyflink", "pyflink-thread"]
+    assert [peer.name for peer in choose("bytewax", "stateful-function", "local")] == ["bytewax", "bytewax-batch"]
+    assert [peer.name for peer in choose("bytewax", "keyed-aggregate", "local")] == ["bytewax"]
     assert [peer.name for peer in choose("flink,spark", "keyed-aggregate", "spark")] == ["spark"]
     with pytest.raises(Exception, match="nonsense"):
         choose("nonsense", "keyed-aggregate", "local")
@@ -171,7 +197,9 @@ def test_peers_are_chosen_by_name_and_workload() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments", [["keyed-aggregate"], ["keyed-aggregate", "--emit", "updates"], ["stateful-function"]], ids=" ".join
+    "arguments",
+    [["keyed-aggregate"], ["keyed-aggregate", "--emit", "updates"], ["stateful-function", "--compiled"]],
+    ids=" ".join,
 )
 def test_it_runs_as_a_command(arguments: list[str], tmp_path: Path) -> None:
     report = _report([*arguments, "--rows", "20000", "--keys", "500", "--data-dir", str(tmp_path)], tmp_path)
@@ -187,9 +215,10 @@ def test_it_runs_as_a_command(arguments: list[str], tmp_path: Path) -> None:
     [
         ["latency", "--rates", "2000", "--seconds", "5"],
         ["checkpoint", "--keys", "1000", "--rows", "200000"],
+        ["checkpoint", "--keys", "1000", "--rows", "50000", "--state", "records"],
         ["first-output"],
     ],
-    ids=lambda arguments: arguments[0],
+    ids=" ".join,
 )
 def test_the_other_workloads_run_as_commands(arguments: list[str], tmp_path: Path) -> None:
     _report(arguments, tmp_path)
@@ -203,4 +232,5 @@ def _report(arguments: list[str], folder: Path) -> Any:
     report = json.loads(path.read_text())
     assert report["checked"] is True
     assert report["problems"] == []
+    assert {"workload", "rows", "rows_per_s", "wall_s", "peak_rss_mb", "runs", "commit", "versions"} <= set(report)
     return report

@@ -211,6 +211,21 @@ def _row(name: str, n: int) -> dict[str, Any]:
     return {"name": name, "day": 0, "n": n, "x": None, "at": None}
 
 
+def test_a_state_of_more_keys_than_are_merged_at_a_time_comes_back() -> None:
+    ids = np.arange(300_000)
+    state = backend(("day",), rows=Count(), total=Sum("n"))
+    batch = pa.RecordBatch.from_pydict({"day": ids, "n": ids * 3})
+    state.table_for(batch.schema).update(batch)
+    handle, restored = snapshot(state), backend(("day",), rows=Count(), total=Sum("n"))
+    assert handle is not None
+    restored.restore([handle], read)
+    assert restored.table is not None
+    found = pa.Table.from_batches([restored.table.results(restored.table.all_slots())]).sort_by("day")
+    assert np.array_equal(found["day"].to_numpy(), ids)
+    assert np.array_equal(found["rows"].to_numpy(), np.ones(len(ids)))
+    assert np.array_equal(found["total"].to_numpy(), ids * 3)
+
+
 def test_a_snapshot_of_nothing_is_no_handle() -> None:
     assert snapshot(backend(("name",))) is None
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state import heap_blocks
 from understudy.state.backend import KeyedStateBackend, make_keyed_backend
-from understudy.state.descriptors import ListState, ValueState
-from understudy.state.errors import StateIncompatible, StateNotStorable, UnknownBackend
+from understudy.state.descriptors import ListState, MapState, ValueState
+from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable, UnknownBackend
 from understudy.state.filesystem_backend import FilesystemBackend
 from understudy.state.heap_backend import HeapBackend
 from understudy.state.heap_states import private_copy
@@ -50,6 +52,36 @@ def test_the_registry_makes_backends_by_name() -> None:
     assert isinstance(make_keyed_backend("filesystem", KeyGroupRange(4, 7), MAX_PARALLELISM), FilesystemBackend)
     with pytest.raises(UnknownBackend, match=r"'rocks'.*filesystem.*memory"):
         make_keyed_backend("rocks", range(4), MAX_PARALLELISM)
+
+
+@pytest.mark.parametrize(
+    ("declared", "ask"),
+    [
+        (ValueState(int, default=0, name="held"), lambda state: state.value()),
+        (ValueState(list, default=[], name="held"), lambda state: state.value()),
+        (ValueState(int, name="held"), lambda state: state.update(1)),
+        (ListState(int, name="held"), lambda state: state.get()),
+        (MapState(str, int, name="held"), lambda state: state.put("a", 1)),
+    ],
+)
+def test_without_a_key_nothing_is_read_or_written(declared: Any, ask: Callable[[Any], object]) -> None:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    state = backend.state(declared)
+    with pytest.raises(NoCurrentKey, match="'held'"):
+        ask(state)
+    backend.current_key = [1]
+    with pytest.raises(TypeError, match="unhashable"):
+        ask(state)
+    assert backend.entry_count() == 0
+
+
+def test_a_default_that_can_be_changed_is_nobody_elses() -> None:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    state = backend.state(ValueState(list, default=[1], name="held"))
+    for key in "ab":
+        backend.current_key = key
+        state.value().append(2)
+        assert state.value() == [1]
 
 
 def test_a_dataclass_changed_in_place_does_not_leak_into_the_snapshot() -> None:

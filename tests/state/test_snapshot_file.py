@@ -39,6 +39,7 @@ into_file = partial(store_in_file, inline_below_bytes=1)
 COUNT = ValueState(int, 0, name="count")
 ITEMS = ListState(str, name="items")
 OFFSETS = OperatorListState(dict, name="offsets")
+SHARED = OperatorListState(str, mode="union", name="shared")
 OPERATORS = [OperatorId("first"), OperatorId("second")]
 
 
@@ -88,6 +89,27 @@ def test_many_states_make_one_file(target: SnapshotTarget) -> None:
     assert {handle.path for handle in state_handles(state)} == {target.path}
     assert state_size_bytes(state) == (Path(target.storage.root) / target.path).stat().st_size
     check(state, target.storage)
+
+
+def test_small_lists_of_all_subtasks_stay_out_of_the_file(target: SnapshotTarget) -> None:
+    """Every subtask restores them, and needs no other file than its own."""
+    parts, shared = snapshot(), OperatorStateBackend()
+    shared.state(SHARED).update(["of all"])
+    parts.add(OperatorId("shared"), None, shared.snapshot())
+    state = parts.write(target, partial(store_in_file, inline_below_bytes=100))
+    assert [handle.path for handle in state_handles(state)] == [target.path] * 4 + [None]
+    check(state, target.storage)
+    read_back = OperatorStateBackend()
+    read_back.restore(state.operators[OperatorId("shared")].lists, handle_reader(None))
+    assert read_back.state(SHARED).get() == ["of all"]
+
+
+def test_large_lists_of_all_subtasks_go_to_the_file(target: SnapshotTarget) -> None:
+    parts, shared = SubtaskSnapshot(), OperatorStateBackend()
+    shared.state(SHARED).update(["of all" * 20])
+    parts.add(OperatorId("shared"), None, shared.snapshot())
+    state = parts.write(target, partial(store_in_file, inline_below_bytes=100))
+    assert [handle.path for handle in state_handles(state)] == [target.path]
 
 
 def test_small_snapshots_make_no_file(target: SnapshotTarget) -> None:

@@ -42,6 +42,9 @@ WITH_ALIGNMENT_TIMEOUT = 0.4
 SLOW_PROCESSES = 0.7
 """Share of those histories in which a TaskManager is slow, so that there is something in flight."""
 
+WITH_SMALL_BATCHES = 0.3
+"""Share of histories in which a source emits its records one by one, and tasks may keep them for long."""
+
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
 
 _DRAWN = tuple(kind for kind in FAULTS if kind is not SlowProcess)
@@ -110,7 +113,7 @@ class Scenario:
         max_latency_ms = chance.choice((3.0, 3.0, 300.0))
         storage_ms = chance.choice((0.0, 0.0, 700.0))
         standard = Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
-        return _with_actions(_with_alignment_timeout(standard))
+        return _with_actions(_with_small_batches(_with_alignment_timeout(standard)))
 
 
 def _with_actions(scenario: Scenario) -> Scenario:
@@ -132,6 +135,15 @@ def _with_alignment_timeout(scenario: Scenario) -> Scenario:
     if chance.random() < SLOW_PROCESSES:
         faults.append(random_slow_process(chance, scenario.task_managers, workload.duration_ms))
     return replace(scenario, workload=workload, faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _with_small_batches(scenario: Scenario) -> Scenario:
+    """Perhaps. A task keeps something only where one that is slow has more to take than it can."""
+    chance = random.Random(f"batches {scenario.seed}")
+    if chance.random() >= WITH_SMALL_BATCHES:
+        return scenario
+    timeout_ms = chance.choice((0, 50, 3_000))
+    return replace(scenario, workload=replace(scenario.workload, batch_rows=1, buffer_timeout_ms=timeout_ms))
 
 
 def _perhaps_midway(fault: Fault) -> Fault:

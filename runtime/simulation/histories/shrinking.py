@@ -149,6 +149,8 @@ def plainer_workload(scenario: Scenario) -> Iterator[Scenario]:
     plain = Workload()
     for name in (
         "alignment_timeout_ms",
+        "buffer_timeout_ms",
+        "batch_rows",
         "max_concurrent_checkpoints",
         "checkpoint_interval_ms",
         "records_per_second",

@@ -40,6 +40,8 @@ class Workload:
     retained_checkpoints: int = 2
     max_concurrent_checkpoints: int = 1
     alignment_timeout_ms: int | None = None
+    buffer_timeout_ms: int = 5
+    batch_rows: int | None = None
 
     @property
     def duration_ms(self) -> float:
@@ -136,6 +138,8 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         checkpoint_timeout_ms=20_000,
         retained_checkpoints=workload.retained_checkpoints,
         max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
+        buffer_timeout_ms=workload.buffer_timeout_ms,
+        batch_rows=workload.batch_rows,
         tolerable_checkpoint_failures=1_000_000,
         restart_strategy=fixed_delay(1_000_000, delay_ms=300),
         mode=mode,

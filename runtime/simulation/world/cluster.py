@@ -35,6 +35,7 @@ from ...clusters.cluster import Cluster, ClusterSettings
 from ...clusters.configuration import Configuration
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ...system import ActorSystem
+from ...transport.limits import FRAME_BYTES, WINDOW_BYTES
 from .blocking import SimulatedBlocking
 from .disk import SimulatedDisk
 from .dispatchers import SimulatedDispatcher, SimulatedStepping
@@ -53,8 +54,8 @@ from .world import Process, World
 
 STORAGE = "sim://storage"
 DATA_PORT = 7001
-_CREDITS = (1, 2, 16)
-"""What a TaskManager's channels begin with: little of it is all lent out at once, even to a slow job."""
+_WINDOWS = (1, 2 * FRAME_BYTES, WINDOW_BYTES)
+"""Of a TaskManager's channels, in bytes: a small one is used up at once, even by a slow job."""
 DISK_BYTES = 1 << 30
 PATIENCE_MS = 30 * 60_000.0
 """After so much virtual time without an end, a job that is waited for without a timeout is taken to hang."""
@@ -280,7 +281,7 @@ class SimulatedCluster(Cluster):
             f"tcp://{process.name}:{DATA_PORT}",
             self.network.data_of(process),
             self.probes,
-            self.world.chance(f"credit of {process.name}").choice(_CREDITS),
+            self.world.chance(f"credit of {process.name}").choice(_WINDOWS),
             launch.job_id,
         )
         program = WatchedProgram.watch(_load_program(launch.program), self.probes, process, data_plane)

@@ -12,7 +12,7 @@ from ....actors.channels import InputChannel, OutputChannel
 from ....messages import ChannelDescriptor
 from ...transport.in_process import LocalChannels, Wake, is_local
 from ...transport.input_channels import InputChannels
-from ...transport.limits import INITIAL_CREDIT, MAX_EARLY_CHANNELS, ChannelLimits
+from ...transport.limits import MAX_EARLY_CHANNELS, WINDOW_BYTES, ChannelLimits
 from ...transport.output_channels import OutputChannels
 from ...transport.payloads import MAX_PAYLOAD_BYTES
 from ...transport.remote_output import Consumer, Frame
@@ -31,16 +31,16 @@ class SimulatedDataPlane:
         endpoint: str,
         network: Network,
         *,
-        initial_credit: int = INITIAL_CREDIT,
+        window_bytes: int = WINDOW_BYTES,
         max_early_channels: int = MAX_EARLY_CHANNELS,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
     ) -> None:
-        limits = ChannelLimits(initial_credit, max_early_channels, max_payload_bytes)
+        limits = self._limits = ChannelLimits(window_bytes, max_early_channels, max_payload_bytes)
         stats = DataPlaneStats()
         self._endpoint = endpoint
-        self._local = LocalChannels(initial_credit, max_early_channels)
+        self._local = LocalChannels(window_bytes, max_early_channels)
         self._consumers = _Consumers(stats, limits)
-        self._inputs = InputChannels(network.connect, stats, limits)
+        self._inputs = InputChannels(network.connect, stats)
         network.listen(endpoint, self._consumers.accept)
 
     @property
@@ -54,11 +54,15 @@ class SimulatedDataPlane:
             return self._local.open_output(descriptor.channel_id, wake)
         return self._consumers.channels.open(descriptor.channel_id, wake)
 
-    def open_input(self, descriptor: ChannelDescriptor, wake: Wake) -> InputChannel:
-        """The consumer's end; connects to the producer's TaskManager unless that is done already."""
+    def open_input(self, descriptor: ChannelDescriptor, wake: Wake, channels: int = 1) -> InputChannel:
+        """The consumer's end; connects to the producer's TaskManager unless that is done already.
+
+        `channels`: how many its task reads from; they share `window_bytes`.
+        """
+        window_bytes = self._limits.window_of_one(channels)
         if is_local(descriptor):
-            return self._local.open_input(descriptor.channel_id, wake)
-        return self._inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake)
+            return self._local.open_input(descriptor.channel_id, wake, window_bytes)
+        return self._inputs.open(descriptor.channel_id, descriptor.producer_endpoint, wake, window_bytes)
 
     def close(self) -> None:
         """Break all channels to others, after what was sent before. Idempotent."""

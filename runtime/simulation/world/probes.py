@@ -157,8 +157,8 @@ class Probes:
 class WatchedDataPlane(SimulatedDataPlane):
     """Counts what goes through each channel of a job. `inputs`: those of the task that is being put together."""
 
-    def __init__(self, endpoint: str, network: Network, probes: Probes, initial_credit: int, job_id: JobId) -> None:
-        super().__init__(endpoint, network, initial_credit=initial_credit)
+    def __init__(self, endpoint: str, network: Network, probes: Probes, window_bytes: int, job_id: JobId) -> None:
+        super().__init__(endpoint, network, window_bytes=window_bytes)
         self._probes = probes
         self._job_id = job_id
         self.inputs: list[_Channel] = []
@@ -166,10 +166,10 @@ class WatchedDataPlane(SimulatedDataPlane):
     def open_output(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> OutputChannel:
         return _WatchedOutput(super().open_output(descriptor, wake), self._probes.channel(self._job_id, descriptor))
 
-    def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None]) -> InputChannel:
+    def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None], channels: int = 1) -> InputChannel:
         seen = self._probes.channel(self._job_id, descriptor)
         self.inputs.append(seen)
-        return _WatchedInput(super().open_input(descriptor, wake), seen)
+        return _WatchedInput(super().open_input(descriptor, wake, channels), seen)
 
 
 class _WatchedOutput:

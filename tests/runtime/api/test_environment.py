@@ -33,6 +33,8 @@ from understudy.runtime.api import (
         ({"tolerable_checkpoint_failures": -1}, "tolerable_checkpoint_failures: wanted"),
         ({"batch_rows": 0}, "batch_rows: wanted"),
         ({"alignment_timeout_ms": -1}, "alignment_timeout_ms: wanted an integer of at least 0, found -1"),
+        ({"buffer_timeout_ms": -1}, "buffer_timeout_ms: wanted an integer of at least 0, found -1"),
+        ({"buffer_timeout_ms": None}, "buffer_timeout_ms: wanted an integer of at least 0, found None"),
         (
             {"alignment_timeout_ms": 10, "mode": "at-least-once"},
             "alignment_timeout_ms: wanted None with mode 'at-least-once'",

@@ -22,16 +22,18 @@ README = (ROOT / "README.md").read_text()
 def test_the_life_of_a_job_runs_as_it_is_shown(shell: Shell) -> None:
     (script,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     commands = f'set -e\nunderstudy() {{ {sys.executable} -m understudy "$@"; }}\n{script}\nwait $! || true\n'
-    done = subprocess.run(
+    script_run = subprocess.Popen(
         ["bash", "-c", commands],
         cwd=shell.folder,
         env=shell.env | {"EXAMPLES": str(ROOT / "examples")},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=2 * WAIT_S,
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    shell.started.append(script_run)
+    told, _ = script_run.communicate(timeout=WAIT_S)
+    assert script_run.returncode == 0, told
     first, second = (counts(shell.folder / name) for name in ("first.txt", "second.txt"))
     assert first
     assert second

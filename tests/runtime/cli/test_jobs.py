@@ -32,7 +32,9 @@ def test_checkpoints_are_told_the_newest_first(shared: Shell, running: Running) 
     completed = [each for each in history["checkpoints"] if each["status"] == "completed"]
     assert all(each["state_size_bytes"] > 0 and len(each["subtasks"]) == each["subtasks_total"] for each in completed)
     table = shared("checkpoints", "job")
-    assert str(ids[0]) in table.out
+    shown = [int(line.split()[0]) for line in table.out.splitlines()[1:]]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] >= ids[0]
     assert "completed" in table.err
 
 

@@ -28,7 +28,7 @@ from understudy.runtime.api import DataStream
 KEYS = 24
 """A multiple of every parallelism used here: each key comes from one source subtask, in order."""
 
-WAIT_S = 30
+WAIT_S = 60
 """How long a test waits for what must come; nothing here asserts that something is fast."""
 
 E = TypeVar("E")

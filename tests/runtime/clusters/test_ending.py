@@ -26,6 +26,7 @@ from .jobs import KEYS, Counting, Mark, Witness, all_names, counting, counts_of,
 
 StartCluster = Callable[..., LocalCluster]
 CTRL_C_SECONDS = 5
+"""How long the end of everything may take on a machine that has time for it."""
 
 
 def endless(cluster: LocalCluster, **settings: Any) -> tuple[JobHandle, Witness]:
@@ -282,16 +283,23 @@ def processes() -> list[psutil.Process]:
     return processes_of(os.environ[MARK])
 
 
+def patience_s(began: float) -> float:
+    """How long the end may take on this machine: on a busy one, three times what has passed since the beginning."""
+    return max(CTRL_C_SECONDS, 3 * (time.monotonic() - began))
+
+
 @pytest.mark.parametrize("kind", ["plain", "blocking"])
 def test_ctrl_c_ends_everything_within_seconds_and_with_code_130(
     script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path, kind: str
 ) -> None:
+    began = time.monotonic()
     process = script(kind, until="blocks" if kind == "blocking" else "CheckpointCompleted")
+    limit_s = patience_s(began)
     assert len(processes()) >= 4, "the script, its template and two TaskManagers"
     began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - began < CTRL_C_SECONDS
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - began < limit_s
     assert process.returncode in (130, -signal.SIGINT), errors  # a shell shows both as 130
     assert processes() == []
     assert os.listdir(nothing_is_left) == []
@@ -315,10 +323,12 @@ def test_ctrl_c_twice_ends_everything_too(script: Callable[..., subprocess.Popen
 def test_when_the_driver_is_killed_everything_else_ends_by_itself(
     script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path, kind: str
 ) -> None:
+    began = time.monotonic()
     process = script(kind, until="blocks" if kind == "blocking" else "CheckpointCompleted")
+    limit_s = patience_s(began)
     process.kill()
     process.communicate()
-    eventually(lambda: processes() == [], "the end of all processes", within_s=CTRL_C_SECONDS)
+    eventually(lambda: processes() == [], "the end of all processes", within_s=limit_s)
     eventually(lambda: os.listdir(nothing_is_left) == [], "the end of the temporary files")
 
 

@@ -33,7 +33,7 @@ from .jobs import (
     visible_files,
 )
 
-COUNT, RATE = 3000, 3000
+COUNT, RATE = 3000, 1500
 StartCluster = Callable[..., LocalCluster]
 SLOW = pytest.mark.slow
 

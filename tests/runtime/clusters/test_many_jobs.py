@@ -24,11 +24,15 @@ from .jobs import (
     counting,
     counts_of,
     environment,
+    eventually,
     kill,
     read_output,
 )
 
 StartCluster = Callable[..., LocalCluster]
+
+SLOT_TIMEOUT_MS = 6_000
+"""What a job that waits in vain waits for, and long enough for what a busy machine starts meanwhile."""
 
 
 def test_jobs_run_one_after_another(shared_cluster: LocalCluster) -> None:
@@ -102,6 +106,22 @@ def test_operators_of_two_slot_sharing_groups_need_slots_of_both(shared_cluster:
         shared_cluster.submit(env)
 
 
+def warmed(cluster: LocalCluster) -> LocalCluster:
+    """It has run a job: its template process has imported everything, and TaskManagers need only be forked."""
+
+    def has_run_a_job() -> bool:
+        env = environment()
+        counting(env, 10, None).collect(name="all")
+        try:
+            cluster.submit(env).wait(timeout=60)
+        except JobFailed:  # for want of slots, while the template still starts
+            return False
+        return True
+
+    eventually(has_run_a_job, "a first job")
+    return cluster
+
+
 def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,11 +131,13 @@ def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
         if index == 0:
             begin(self, job_id, index)
 
+    cluster = warmed(start_cluster(slot_timeout_ms=SLOT_TIMEOUT_MS))
     monkeypatch.setattr(LocalLauncher, "start", only_the_first)
     env = environment()
     counting(env, 100, None).collect(name="all")
-    job = start_cluster(slot_timeout_ms=6000).submit(env)
-    with pytest.raises(JobFailed, match=r"NoResourceAvailable: after 6000 ms: .* needs 2 slots, 1 are offered"):
+    job = cluster.submit(env)
+    told = f"NoResourceAvailable: after {SLOT_TIMEOUT_MS} ms: .* needs 2 slots, 1 are offered"
+    with pytest.raises(JobFailed, match=told):
         job.wait(timeout=60)
 
 
@@ -127,10 +149,11 @@ def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
     def broken(self: LocalLauncher, launch: Any) -> None:
         prepare(self, replace(launch, program=b"no program"))
 
+    cluster = warmed(start_cluster(slot_timeout_ms=SLOT_TIMEOUT_MS))
     monkeypatch.setattr(LocalLauncher, "prepare", broken)
     env = environment()
     counting(env, 100, None).collect(name="all")
-    job = start_cluster(slot_timeout_ms=6000).submit(env)
+    job = cluster.submit(env)
     with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
         job.wait(timeout=60)
 

@@ -14,7 +14,7 @@ from understudy.runtime.api import DataStream, StreamEnvironment
 
 from .jobs import KEYS, Counting, Passing, Witness, counted, counting, counts_of, environment, kill
 
-COUNT, RATE = 2000, 2000
+COUNT, RATE = 2000, 1000
 StartCluster = Callable[..., LocalCluster]
 Expected = Counter[Any]
 Build = Callable[[StreamEnvironment], tuple[DataStream, Expected]]

@@ -21,7 +21,7 @@ COUNT = 2400
 
 
 class Slow(Counting):
-    """Takes ten batches a second: what fits into its channels takes it three seconds."""
+    """Takes ten batches a second, so that what fits into its channels takes it many seconds."""
 
     def process_batch(self, batch: Any, out: Collector) -> None:
         time.sleep(0.1)
@@ -33,6 +33,7 @@ def submit(
 ) -> JobHandle:
     env = environment(
         batch_rows=20,
+        buffer_timeout_ms=0,
         checkpoint_dir=str(folder),
         checkpoint_interval_ms=300,
         checkpoint_timeout_ms=2_000,

@@ -113,15 +113,12 @@ def credit_is_not_returned(patch: Patch) -> None:
 
 
 @mutant(LIVENESS, within=60)
-def the_last_credit_is_dropped(patch: Patch) -> None:
-    """Each time that credit is returned one unit is missing."""
+def half_of_the_credit_is_dropped(patch: Patch) -> None:
+    """Each time that it is returned."""
     tell = RemoteInputChannel._tell
 
     def stingy(self: RemoteInputChannel, kind: FrameKind, credit: int = 0) -> None:
-        if kind is not FrameKind.CREDIT:
-            tell(self, kind, credit)
-        elif credit > 1:
-            tell(self, kind, credit - 1)
+        tell(self, kind, credit // 2 if kind is FrameKind.CREDIT else credit)
 
     patch.setattr(RemoteInputChannel, "_tell", stingy)
 
@@ -157,8 +154,8 @@ def a_repeated_frame_is_not_noticed(patch: Patch) -> None:
 def _unnumbered(patch: Patch) -> None:
     problem_with = RemoteInputChannel._problem_with
 
-    def credulous(self: RemoteInputChannel, header: Any) -> str | None:
-        return problem_with(self, header._replace(sequence=self._next_received))
+    def credulous(self: RemoteInputChannel, header: Any, payload: Any) -> str | None:
+        return problem_with(self, header._replace(sequence=self._next_received), payload)
 
     patch.setattr(RemoteInputChannel, "_problem_with", credulous)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from . import checkpoint_mutants, cluster_mutants, output_mutants, savepoint_mutants, unaligned_mutants
+from . import buffer_mutants, checkpoint_mutants, cluster_mutants, output_mutants, savepoint_mutants, unaligned_mutants
 from .mutant import MUTANTS, Mutant
 
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "buffer_mutants",
     "checkpoint_mutants",
     "cluster_mutants",
     "output_mutants",

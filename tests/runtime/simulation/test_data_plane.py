@@ -17,7 +17,7 @@ from understudy.runtime.simulation.world.data_plane import SimulatedDataPlane
 from understudy.runtime.simulation.world.wires import Connection, Listener
 from understudy.runtime.transport.frames import FrameKind, Header, pack_header, unpack_header
 
-from ..transport.ends import Ends, Waker, descriptor
+from ..transport.ends import WINDOW, Ends, Waker, descriptor
 from ..transport.test_channel_contract import CREDIT, ChannelContract, Open
 
 BARRIER = CheckpointBarrier(CheckpointId(1), 0)
@@ -100,8 +100,8 @@ class Pair:
     network: QueueNetwork = field(default_factory=QueueNetwork)
 
     def __post_init__(self) -> None:
-        self.producer = SimulatedDataPlane("a", self.network, initial_credit=CREDIT, max_early_channels=2)
-        self.consumer = SimulatedDataPlane("b", self.network, initial_credit=CREDIT)
+        self.producer = SimulatedDataPlane("a", self.network, window_bytes=WINDOW, max_early_channels=2)
+        self.consumer = SimulatedDataPlane("b", self.network, window_bytes=WINDOW)
         self.wakes: list[str] = []
 
     def output(self, channel_id: int = 1) -> OutputChannel:
@@ -375,5 +375,5 @@ class TestEnds:
     def test_a_data_plane_is_one_to_a_task_manager(self) -> None:
         plane: DataPlane = SimulatedDataPlane("here", QueueNetwork())
         assert plane.endpoint == "here"
-        with pytest.raises(ValueError, match="credit"):
-            SimulatedDataPlane("here", QueueNetwork(), initial_credit=0)
+        with pytest.raises(ValueError, match="at least 1 byte, not 0"):
+            SimulatedDataPlane("here", QueueNetwork(), window_bytes=0)

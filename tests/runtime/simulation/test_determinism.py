@@ -22,7 +22,7 @@ from understudy.runtime.simulation.histories.history import run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
 
-SEEDS = range(4)
+SEEDS = range(2)
 """Of each topology."""
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,4 +1,4 @@
-"""SparkCluster on a real Spark session, `local[2]`: one JVM for the whole file."""
+"""SparkCluster on a real Spark session, `local[2]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
-import psutil
 import pyarrow as pa
 import pytest
 
@@ -38,33 +37,10 @@ WAIT_S = 180
 """How long a job may take; nothing here asserts that something is fast, and a JVM that is cold and starved is slow."""
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Spark workers cannot import test modules, so what is defined here travels whole; and nothing may stay behind."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
+@pytest.fixture(scope="module", autouse=True)
+def _travels_whole() -> None:
+    """Spark workers cannot import test modules, so what is defined here is pickled by value."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    before = set(psutil.Process().children(recursive=True))
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
-    )
-    gateway = session.sparkContext._gateway
-    yield session
-    session.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=20)
-    assert not left
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 class CountPerKey(KeyedOperator):

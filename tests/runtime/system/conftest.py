@@ -64,6 +64,15 @@ def dispatcher(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _what_was_there_is_not_searched() -> Iterator[None]:
+    """The garbage of a test is looked for among what the test has made, not among all modules that are loaded."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_left(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     before = set(threading.enumerate())

@@ -14,10 +14,14 @@ from understudy.actors.elements import Element
 from understudy.messages import ChannelDescriptor, ChannelId, SubtaskIndex, TaskManagerId
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.transport import ZmqDataPlane
+from understudy.runtime.transport.limits import FRAME_BYTES
 
 PATIENCE_S = 30.0
 """How long a test waits for what must happen; it fails after that, and never depends on how soon it happens."""
 
+
+WINDOW = 4 * FRAME_BYTES
+"""Four batches of a few bytes."""
 
 CLUSTER = CurveKeys.generate()
 
@@ -104,19 +108,19 @@ def open_channel(producer: ZmqDataPlane, consumer: ZmqDataPlane, channel_id: int
 
 
 @contextmanager
-def tcp_planes(initial_credit: int = 4) -> Iterator[tuple[ZmqDataPlane, ZmqDataPlane]]:
+def tcp_planes(window_bytes: int = WINDOW) -> Iterator[tuple[ZmqDataPlane, ZmqDataPlane]]:
     with (
-        ZmqDataPlane(curve=CLUSTER, initial_credit=initial_credit) as producer,
-        ZmqDataPlane(curve=CLUSTER, initial_credit=initial_credit) as consumer,
+        ZmqDataPlane(curve=CLUSTER, window_bytes=window_bytes) as producer,
+        ZmqDataPlane(curve=CLUSTER, window_bytes=window_bytes) as consumer,
     ):
         yield producer, consumer
 
 
 @contextmanager
-def ipc_planes(folder: Path, initial_credit: int = 4) -> Iterator[tuple[ZmqDataPlane, ZmqDataPlane]]:
+def ipc_planes(folder: Path, window_bytes: int = WINDOW) -> Iterator[tuple[ZmqDataPlane, ZmqDataPlane]]:
     folder.chmod(0o700)
     with (
-        ZmqDataPlane(f"ipc://{folder}/a", initial_credit=initial_credit) as producer,
-        ZmqDataPlane(f"ipc://{folder}/b", initial_credit=initial_credit) as consumer,
+        ZmqDataPlane(f"ipc://{folder}/a", window_bytes=window_bytes) as producer,
+        ZmqDataPlane(f"ipc://{folder}/b", window_bytes=window_bytes) as consumer,
     ):
         yield producer, consumer

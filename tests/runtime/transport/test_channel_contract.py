@@ -26,6 +26,7 @@ from understudy.runtime.transport import ZmqDataPlane
 from .ends import Ends, ipc_planes, open_channel, raised_by, tcp_planes
 
 CREDIT = 4
+"""So many batches of a few bytes fit into a window."""
 BARRIER = CheckpointBarrier(CheckpointId(1), 1_700_000_000_000)
 Open: TypeAlias = Callable[[int], Ends]
 
@@ -187,19 +188,19 @@ def _opener(producer: ZmqDataPlane, consumer: ZmqDataPlane) -> Open:
 class TestInProcessChannel(ChannelContract):
     @pytest.fixture
     def open_(self) -> Iterator[Open]:
-        with tcp_planes(CREDIT) as (plane, _):
+        with tcp_planes() as (plane, _):
             yield _opener(plane, plane)
 
 
 class TestTcpChannel(ChannelContract):
     @pytest.fixture
     def open_(self) -> Iterator[Open]:
-        with tcp_planes(CREDIT) as planes:
+        with tcp_planes() as planes:
             yield _opener(*planes)
 
 
 class TestIpcChannel(ChannelContract):
     @pytest.fixture
     def open_(self) -> Iterator[Open]:
-        with tempfile.TemporaryDirectory() as folder, ipc_planes(Path(folder), CREDIT) as planes:
+        with tempfile.TemporaryDirectory() as folder, ipc_planes(Path(folder)) as planes:
             yield _opener(*planes)

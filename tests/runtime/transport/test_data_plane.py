@@ -231,9 +231,9 @@ class TestLostPeers:
 
     def test_a_producer_learns_of_a_closed_consumer_while_it_waits(self, planes: Planes) -> None:
         producer, _ = planes
-        with ZmqDataPlane(curve=CLUSTER, initial_credit=1) as consumer:
+        with ZmqDataPlane(curve=CLUSTER, window_bytes=1) as consumer:
             ends = open_channel(producer, consumer, 1)
-            for n in range(3):
+            for n in range(10):
                 ends.output.send([n])
             ends.take(1)
             ends.producer.event.clear()
@@ -241,22 +241,22 @@ class TestLostPeers:
         with pytest.raises(ChannelBroken, match="lost"):
             ends.output.send([4])
 
-    def test_all_that_was_sent_before_a_close_arrives(self, planes: Planes) -> None:
-        _, consumer = planes
-        with ZmqDataPlane(curve=CLUSTER, initial_credit=100) as producer:
-            described = descriptor(1, producer.endpoint)
-            output = producer.open_output(described, Waker())
-            woken = Waker()
-            input_ = consumer.open_input(described, woken)
-            output.send([0])
-            woken.wait()
-            for n in range(1, 4):
-                output.send([n] * 100_000)
-            output.send(EndOfPartition())
-            output.close()
-        sizes: list[int] = []
-        eventually(lambda: _take_size(input_.poll(), sizes))
-        assert sizes == [1, 100_000, 100_000, 100_000]
+    def test_all_that_was_sent_before_a_close_arrives(self) -> None:
+        with ZmqDataPlane(curve=CLUSTER, window_bytes=1_000_000) as consumer:
+            with ZmqDataPlane(curve=CLUSTER) as producer:
+                described = descriptor(1, producer.endpoint)
+                output = producer.open_output(described, Waker())
+                woken = Waker()
+                input_ = consumer.open_input(described, woken)
+                output.send([0])
+                woken.wait()
+                for n in range(1, 4):
+                    output.send([n] * 100_000)
+                output.send(EndOfPartition())
+                output.close()
+            sizes: list[int] = []
+            eventually(lambda: _take_size(input_.poll(), sizes))
+            assert sizes == [1, 100_000, 100_000, 100_000]
 
 
 def _take_size(element: object, sizes: list[int]) -> bool:

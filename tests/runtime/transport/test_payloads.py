@@ -90,7 +90,11 @@ def test_a_record_too_large_for_a_frame_is_refused(batch: Any) -> None:
         round_trip(batch, max_bytes=500)
 
 
-@pytest.mark.parametrize("element", [[object()], [(1, object())], Watermark(2**63)], ids=repr)
+@pytest.mark.parametrize(
+    "element",
+    [[object()], [(1, object())], Watermark(2**63)],
+    ids=["an object", "an object in a tuple", "a watermark of 64 bits"],
+)
 def test_what_cannot_travel_is_refused_where_it_is_sent(element: Any) -> None:
     with pytest.raises(UnsupportedValue):
         round_trip(element)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections import deque
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from understudy.actors.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition
+from understudy.actors.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition, Watermark
 from understudy.actors.errors import ChannelBroken
 from understudy.messages import ChannelId, CheckpointId, pack_plain
 from understudy.runtime.transport.frames import FrameKind, Header, unpack_header
+from understudy.runtime.transport.limits import FRAME_BYTES, MAX_WINDOW_BYTES, WINDOW_BATCHES, cost_of, grown
 from understudy.runtime.transport.payloads import Payload
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import Frame, RemoteOutputChannel
@@ -17,6 +21,8 @@ from understudy.runtime.transport.remote_output import Frame, RemoteOutputChanne
 CHANNEL = ChannelId(5)
 ME, OTHER = b"me", b"other"
 BATCH = pack_plain([1])
+COST = cost_of(BATCH)
+"""What each batch here takes of a window."""
 
 
 class Producer:
@@ -36,8 +42,8 @@ class Producer:
     def _wake(self) -> None:
         self.wakes += 1
 
-    def hears(self, kind: FrameKind, sequence: int, credit: int = 0, consumer: bytes = ME) -> bool:
-        return self.channel.receive(consumer, Header(kind, CHANNEL, sequence, credit))
+    def hears(self, kind: FrameKind, sequence: int, batches: int = 0, consumer: bytes = ME) -> bool:
+        return self.channel.receive(consumer, Header(kind, CHANNEL, sequence, batches * COST))
 
     def kinds(self) -> list[FrameKind]:
         return [header.kind for header in self.sent]
@@ -49,13 +55,13 @@ class Producer:
 
 
 class Consumer:
-    """A RemoteInputChannel with a credit of four, and all that left it."""
+    """A RemoteInputChannel with a window of four batches, and all that left it."""
 
-    def __init__(self) -> None:
+    def __init__(self, batches: int = 4) -> None:
         self.sent: list[Header] = []
         self.released: list[ChannelId] = []
         self.wakes = 0
-        self.channel = RemoteInputChannel(CHANNEL, 4, self._wake, self._transmit, self.released.append)
+        self.channel = RemoteInputChannel(CHANNEL, batches * COST, self._wake, self._transmit, self.released.append)
         self.channel.open()
 
     def _transmit(self, frame: tuple[bytes]) -> None:
@@ -171,14 +177,14 @@ class TestProducer:
 
 
 class TestConsumer:
-    def test_it_opens_with_its_credit_and_returns_credit_in_halves(self) -> None:
+    def test_it_opens_with_its_window_and_returns_credit_in_halves(self) -> None:
         consumer = Consumer()
         consumer.hears_batches(0, 1, 2, 3)
         assert consumer.polls() == [[1]] * 4
         assert [(header.kind, header.sequence, header.first) for header in consumer.sent] == [
-            (FrameKind.OPEN, 0, 4),
-            (FrameKind.CREDIT, 1, 2),
-            (FrameKind.CREDIT, 2, 2),
+            (FrameKind.OPEN, 0, 4 * COST),
+            (FrameKind.CREDIT, 1, 2 * COST),
+            (FrameKind.CREDIT, 2, 2 * COST),
         ]
 
     def test_control_elements_return_no_credit(self) -> None:
@@ -196,10 +202,17 @@ class TestConsumer:
         assert f"frame {sequence} came where 2 was due" in consumer.fails()
         assert FrameKind.CLOSE in [header.kind for header in consumer.sent]
 
-    def test_more_batches_than_credit_break_the_channel(self) -> None:
+    def test_a_batch_that_comes_without_credit_breaks_the_channel(self) -> None:
         consumer = Consumer()
         consumer.hears_batches(0, 1, 2, 3, 4)
-        assert "5 batches came on a credit of 4" in consumer.fails()
+        assert f"a batch came when {4 * COST} of {4 * COST} bytes were used up" in consumer.fails()
+
+    def test_small_batches_do_not_cost_a_credit_frame_each(self) -> None:
+        consumer = Consumer(100)
+        for sequence in range(1_000):
+            consumer.hears_batches(sequence)
+            assert consumer.polls() == [[1]]
+        assert len(consumer.sent) == 1 + 20
 
     @pytest.mark.parametrize(
         ("kind", "payload"),
@@ -242,30 +255,100 @@ class TestConsumer:
         assert consumer.wakes == 2
 
 
-@pytest.mark.parametrize("credit", [1, 2, 3, 8])
-def test_the_two_ends_together_never_have_more_under_way_than_the_credit(credit: int) -> None:
-    under_way: list[tuple[Header, Payload | None]] = []
-    most = 0
-    consumer: RemoteInputChannel
-    pending: list[Callable[[], object]] = []
+class TwoEnds:
+    """A producer and a consumer that share nothing but two lines of frames, which arrive when they are told to."""
 
-    def to_consumer(_: bytes, frame: Frame) -> None:
-        under_way.append((unpack_header(frame[0]), frame[1] if len(frame) == 2 else None))
+    def __init__(self, window_bytes: int, max_payload_bytes: int = 100_000) -> None:
+        self.to_consumer: deque[tuple[Header, Payload | None]] = deque()
+        self.to_producer: deque[Header] = deque()
+        self.held = self.largest = self.most = 0
+        """Of the batches that were sent and not taken: their bytes, those of the largest, and the most there were."""
+        self.producer = RemoteOutputChannel(CHANNEL, self._send, lambda _: None, max_payload_bytes)
+        self.consumer = RemoteInputChannel(CHANNEL, window_bytes, lambda: None, self._tell, lambda _: None)
+        self.consumer.open()
 
-    def to_producer(frame: tuple[bytes]) -> None:
-        pending.append(lambda: producer.receive(ME, unpack_header(frame[0])))
+    def _send(self, _: bytes, frame: Frame) -> None:
+        payload = frame[1] if len(frame) == 2 else None
+        self.to_consumer.append((unpack_header(frame[0]), payload))
+        if payload is not None:
+            self.held += cost_of(payload)
+            self.largest = max(self.largest, cost_of(payload))
+            self.most = max(self.most, self.held)
 
-    producer = RemoteOutputChannel(CHANNEL, to_consumer, lambda _: None, 1000)
-    consumer = RemoteInputChannel(CHANNEL, credit, lambda: None, to_producer, lambda _: None)
-    consumer.open()
-    for n in range(50):
-        producer.send([n])
-    received: list[Element] = []
-    while pending:
-        pending.pop(0)()
-        most = max(most, len(under_way))
-        while under_way:
-            consumer.deliver(*under_way.pop(0))
-            received.extend(iter(consumer.poll, None))
-    assert received == [[n] for n in range(50)]
-    assert most <= credit
+    def _tell(self, frame: tuple[bytes]) -> None:
+        self.to_producer.append(unpack_header(frame[0]))
+
+    def credit_arrives(self) -> None:
+        if self.to_producer:
+            self.producer.receive(ME, self.to_producer.popleft())
+
+    def frame_arrives(self) -> None:
+        if self.to_consumer:
+            self.consumer.deliver(*self.to_consumer.popleft())
+
+    def poll(self) -> list[Element]:
+        element = self.consumer.poll()
+        if isinstance(element, list):
+            self.held -= cost_of(pack_plain(element))
+        return [] if element is None else [element]
+
+
+@given(
+    window=st.integers(1, 20_000),
+    sizes=st.lists(st.integers(0, 30_000), max_size=30),
+    chance=st.randoms(use_true_random=False),
+)
+def test_batches_of_any_size_go_through_a_window_of_any_size_in_order(
+    window: int, sizes: list[int], chance: random.Random
+) -> None:
+    ends = TwoEnds(window)
+    sent: list[Element] = [element for n, size in enumerate(sizes) for element in ([bytes(size)], Watermark(n))]
+    left, received = deque(sent), list[Element]()
+
+    def send() -> None:
+        if left and ends.producer.is_available():
+            ends.producer.send(left.popleft())
+
+    def poll() -> None:
+        received.extend(ends.poll())
+
+    moves = [send, ends.credit_arrives, ends.frame_arrives, poll]
+    for _ in range(chance.randrange(200)):
+        chance.choice(moves)()
+    for _ in range(len(sent) * len(moves) + 1):
+        for move in moves:
+            move()
+    assert received == sent
+    assert ends.most < grown(window, ends.largest) + ends.largest or not sizes
+
+
+def test_less_than_a_window_and_one_batch_is_under_way() -> None:
+    ends = TwoEnds(10 * FRAME_BYTES)
+    ends.credit_arrives()
+    for _ in range(50):
+        ends.producer.send([bytes(FRAME_BYTES)])
+    assert len(ends.to_consumer) == 5
+
+
+def test_a_batch_larger_than_the_window_travels_alone_until_the_window_has_grown() -> None:
+    ends = TwoEnds(FRAME_BYTES)
+    ends.credit_arrives()
+    for _ in range(10):
+        ends.producer.send([bytes(50_000)])
+    assert len(ends.to_consumer) == 1
+    ends.frame_arrives()
+    ends.poll()
+    ends.credit_arrives()
+    assert len(ends.to_consumer) == WINDOW_BATCHES
+
+
+def test_the_window_grows_only_so_far() -> None:
+    ends = TwoEnds(MAX_WINDOW_BYTES // 2, max_payload_bytes=MAX_WINDOW_BYTES)
+    ends.credit_arrives()
+    for _ in range(10):
+        ends.producer.send([bytes(MAX_WINDOW_BYTES // 2)])
+    for _ in range(3):
+        ends.frame_arrives()
+        ends.poll()
+        ends.credit_arrives()
+    assert len(ends.to_consumer) == 2

@@ -1,0 +1,114 @@
+"""From an operator and the columns of its input to a Layout. What cannot be compiled is refused here, if it shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Final, Literal
+
+import pyarrow as pa
+
+from ...state import KeyedStateDeclaration, ReducingState, declared_states
+from ...state.errors import InvalidState
+from ...state.value_kinds import DTYPES, ValueKinds
+from .errors import CannotCompile
+from .layout import FIRST_FREE, Column, Kind, Layout, StateFields, kind_of
+
+if TYPE_CHECKING:
+    from ..operators.operator import KeyedOperator
+
+RecordForm = Literal["row", "dict", "value"]
+_KINDS: Final[Mapping[type, Kind]] = {int: "int", float: "float", bool: "bool"}
+assert set(_KINDS) == set(DTYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a kernel depends on besides the operator's class."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[tuple[str, pa.DataType], ...]
+    attributes: tuple[tuple[str, Kind], ...]
+    form: RecordForm
+
+
+def signature_of(
+    operator: KeyedOperator, schema: pa.Schema, key_types: Sequence[pa.DataType], form: RecordForm
+) -> Signature:
+    names = ["key"] if len(key_types) == 1 else [f"key[{part}]" for part in range(len(key_types))]
+    attributes = ((name, kind_of(getattr(operator, name, None))) for name in _names_used(type(operator)))
+    return Signature(
+        tuple(zip(schema.names, schema.types, strict=True)),
+        tuple(zip(names, key_types, strict=True)),
+        tuple((name, kind) for name, kind in attributes if kind is not None),
+        form,
+    )
+
+
+def layout_of(cls: type[KeyedOperator], signature: Signature) -> Layout:
+    """A new layout for one compilation. Raises CannotCompile."""
+    cell = FIRST_FREE
+    columns, cell = _placed(signature.columns, cell)
+    keys, cell = _placed(signature.keys, cell)
+    states = {}
+    for attribute, declaration in _keyed_states(cls):
+        states[attribute] = fields = _state_fields(cls, attribute, declaration, cell)
+        cell += 1 + len(fields.kinds)
+    attributes = {name: (kind, cell + place) for place, (name, kind) in enumerate(signature.attributes)}
+    return Layout(columns, keys, states, attributes, cell + len(attributes), signature.form)
+
+
+@lru_cache(maxsize=1024)
+def check_operator(cls: type[KeyedOperator]) -> None:
+    """Raises CannotCompile for what no input makes possible."""
+    from ..operators.operator import KeyedOperator
+
+    name = cls.__qualname__
+    if cls.inputs != 1:
+        raise CannotCompile(f"{name} takes two inputs: a compiled operator has one; leave `compiled` out")
+    for method in ("process_batch", "_process_keyed"):
+        if getattr(cls, method) is not getattr(KeyedOperator, method):
+            raise CannotCompile(f"{name} defines {method}: of a compiled operator only process is compiled")
+    process = cls.process
+    if not isinstance(process, FunctionType) or process is KeyedOperator.process:
+        raise CannotCompile(f"{name}.process is no plain method: found {type(process).__name__}")
+    if inspect.isgeneratorfunction(process) or inspect.iscoroutinefunction(process):
+        raise CannotCompile(f"{name}.process is a generator or a coroutine: it collects with out.collect")
+    layout_of(cls, Signature((), (), (), "row"))
+
+
+def _placed(named: Iterable[tuple[str, pa.DataType]], cell: int) -> tuple[tuple[Column, ...], int]:
+    columns = tuple(Column(name, kind, cell + 2 * place) for place, (name, kind) in enumerate(named))
+    return columns, cell + 2 * len(columns)
+
+
+def _keyed_states(cls: type) -> list[tuple[str, KeyedStateDeclaration]]:
+    declared = declared_states(cls).items()
+    return [(attribute, each) for attribute, each in declared if isinstance(each, KeyedStateDeclaration)]
+
+
+def _state_fields(cls: type, attribute: str, declaration: KeyedStateDeclaration, cell: int) -> StateFields:
+    try:
+        found = ValueKinds.of(declaration)
+    except InvalidState as error:
+        raise CannotCompile(f"{cls.__qualname__} cannot be compiled: {error}") from error
+    kinds = tuple(_KINDS[kind] for kind in found.fields)
+    reduce = declaration.reduce if isinstance(declaration, ReducingState) else None
+    return StateFields(attribute, kinds, found.is_tuple, found.record, found.default, reduce, cell)
+
+
+@lru_cache(maxsize=1024)
+def _names_used(cls: type) -> tuple[str, ...]:
+    """Names that methods of the class mention, and that may be numbers of the instance."""
+    from ..operators.operator import KeyedOperator
+
+    names: set[str] = set()
+    for base in cls.__mro__[: cls.__mro__.index(KeyedOperator)]:
+        for member in vars(base).values():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, FunctionType):
+                names.update(function.__code__.co_names)
+    return tuple(sorted(name for name in names if not hasattr(KeyedOperator, name)))

@@ -1,0 +1,143 @@
+"""SplitSource: what is read in splits, dealt out over the subtasks. Flink: FileSource with a static split assignment.
+
+The splits are settled when the source is made, on the driver, and travel with it, so all subtasks deal the same ones
+out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes with it, as an
+offset among others means nothing. After a change of parallelism splits that were begun come first. What a split holds
+is the subclass's affair.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ...actors.operators.source import END, SourceState
+from ...messages import pack_plain
+from .errors import OffsetMismatch
+from .file_readers import FileSplit
+from .index_share import IndexShare
+from .paced_source import PacedSource
+
+RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 524_288
+"""How many rows are read at a time unless the user says: a step of Python records must stay short."""
+
+
+class SplitSource(PacedSource):
+    """A subclass calls `settle` when it is made, and defines `open_split` and `for_columns`."""
+
+    splits: tuple[FileSplit, ...]
+    schema: pa.Schema
+    place: str
+    """Where the splits are, for messages."""
+
+    def __init__(self, batch_rows: int | None, records_per_second: float | None) -> None:
+        self._batch_rows_chosen = batch_rows is not None
+        super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
+        self._begun: list[list[int]] = []
+        """[index among all splits, rows of it that were emitted]; the first one is being read."""
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._rest: pa.RecordBatch | None = None
+
+    def settle(self, place: str, splits: Sequence[FileSplit], schema: pa.Schema, identity: Sequence[Any] = ()) -> None:
+        """What is read, and as which columns. `identity`: plain data that must be the same for an offset to hold,
+        beside the splits.
+        """
+        self.place, self.splits, self.schema = place, tuple(splits), schema
+        self._inputs = zlib.crc32(pack_plain([*(list(astuple(split)) for split in self.splits), *identity]))
+
+    def for_columns(self, names: Sequence[str]) -> SplitSource:
+        """The same source for a reader that takes these columns as a whole: in larger batches, unless that was chosen.
+
+        An offset of either means the same to both.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.for_columns is not defined")  # abstract
+
+    def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
+        """All rows of the split, in the same order each time, as batches of `schema`."""
+        raise NotImplementedError(f"{type(self).__name__}.open_split is not defined")  # abstract
+
+    def column_batch_rows(self) -> int:
+        """How many rows a reader of whole columns gets at a time."""
+        return self.batch_rows if self._batch_rows_chosen else COLUMN_BATCH_ROWS
+
+    def open(self) -> None:
+        super().open()
+        self._begun = []
+        self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
+
+    def read(self, max_records: int) -> pa.RecordBatch | Literal[SourceState.END]:
+        if self._rest is None:
+            self._rest = self._next_batch()
+        if self._rest is None:
+            return END
+        batch, rest = self._rest.slice(0, max_records), self._rest.slice(max_records)
+        self._rest = rest if rest.num_rows else None
+        self._begun[0][1] += batch.num_rows
+        return batch
+
+    def offset(self) -> dict[str, Any]:
+        """`begun`: index among all splits, and rows of it that were emitted; `splits`: an IndexShare of the others."""
+        return {
+            "begun": [list(each) for each in self._begun],
+            "splits": self._share.to_plain(),
+            "inputs": self._inputs,
+        }
+
+    def seek(self, offset: dict[str, Any]) -> None:
+        """The first `poll` then costs reading the rows of one split up to the offset."""
+        self._check_inputs(offset)
+        self._begun = [list(each) for each in offset["begun"]]
+        self._share = IndexShare.from_plain(offset["splits"], self.context.parallelism)
+
+    def rescale(self, offsets: Sequence[dict[str, Any]]) -> None:
+        for offset in offsets:
+            self._check_inputs(offset)
+        subtask, parallelism = self.context.subtask_index, self.context.parallelism
+        begun = [list(each) for offset in offsets for each in offset["begun"]]
+        self._begun = begun[subtask::parallelism]
+        self._share = IndexShare.dealt_out([offset["splits"] for offset in offsets], subtask, parallelism)
+
+    def source_schema(self) -> pa.Schema:
+        return self.schema
+
+    def close(self) -> None:
+        self._batches = self._rest = None
+
+    def _check_inputs(self, offset: dict[str, Any]) -> None:
+        if offset["inputs"] != self._inputs:
+            raise OffsetMismatch(
+                f"source {self.context.name!r} was checkpointed while it read other files than {self.place} has now "
+                f"({len(self.splits)} splits): start it on the files it had, and read new ones in another job"
+            )
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        """The next batch of this subtask's splits that has rows; None after the last."""
+        while self._begun or self._begin_split():
+            if self._batches is None:
+                self._batches = self._open_at(*self._begun[0])
+            for batch in self._batches:
+                if batch.num_rows:
+                    return batch
+            self._batches = None
+            del self._begun[0]
+        return None
+
+    def _begin_split(self) -> bool:
+        taken = self._share.take(1, len(self.splits))
+        if taken is not None:
+            self._begun.append([taken.start, 0])
+        return taken is not None
+
+    def _open_at(self, index: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """The split's batches without its first rows."""
+        split = self.splits[index]
+        for batch in self.open_split(split):
+            skipped = min(rows, batch.num_rows)
+            rows -= skipped
+            yield batch.slice(skipped)
+        if rows:
+            raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")

@@ -1,0 +1,107 @@
+"""TaskOutputs: what is emitted reaches every edge, together with what was emitted about the same time."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.actors.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, Watermark
+from understudy.actors.key_selector import KeySelector
+from understudy.actors.output_buffer import ROWS_PER_CHANNEL, OutputBuffer
+from understudy.actors.outputs import OutputEdge, TaskOutputs
+from understudy.actors.partitioner import Broadcast, Forward, HashByKey, Partitioner
+from understudy.messages import CheckpointId
+
+from .task_stage import Wire
+
+
+class Clock:
+    ms = 0.0
+
+    def now_ms(self) -> float:
+        return self.ms
+
+    def wall_ms(self) -> int:
+        return 0
+
+
+class Stage:
+    """The outputs of one task, with a wire for each channel of each edge."""
+
+    def __init__(self, *edges: tuple[Partitioner, int], timeout_ms: int = 5) -> None:
+        self.clock = Clock()
+        self.wires = [tuple(Wire() for _ in range(channels)) for _, channels in edges]
+        self.outputs = TaskOutputs(
+            [
+                OutputEdge(partitioner, wires, OutputBuffer(channels, timeout_ms))
+                for (partitioner, channels), wires in zip(edges, self.wires, strict=True)
+            ],
+            self.clock,
+        )
+
+    def sent(self, edge: int = 0, channel: int = 0) -> list[object]:
+        return list(self.wires[edge][channel].elements)
+
+
+def test_small_batches_are_kept_until_they_are_due() -> None:
+    stage = Stage((Forward(), 1))
+    stage.outputs.emit([1])
+    stage.clock.ms = 2.0
+    stage.outputs.emit([2])
+    assert stage.outputs.send_due(4.0) == 1.0
+    assert stage.sent() == []
+    assert stage.outputs.send_due(5.0) is None
+    assert stage.sent() == [[1, 2]]
+
+
+def test_they_are_dealt_out_together() -> None:
+    stage = Stage((HashByKey(2, KeySelector(0), 128), 2))
+    for number in range(100):
+        stage.outputs.emit([(number,)])
+    stage.outputs.flush()
+    (left,), (right,) = stage.sent(channel=0), stage.sent(channel=1)
+    assert sorted([*left, *right]) == [(number,) for number in range(100)]  # type: ignore[misc]
+    assert left == sorted(left)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "control", [CheckpointBarrier(CheckpointId(1), 0), Watermark(7), EndOfData(), EndOfPartition()], ids=repr
+)
+def test_a_control_element_stays_behind_what_was_emitted_before_it(control: Control) -> None:
+    stage = Stage((Broadcast(2), 2), (Forward(), 1))
+    stage.outputs.emit([1])
+    stage.outputs.broadcast(control)
+    stage.outputs.emit([2])
+    stage.outputs.flush()
+    assert [stage.sent(0, 0), stage.sent(0, 1), stage.sent(1, 0)] == 3 * [[[1], control, [2]]]
+
+
+def test_each_edge_is_due_by_itself() -> None:
+    stage = Stage((Forward(), 1), (Broadcast(2), 2))
+    stage.outputs.emit([0] * ROWS_PER_CHANNEL)  # enough for one channel, and not for two
+    assert (len(stage.sent(0)), len(stage.sent(1))) == (1, 0)
+    assert stage.outputs.send_due(1.0) == 4.0
+    stage.outputs.send_due(5.0)
+    assert (len(stage.sent(0)), len(stage.sent(1))) == (1, 1)
+
+
+def test_without_a_timeout_everything_is_sent_at_once() -> None:
+    stage = Stage((Forward(), 1), timeout_ms=0)
+    stage.outputs.emit([1])
+    stage.outputs.emit([2])
+    assert stage.sent() == [[1], [2]]
+    assert stage.outputs.send_due(0.0) is None
+
+
+def test_what_is_kept_goes_nowhere_after_the_close() -> None:
+    stage = Stage((Forward(), 1))
+    stage.outputs.emit([1])
+    stage.outputs.close()
+    stage.outputs.flush()
+    stage.outputs.send_due(100.0)
+    assert stage.sent() == []
+
+
+def test_records_count_when_they_are_emitted() -> None:
+    stage = Stage((Forward(), 1), (Forward(), 1))
+    stage.outputs.emit([1, 2, 3])
+    assert stage.outputs.records_out == 3

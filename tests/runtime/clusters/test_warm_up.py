@@ -1,0 +1,49 @@
+"""TaskManagers of a job with compiled operators are forked from a template that has Numba ready; others without it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from understudy import KeyedOperator, LocalCluster, Operator, StreamEnvironment
+
+pytest.importorskip("numba")
+
+
+class Same(KeyedOperator):
+    compiled = True
+
+    def process(self, record: Any, out: Any) -> None:
+        out.collect((self.key, record[1] + 1))
+
+
+class PlainSame(Same):
+    compiled = False
+
+
+class Witness(Operator):
+    """Chained after the operator, so it is unpickled with it: before anything is compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+        self.found = "numba" in sys.modules
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for record in batch:
+            out.collect((*record, self.found))
+
+
+@pytest.mark.parametrize(("operator", "ready"), [(Same, True), (PlainSame, False)])
+def test_numba_is_there_before_user_code_is(operator: type[KeyedOperator], ready: bool) -> None:
+    env = StreamEnvironment(parallelism=1)
+    env.from_collection([(1, 1), (2, 2)]).key_by(0).process(operator).process(Witness).collect(name="found")
+    with LocalCluster(task_managers=1) as cluster:
+        job = cluster.submit(env)
+        job.wait(timeout=60)
+        assert sorted(map(tuple, job.results("found"))) == [(1, 2, ready), (2, 3, ready)]
