@@ -1,7 +1,8 @@
 """What is run instead of what was written, with the same result and less work. Flink SQL: the planner's rewrites.
 
 - A columnar aggregation takes two phases: rows become partials before the shuffle, and partials are merged after it.
-- A source of files that is read for aggregation alone reads only the columns that count, and in larger batches.
+- A source of files that is read for aggregation alone reads only the columns that count, and in larger batches; one
+  that compiled operators alone read gives larger batches too.
 
 The user's graph stays as it is: nodes are copied. Names and identities of the user's operators stay too, so state is
 found again whichever way it was written.
@@ -14,9 +15,9 @@ from dataclasses import replace
 
 from ...actors.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
-from ...actors.operators.operator import Operator
+from ...actors.operators.operator import KeyedOperator, Operator
 from ...messages import Partitioning
-from ..connectors import FileSource, ScanSource
+from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource
 from .schemas import key_columns
 from .stream_graph import StreamEdge, StreamNode
 
@@ -88,13 +89,16 @@ def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
 
 
 def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
-    """Let a source of files read only what the local phases behind it want."""
+    """Let a source of files read what its readers want, in batches as large as they like them."""
     source = node.operator
+    if type(source) is not FileSource and type(source) is not ScanSource:
+        return
     readers = [each.operator for each in nodes for edge in each.inputs if edge.source is node]
-    if not isinstance(source, FileSource | ScanSource) or type(source) not in (FileSource, ScanSource):
+    names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
+    if all(isinstance(each, LocalAggregate) for each in readers):
+        wanted = {name for each in readers if isinstance(each, LocalAggregate) for name in each.columns}
+        names, batch_rows = [name for name in names if name in wanted], COLUMN_BATCH_ROWS
+    elif not all(isinstance(each, KeyedOperator) and each.compiled for each in readers):
         return
-    if not all(isinstance(each, LocalAggregate) for each in readers):
-        return
-    wanted = {name for each in readers if isinstance(each, LocalAggregate) for name in each.columns}
-    narrowed = source.for_columns([name for name in source.schema.names if name in wanted])
-    node.operator, node.schema = narrowed, narrowed.source_schema()
+    node.operator = source.for_columns(names, batch_rows)
+    node.schema = node.operator.source_schema()

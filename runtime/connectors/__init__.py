@@ -26,8 +26,11 @@ from .rewind_buffer import RewindBuffer
 from .scan_plan import ScanPlan, scan_plan
 from .scan_source import ScanSource
 from .spark_source import SparkSource
+from .split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 
 __all__ = [
+    "COLUMN_BATCH_ROWS",
+    "COMPILED_BATCH_ROWS",
     "CollectSink",
     "CollectionSource",
     "ConnectorError",

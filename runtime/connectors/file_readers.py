@@ -15,13 +15,8 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from .unpacked_row_group import unpacked_row_group
-
 _BLOCK_BYTES = 1 << 20
 """How much text is parsed at a time, and from how much of it the types of a column are guessed."""
-
-_LARGE_BATCH_ROWS = 1 << 16
-"""For these a row group is unpacked as a whole, which is quicker; smaller batches are asked for to keep steps short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +59,10 @@ def _parquet_splits(file: BinaryIO, path: str) -> Sequence[FileSplit]:
 
 
 def _parquet_batches(file: BinaryIO, split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    names, unpacked = options.columns.names, None
-    if options.batch_rows >= _LARGE_BATCH_ROWS:
-        unpacked = unpacked_row_group(file, split.row_group, names)
-    group = split.row_group if unpacked is None else 0
-    parquet = pa.parquet.ParquetFile(file if unpacked is None else pa.BufferReader(unpacked))
-    yield from parquet.iter_batches(options.batch_rows, row_groups=[group], columns=names, use_threads=False)
+    parquet = pa.parquet.ParquetFile(file)
+    yield from parquet.iter_batches(
+        options.batch_rows, row_groups=[split.row_group], columns=options.columns.names, use_threads=False
+    )
 
 
 def _whole_file(file: BinaryIO, path: str) -> Sequence[FileSplit]:

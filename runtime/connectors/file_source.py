@@ -17,7 +17,7 @@ from fsspec.core import url_to_fs
 from ...actors.records import column_problem, conform
 from .errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
-from .split_source import SplitSource
+from .split_source import COLUMN_BATCH_ROWS, SplitSource
 
 
 class FileSource(SplitSource):
@@ -50,10 +50,10 @@ class FileSource(SplitSource):
         self.settle(self.path, splits, _chosen(_one_schema(found, format, schema), columns, self.path))
         self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
 
-    def for_columns(self, names: Sequence[str]) -> FileSource:
+    def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
         narrowed = copy.copy(self)
         narrowed.schema = _chosen(self.schema, names, self.path)
-        narrowed.batch_rows = self.column_batch_rows()
+        narrowed.batch_rows = self.batch_rows_or(batch_rows)
         narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
         return narrowed
 

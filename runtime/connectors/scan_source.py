@@ -18,7 +18,7 @@ import pyarrow.parquet
 from .errors import InputChanged, NotAScan, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .scan_plan import ScanPlan
-from .split_source import SplitSource
+from .split_source import COLUMN_BATCH_ROWS, SplitSource
 
 _SAME_TYPES = frozenset(
     {
@@ -72,12 +72,12 @@ class ScanSource(SplitSource):
         splits = [split for path in plan.paths if self._stamps[path].size for split in _splits(path, plan, schema)]
         self.settle("the DataFrame", splits, schema, [self._stamps[path].size for path in plan.paths])
 
-    def for_columns(self, names: Sequence[str]) -> ScanSource:
+    def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> ScanSource:
         narrowed = copy.copy(self)
         places = [self.schema.get_field_index(name) for name in names]
         narrowed.schema = pa.schema([self.schema.field(place) for place in places])
         narrowed._columns = tuple(self._columns[place] for place in places)
-        narrowed.batch_rows = self.column_batch_rows()
+        narrowed.batch_rows = self.batch_rows_or(batch_rows)
         return narrowed
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:

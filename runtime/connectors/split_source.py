@@ -22,8 +22,10 @@ from .file_readers import FileSplit
 from .index_share import IndexShare
 from .paced_source import PacedSource
 
-RECORD_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 524_288
-"""How many rows are read at a time unless the user says: a step of Python records must stay short."""
+RECORD_BATCH_ROWS, COMPILED_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536, 524_288
+"""How many rows are read at a time, unless the user says, for functions of a record, compiled ones, and whole columns:
+a step of Python records must stay short, and what is paid per batch must not outweigh quick readers.
+"""
 
 
 class SplitSource(PacedSource):
@@ -49,8 +51,8 @@ class SplitSource(PacedSource):
         self.place, self.splits, self.schema = place, tuple(splits), schema
         self._inputs = zlib.crc32(pack_plain([*(list(astuple(split)) for split in self.splits), *identity]))
 
-    def for_columns(self, names: Sequence[str]) -> SplitSource:
-        """The same source for a reader that takes these columns as a whole: in larger batches, unless that was chosen.
+    def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> SplitSource:
+        """The same source with these columns only, in batches of so many rows unless the user chose their size.
 
         An offset of either means the same to both.
         """
@@ -60,9 +62,9 @@ class SplitSource(PacedSource):
         """All rows of the split, in the same order each time, as batches of `schema`."""
         raise NotImplementedError(f"{type(self).__name__}.open_split is not defined")  # abstract
 
-    def column_batch_rows(self) -> int:
-        """How many rows a reader of whole columns gets at a time."""
-        return self.batch_rows if self._batch_rows_chosen else COLUMN_BATCH_ROWS
+    def batch_rows_or(self, batch_rows: int) -> int:
+        """What the user chose, or else this."""
+        return self.batch_rows if self._batch_rows_chosen else batch_rows
 
     def open(self) -> None:
         super().open()

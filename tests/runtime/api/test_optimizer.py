@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
+from understudy.actors.operators.operator import KeyedOperator
 from understudy.messages import VertexId
 from understudy.runtime.api import StreamEnvironment
 from understudy.runtime.connectors import FileSource
@@ -96,3 +97,34 @@ def test_a_file_with_another_reader_is_read_as_a_whole(env: StreamEnvironment, p
     source.key_by("b").aggregate(rows=Count()).collect()
     source.map(len).collect()
     assert operators(program.translated(env), "files")[0].schema.names == ["a", "b", "c", "d"]
+
+
+class Passing(KeyedOperator):
+    compiled = True
+
+    def process(self, record: Any, out: Any) -> None:
+        out.collect((self.key, record.a))
+
+
+class PassingOneByOne(Passing):
+    compiled = False
+
+
+def test_a_file_that_only_compiled_operators_read_comes_in_larger_batches_and_whole(
+    env: StreamEnvironment, program: Any, files: str
+) -> None:
+    env.from_parquet(files, name="files").key_by("d").process(Passing).collect()
+    found = operators(program.translated(env), "files")[0]
+    assert found.schema.names == ["a", "b", "c", "d"]
+    usual = env.graph.nodes[0].operator
+    assert isinstance(usual, FileSource)
+    assert found.batch_rows > usual.batch_rows
+
+
+def test_a_reader_that_is_not_compiled_keeps_batches_small(env: StreamEnvironment, program: Any, files: str) -> None:
+    source = env.from_parquet(files, name="files")
+    source.key_by("d").process(Passing).collect()
+    source.key_by("d").process(PassingOneByOne).collect()
+    usual = env.graph.nodes[0].operator
+    assert isinstance(usual, FileSource)
+    assert operators(program.translated(env), "files")[0].batch_rows == usual.batch_rows
