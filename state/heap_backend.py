@@ -13,13 +13,12 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from ..messages import CheckpointId, KeyedStateHandle, MalformedMessage
+from ..messages import CheckpointId, KeyedStateHandle
 from .backend import KeyedSnapshot, ReadState
-from .descriptors import KeyedStateDeclaration, describe_state
-from .errors import StateIncompatible
-from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshot
+from .descriptors import KeyedStateDeclaration
+from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
 from .heap_states import ACCESSORS, NO_NAMESPACE, QUESTION, HeapScope, HeapState
-from .record_serializer import Convert, SchemaMismatch, node_of
+from .record_serializer import Convert, node_of
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -60,9 +59,7 @@ class HeapBackend(HeapScope):
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert not self._states, "a backend is restored before its states are bound"
-        for handle in handles:
-            for stored in read_snapshot(handle, read, self.key_groups, self.max_parallelism, self._key_node):
-                self._restored.setdefault(stored.name, []).append(stored)
+        self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -91,16 +88,10 @@ class HeapBackend(HeapScope):
 
 def _load(state: HeapState, stored: StoredState) -> None:
     """Decode what was restored for this state into it; raises StateIncompatible."""
-    declaration = state.declaration
-    wanted, found = declaration.describe(), describe_state(stored.kind, stored.schema)
-    if stored.kind != declaration.kind:
-        raise StateIncompatible(declaration.name, wanted, found)
-    try:
+    with stored.loaded_for(state.declaration):
         decode = state.node.decoder(stored.schema)
         for namespace, keys, values in stored.entries():
             state.load(namespace, zip(keys, _converted(values, decode), strict=True))
-    except (SchemaMismatch, MalformedMessage) as error:
-        raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
 
 
 def _converted(values: list[Any], convert: Convert) -> Sequence[Any]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
 
 from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
 from .backend import ReadState, SnapshotTarget
+from .descriptors import KeyedStateDeclaration, describe_state
 from .errors import CorruptState, StateIncompatible, StateNotStorable
 from .heap_blocks import FrozenEntries, pieces, unpacked
 from .heap_states import HeapState
@@ -89,12 +91,30 @@ class StoredState:
     payloads: dict[int, list[bytes]] = field(default_factory=dict)
     """By key group."""
 
+    @contextmanager
+    def loaded_for(self, declaration: KeyedStateDeclaration) -> Iterator[None]:
+        """Within it the entries are taken over. Raises StateIncompatible for a state of another kind, and in place of
+        SchemaMismatch and MalformedMessage.
+        """
+        wanted, found = declaration.describe(), describe_state(self.kind, self.schema)
+        if self.kind != declaration.kind:
+            raise StateIncompatible(declaration.name, wanted, found)
+        try:
+            yield
+        except (SchemaMismatch, MalformedMessage) as error:
+            raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
+
     def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
         """(namespace, keys, encoded values); raises MalformedMessage."""
+        for namespace, keys, values in self.packed_entries():
+            yield namespace, _decoded(unpacked(keys), self.decode_key), unpacked(values)
+
+    def packed_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
+        """The same with keys and values as they stand in a payload."""
         for payload in chain.from_iterable(self.payloads.values()):
             match unpack_plain(payload):
                 case [namespace, keys, values]:
-                    yield namespace, _decoded(unpacked(keys), self.decode_key), unpacked(values)
+                    yield namespace, keys, values
                 case other:
                     raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
@@ -177,10 +197,20 @@ class HeapSnapshot:
         )
 
 
-def read_snapshot(
+def read_snapshots(
+    handles: Sequence[KeyedStateHandle], read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+) -> dict[str, list[StoredState]]:
+    """What handles hold for these key groups, by the name of the state. Raises StateIncompatible, or a StorageError."""
+    found: dict[str, list[StoredState]] = {}
+    for handle in handles:
+        for stored in _read_snapshot(handle, read, key_groups, max_parallelism, key_node):
+            found.setdefault(stored.name, []).append(stored)
+    return found
+
+
+def _read_snapshot(
     handle: KeyedStateHandle, read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
 ) -> list[StoredState]:
-    """What a handle holds for these key groups. Raises StateIncompatible, or a StorageError."""
     data = read(handle.handle)
     path = handle.handle.path or "inline state"
     try:

@@ -19,7 +19,7 @@ from .backend import KeyedSnapshot, ReadState
 from .descriptors import KeyedStateDeclaration
 from .errors import InvalidState
 from .heap_backend import HeapBackend
-from .heap_snapshot import HeapSnapshot, StoredState, read_snapshot
+from .heap_snapshot import HeapSnapshot, StoredState, read_snapshots
 from .heap_states import NO_NAMESPACE
 from .record_serializer import node_of
 from .slot_keys import SlotKeys
@@ -82,9 +82,7 @@ class SlotBackend(SlotScope):
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert not self._states, "a backend is restored before its states are bound"
-        for handle in handles:
-            for stored in read_snapshot(handle, read, self.key_groups, self.max_parallelism, self._key_node):
-                self._restored.setdefault(stored.name, []).append(stored)
+        self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
 
     @contextmanager
     def read_only(self) -> Iterator[None]:

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..messages import MalformedMessage, unpack_plain
-from .descriptors import describe_state
-from .errors import StateIncompatible
+from ..messages import MalformedMessage
 from .heap_blocks import unpacked
 from .heap_snapshot import StoredState
 from .heap_states import NO_NAMESPACE
@@ -43,11 +41,7 @@ class _Misfit(Exception):
 
 def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
     """Put what was restored for this state into it. Raises StateIncompatible."""
-    declaration = state.declaration
-    wanted, found = declaration.describe(), describe_state(stored.kind, stored.schema)
-    if stored.kind != declaration.kind:
-        raise StateIncompatible(declaration.name, wanted, found)
-    try:
+    with stored.loaded_for(state.declaration):
         decode = state.node.decoder(stored.schema)
         is_direct = stored.schema == state.node.schema
         entries = list(_entries(stored))
@@ -59,20 +53,14 @@ def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
                 raise MalformedMessage(f"{len(slots)} keys, and {len(whole[0])} values")
             state.reserve(len(keys))
             state.put(slots, whole)
-    except (SchemaMismatch, MalformedMessage) as error:
-        raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
 
 
 def _entries(stored: StoredState) -> Iterator[_Entries]:
     """Raises MalformedMessage, and SchemaMismatch for namespaces."""
-    for payload in chain.from_iterable(stored.payloads.values()):
-        match unpack_plain(payload):
-            case [namespace, keys, values]:
-                if namespace != NO_NAMESPACE:
-                    raise SchemaMismatch(f"it has a namespace, {namespace!r:.60}, and a compiled operator's has none")
-                yield _Entries(keys, values)
-            case other:
-                raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
+    for namespace, keys, values in stored.packed_entries():
+        if namespace != NO_NAMESPACE:
+            raise SchemaMismatch(f"it has a namespace, {namespace!r:.60}, and a compiled operator's has none")
+        yield _Entries(keys, values)
 
 
 # -- keys

@@ -156,6 +156,7 @@ class Witness:
 
     def __init__(self, job: JobHandle) -> None:
         self.events: list[Any] = []
+        self._killed: set[int] = set()
         self._changed = threading.Condition()
         job.on_event(self._on_event)
 
@@ -186,8 +187,13 @@ class Witness:
     def statuses(self) -> list[JobStatus]:
         return [event.status for event in self.of(JobStatusChanged)]
 
+    def kill(self, pid: int) -> None:
+        """It is none of `pids` any more, whether its loss is known already or not."""
+        self._killed.add(pid)
+        kill(pid)
+
     def pids(self, at_least: int) -> dict[int, int]:
-        """TaskManager index -> process id, of those that are registered, once there are so many."""
+        """TaskManager index -> process id, of those that are registered and not killed here, once there are so many."""
         self.wait(lambda: len(self._pids()) >= at_least, f"{at_least} TaskManagers")
         return self._pids()
 
@@ -198,7 +204,7 @@ class Witness:
                 found[event.index] = event.pid
             elif found.get(event.index) == event.pid:
                 del found[event.index]
-        return found
+        return {index: pid for index, pid in found.items() if pid not in self._killed}
 
 
 def kill(pid: int) -> None:

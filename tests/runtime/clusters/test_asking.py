@@ -138,7 +138,7 @@ def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluste
     job = start_cluster().submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     witness.status(JobStatus.RESTARTING)
     for key in range(KEYS):
         with pytest.raises(AskFailed, match=r"operator .count.: not running: .*restarting"):

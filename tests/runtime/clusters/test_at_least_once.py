@@ -13,7 +13,7 @@ from understudy.actors.operators.operator import Collector, Operator
 from understudy.messages import CheckpointId
 from understudy.runtime.connectors import GeneratorSource
 
-from .jobs import Witness, environment, kill
+from .jobs import Witness, environment
 
 COUNT, RATE = 1_500, 1_000
 NUMBERS = Counter([*range(COUNT), *range(-COUNT, 0)])
@@ -43,7 +43,7 @@ def survived(cluster: LocalCluster, mode: str) -> Counter[int]:
     job = cluster.submit(two_ways(mode))
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert job.wait(timeout=60).restarts == 1
     return Counter(job.results("all"))
 

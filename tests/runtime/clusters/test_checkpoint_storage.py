@@ -29,7 +29,6 @@ from .jobs import (
     environment,
     eventually,
     files_below,
-    kill,
     read_output,
 )
 
@@ -68,7 +67,7 @@ def test_a_long_job_keeps_only_its_retained_checkpoints(start_cluster: StartClus
     witness = Witness(job)
     for _ in range(2):
         witness.checkpoints(4)
-        kill(witness.pids(2)[1])
+        witness.kill(witness.pids(2)[1])
     witness.checkpoints(4)
     of_job = folder / job.job_id
     eventually(lambda: len(list(of_job.iterdir())) <= 4, f"few folders in {of_job}")
@@ -132,7 +131,7 @@ def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
     witness.checkpoints(3)
     folder.rename(tmp_path / "aside")
     folder.write_text("no folder any more")
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     witness.status(JobStatus.RESTARTING, times=3)
     folder.unlink()
     (tmp_path / "aside").rename(folder)

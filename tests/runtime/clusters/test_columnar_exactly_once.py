@@ -12,7 +12,7 @@ import pytest
 
 from understudy import Count, FileSink, LocalCluster, Sum
 
-from .jobs import Witness, environment, kill
+from .jobs import Witness, environment
 
 ROWS, KEYS, GROUP_ROWS, RATE = 600_000, 5_000, 20_000, 300_000
 
@@ -55,7 +55,7 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
     witness = Witness(job)
     for index in (1, 0):
         witness.checkpoints(2)
-        kill(witness.pids(2)[index])
+        witness.kill(witness.pids(2)[index])
     assert job.wait(timeout=60).restarts == 2
     found, count = last_of_each_key(out)
     assert found == answer

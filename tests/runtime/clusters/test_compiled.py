@@ -14,7 +14,7 @@ from understudy import KeyedOperator, LocalCluster, StreamEnvironment, ValueStat
 from understudy.actors.ask_errors import AskFailed
 from understudy.actors.operators.operator import Collector
 
-from .jobs import Witness, environment, eventually, kill
+from .jobs import Witness, environment, eventually
 from .test_savepoints_local import assert_exact, canceled, savepoint_of
 
 pytest.importorskip("numba")
@@ -69,7 +69,7 @@ def test_output_is_exact_when_a_task_manager_is_killed_and_checkpoints_have_byte
     job = shared_cluster.submit(numbering(environment(batch_rows=64), COUNT, RATE))
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(2)[1])
+    witness.kill(witness.pids(2)[1])
     assert job.wait(timeout=60).restarts == 1
     assert_exact(counts(job.results("out")), COUNT)
     last = job.checkpoint_history().checkpoints[0]

@@ -79,7 +79,7 @@ def test_a_job_can_be_canceled_before_it_runs(shared_cluster: LocalCluster) -> N
 def test_a_job_can_be_canceled_while_it_waits_for_its_restart(start_cluster: StartCluster) -> None:
     job, witness = endless(start_cluster(), restart_strategy=fixed_delay(attempts=5, delay_ms=600_000))
     witness.checkpoints(1)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     witness.status(JobStatus.RESTARTING)
     job.cancel()
     with pytest.raises(JobCanceled):
@@ -168,7 +168,7 @@ def test_blocking_user_code_does_not_hold_a_restart_up(start_cluster: StartClust
     job = start_cluster(cancel_timeout_ms=300).submit(env)
     witness = Witness(job)
     blocked = mark.wait()
-    kill(next(pid for pid in witness.pids(2).values() if pid != blocked))
+    witness.kill(next(pid for pid in witness.pids(2).values() if pid != blocked))
     assert job.wait(timeout=30).status is JobStatus.FINISHED
 
 
@@ -342,8 +342,8 @@ def test_a_job_that_fails_for_lost_processes_says_how_they_ended_and_leaves_none
     witness = Witness(job)
     for _ in range(2):
         witness.checkpoints(2)
-        kill(witness.pids(2)[0])
-        pids = witness.pids(0)
+        pids = witness.pids(2)
+        witness.kill(pids[0])
     with pytest.raises(JobFailed, match="TaskManagerLost"):
         job.wait(timeout=60)
     eventually(lambda: "SIGKILL" in job.details().failures[-1].error_message, "how the process ended")

@@ -51,7 +51,7 @@ def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed
         witness = Witness(job)
         witness.checkpoints(chance.randint(1, 5))
         time.sleep(chance.uniform(0, 0.05))
-        kill(chance.choice(list(witness.pids(2).values())))
+        witness.kill(chance.choice(list(witness.pids(2).values())))
         details = job.wait(timeout=60)
     assert details.restarts == 1
     assert read_output(out, format) == counted(COUNT)
@@ -67,7 +67,7 @@ def test_collected_records_are_exact_when_a_task_manager_is_killed(shared_cluste
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(2)[1])
+    witness.kill(witness.pids(2)[1])
     assert job.wait(timeout=60).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
 
@@ -85,7 +85,7 @@ def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_pa
         for _ in range(5):
             witness.checkpoints(chance.randint(0, 4))
             time.sleep(chance.uniform(0, 0.1))
-            kill(chance.choice(list(witness.pids(1).values())))
+            witness.kill(chance.choice(list(witness.pids(1).values())))
         details = job.wait(timeout=100)
     assert details.restarts >= 1
     assert read_output(out, format) == counted(12_000)
@@ -119,7 +119,7 @@ def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert job.wait(timeout=60).restarts == 1
     assert read_output(out, "parquet") == counted(COUNT)
     assert all_names(out) == set()
@@ -160,7 +160,7 @@ def test_output_is_exact_when_the_recovery_is_killed_too(shared_cluster: LocalCl
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     kill(mark.wait())
     assert job.wait(timeout=60).restarts == 2
     assert read_output(out, "jsonl") == counted(COUNT)
@@ -255,7 +255,7 @@ def test_output_is_exact_whatever_the_checkpoints_are(
     for _ in range(2):
         witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
         time.sleep(_chance().uniform(0, 0.2))
-        kill(witness.pids(2)[0])
+        witness.kill(witness.pids(2)[0])
     assert job.wait(timeout=60).restarts >= 1
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
@@ -272,7 +272,7 @@ def test_output_is_exact_when_kills_come_at_the_news_of_the_final_checkpoint(
 
     def on_event(event: Any) -> None:
         if isinstance(event, CheckpointCompleted) and event.final:
-            kill(witness.pids(1)[0])
+            witness.kill(witness.pids(1)[0])
 
     job.on_event(on_event)
     assert job.wait(timeout=60).status is JobStatus.FINISHED

@@ -67,7 +67,7 @@ def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCl
         jobs.append((job, Witness(job)))
     (hurt, witness), (other, _) = jobs
     witness.checkpoints(2)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert hurt.wait(timeout=60).restarts == 1
     assert other.wait(timeout=60).restarts == 0
     for job, _ in jobs:
@@ -85,7 +85,7 @@ def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
     assert first.job_id != second.job_id
     witness = Witness(first)
     witness.checkpoints(2)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert first.wait(timeout=60).restarts == 1
     assert second.wait(timeout=60).restarts == 0
     assert read_output(out, "jsonl") == counted(2000) + counted(2000)
@@ -172,7 +172,7 @@ def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
         job = cluster.submit(env)
         witness = Witness(job)
         witness.checkpoints(1)
-        kill(witness.pids(2)[0])
+        witness.kill(witness.pids(2)[0])
         if restart:
             job.wait(timeout=60)
             assert counts_of(job.results("all")) == counted(1500)

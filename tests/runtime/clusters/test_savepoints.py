@@ -15,7 +15,7 @@ from understudy.actors.ask_errors import ActorDead
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.api.errors import JobCanceled, SavepointFailed, SavepointNotDisposed
 
-from .jobs import Heavy, Mark, Witness, counting, environment, eventually, files_below, kill
+from .jobs import Heavy, Mark, Witness, counting, environment, eventually, files_below
 
 StartCluster = Callable[..., LocalCluster]
 
@@ -113,7 +113,7 @@ def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_dis
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
     path = job.trigger_savepoint().get(timeout=30)
     cluster.dispose_savepoint(path).get(timeout=30)
-    kill(witness.pids(1)[0])
+    witness.kill(witness.pids(1)[0])
     witness.status(JobStatus.RUNNING, times=2)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
     last = job.stop_with_savepoint().get(timeout=30)

@@ -12,7 +12,7 @@ from understudy import KeyedOperator, ListState, LocalCluster, ValueState
 from understudy.actors.operators.operator import Collector, Operator
 from understudy.runtime.api import DataStream, StreamEnvironment
 
-from .jobs import KEYS, Counting, Passing, Witness, counted, counting, counts_of, environment, kill
+from .jobs import KEYS, Counting, Passing, Witness, counted, counting, counts_of, environment
 
 COUNT, RATE = 2000, 1000
 StartCluster = Callable[..., LocalCluster]
@@ -129,7 +129,7 @@ def test_a_job_of_this_shape_is_exact_though_a_task_manager_is_killed(
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert job.wait(timeout=60).restarts >= 1
     assert Counter(job.results("all")) == expected
     if build is two_pipelines:
@@ -150,7 +150,7 @@ def test_slots_and_task_managers_of_any_number_give_the_same_result(
     job = start_cluster(task_managers, slots_per_task_manager=slots).submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(task_managers)[0])
+    witness.kill(witness.pids(task_managers)[0])
     assert job.wait(timeout=60).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
 
@@ -162,7 +162,7 @@ def test_at_least_once_loses_nothing(shared_cluster: LocalCluster) -> None:
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
-    kill(witness.pids(2)[0])
+    witness.kill(witness.pids(2)[0])
     assert job.wait(timeout=60).restarts == 1
     found = Counter(job.results("all"))
     assert not Counter(range(COUNT)) - found

@@ -14,7 +14,7 @@ from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoint_metadata import decode_metadata
 
-from .jobs import Counting, Witness, counted, counting, counts_of, environment, kill
+from .jobs import Counting, Witness, counted, counting, counts_of, environment
 
 COUNT = 2400
 """Makes 60 batches for each of the two subtasks, from each of two sources."""
@@ -69,6 +69,6 @@ def test_unaligned_ones_complete_and_the_result_is_exact_after_a_kill(
     witness.wait(
         lambda: any(in_flight(tmp_path, event) for event in witness.of(CheckpointCompleted)), "elements in flight"
     )
-    kill(witness.pids(2)[1])
+    witness.kill(witness.pids(2)[1])
     assert job.wait(timeout=60).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
