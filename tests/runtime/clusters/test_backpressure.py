@@ -69,7 +69,7 @@ class Patient(Counting):
 
 
 def test_checkpoints_complete_and_the_result_is_exact_under_back_pressure(shared_cluster: LocalCluster) -> None:
-    env = environment(batch_rows=20)
+    env = environment(batch_rows=20, buffer_timeout_ms=0)  # small batches stay small, each 10 ms of work
     counting(env, 2000, None, Patient).collect(name="all")
     job = shared_cluster.submit(env)
     witness = Witness(job)
