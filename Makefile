@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
-TESTERS ?= 4
+TESTERS ?= 2
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
-# Many tests wait for processes rather than work, so there are more testers than cores. One that is done takes half of
-# what is left to the one with the most, in one piece: tests of one file, which share a cluster, stay together.
+# A tester that is done takes half of what is left to the one with the most, in one piece: tests of one file, which share
+# a cluster, stay together. With more testers than cores, tests of failures meet moments that they did not mean.
 PYTEST := $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal
 
 .PHONY: demo test slow unit check bench clean lint types wheel

@@ -173,7 +173,15 @@ def test_a_new_system_at_an_old_address_is_reached(keys):
         for life in range(3):
             with ActorSystem("there", bind=address, curve=keys) as there:
                 there.spawn(Player(), name="player")
-                assert here.actor_of(f"{address}/player").ask(life).get(timeout=WAIT_S) == life
+                assert _answer(here.actor_of(f"{address}/player"), life) == life
+
+
+def _answer(player, question):
+    """A question that is put before the end of the old connection was seen may fail with it."""
+    try:
+        return player.ask(question).get(timeout=WAIT_S)
+    except Unreachable:
+        return player.ask(question).get(timeout=WAIT_S)
 
 
 def test_a_reference_to_an_own_actor_is_local(systems):
