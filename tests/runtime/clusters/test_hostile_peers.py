@@ -51,6 +51,7 @@ GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 @pytest.fixture
 def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
+    others = set(_ports(os.getpid()))  # of a cluster that other tests of this process share
     cluster = start_cluster(unix_sockets=False, heartbeat_interval_ms=200)
     env = environment()
     counting(env, 2500, 2000).collect(name="all")
@@ -58,7 +59,7 @@ def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
     witness = Witness(job)
     witness.checkpoints(1)
     pids = witness.pids(2)
-    yield Stage(cluster, job, [_ports(os.getpid()), *map(_ports, pids.values())])
+    yield Stage(cluster, job, [sorted(set(_ports(os.getpid())) - others), *map(_ports, pids.values())])
     assert job.wait(timeout=60).restarts == 0
     assert counts_of(job.results("all")) == counted(2500)
     assert witness.pids(0) in ({}, pids), "nobody was replaced"
