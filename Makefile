@@ -8,22 +8,22 @@ PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
 # A tester that is done takes half of what is left to the one with the most, in one piece: tests of one file, which share
-# a cluster, stay together. With more testers than cores, tests of failures meet moments that they did not mean.
-PYTEST := $(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal
+# a cluster, stay together. Tests of real processes and their failures take TESTERS; the others, which only compute, a core each.
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 
 .PHONY: demo test slow unit check bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo
 
-test: $(READY)
-	$(PYTEST) -m "not slow"
+test: unit
+	$(PYTEST) -n $(TESTERS) -m "not slow and (processes or spark or chaos)"
 
 slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
 
 unit: $(READY)
-	$(PYTEST) -m "not slow and not spark and not chaos" --ignore tests/runtime/clusters --ignore tests/runtime/cli
+	$(PYTEST) -n 2 -m "not slow and not processes and not spark and not chaos"
 
 check: lint types test wheel
 
