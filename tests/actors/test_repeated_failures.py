@@ -44,8 +44,10 @@ def test_the_end_says_how_often_where_and_what_and_what_to_do() -> None:
     assert "max_same_failures" in end.error_message
     assert (end.operator_name, end.record_position, end.subtask_index) == ("worst", 17, 0)
     assert end.cause == typo()
-    assert tell_line(end) == tell_line(typo()) == (
-        "KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17)"
+    assert (
+        tell_line(end)
+        == tell_line(typo())
+        == ("KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17)")
     )
 
 
