@@ -147,7 +147,7 @@ def test_the_timeout_says_what_was_heard_when_nobody_answers(job: JobHandle, cli
     failure = FailureCause("KeyError", "'x'")
     client.callback(JobStatusChanged("job-7", JobStatus.RESTARTING, JobStatus.RUNNING, 0, failure))
     client.is_silent = True
-    with pytest.raises(TimeoutError, match="restarting after .* seconds; last failure: KeyError: 'x'"):
+    with pytest.raises(TimeoutError, match=r"restarting after .* seconds; last failure: KeyError: 'x'"):
         job.wait(timeout=0.01)
 
 
