@@ -2,7 +2,8 @@
 
 A record that the program cannot take is read again after each restart, and fails it again, for ever. So the same
 failure may come a few times only. It is the same when operator and error types are, and the message or the position of
-the record: channels may bring records in another order, and a message may tell the time. Other failures in between
+the record: channels may bring records in another order, and a message may tell the time. Where there is no record, as
+in a commit, numbers in the message are no difference: subtasks have files of their own. Other failures in between
 change nothing; a completed checkpoint means progress, and the counts begin anew. A value machine of the JobMaster.
 """
 
@@ -20,6 +21,8 @@ SYMPTOMS_KEPT = 50
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses."""
+
+_NUMBERS = re.compile(r"\d+")
 
 ADVICE = (
     "To restart would repeat it: correct the program or its surroundings, or let it leave such records out, and submit "
@@ -46,6 +49,8 @@ class Symptom:
 def symptom_of(failure: FailureCause) -> Symptom:
     types, step = [], raised(failure)
     message = _CHANGING.sub("<>", step.error_message)
+    if failure.record_position < 0:
+        message = _NUMBERS.sub("#", message)
     while True:
         types.append(step.error_type)
         if step.cause is None:

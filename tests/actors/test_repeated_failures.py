@@ -95,6 +95,13 @@ def test_ids_of_attempts_and_addresses_in_a_message_are_no_difference() -> None:
     assert ends(RepeatedFailures(2), typo(1, one), typo(2, two)) == [False, True]
 
 
+def test_where_there_is_no_record_numbers_are_no_difference() -> None:
+    """As in the commits of two subtasks."""
+    one, two = typo(-1, "no /out/part-op-00000-0000000007-3f"), typo(-1, "no /out/part-op-00001-0000000007-3f")
+    assert ends(RepeatedFailures(2), one, two) == [False, True]
+    assert ends(RepeatedFailures(2), typo(1, "row 7"), typo(2, "row 8")) == [False, False]
+
+
 def test_what_may_pass_by_itself_never_ends_a_job() -> None:
     passing = replace(typo(), repeatable=False)
     assert ends(RepeatedFailures(2), *[passing] * 10) == [False] * 10
