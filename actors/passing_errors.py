@@ -1,7 +1,8 @@
 """Which errors are likely to come again, and which may pass by themselves. Decided where the exception still exists.
 
 An error is repeatable when the program raised it, or when what the program emitted cannot be keyed or sent. It is not
-when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now.
+when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now. An exception class
+with an attribute `may_pass` (True or False) says it for itself.
 """
 
 from __future__ import annotations
@@ -64,7 +65,10 @@ def is_lasting(error: OSError) -> bool:
 
 
 def _may_pass(error: BaseException) -> bool:
-    if getattr(type(error), "may_pass", False) is True or isinstance(error, _PASSING):
+    said = getattr(type(error), "may_pass", None)
+    if isinstance(said, bool):
+        return said
+    if isinstance(error, _PASSING):
         return True
     if isinstance(error, OSError):
         return not is_lasting(error)

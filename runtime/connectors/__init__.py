@@ -10,10 +10,10 @@ from .errors import (
     NonDeterministicSource,
     NotAScan,
     OffsetMismatch,
-    OutputUnavailable,
     PartitionFailed,
     RewindImpossible,
     UnreadableInput,
+    UnusableOutput,
 )
 from .file_sink import FileSink
 from .file_source import FileSource
@@ -46,7 +46,6 @@ __all__ = [
     "NonDeterministicSource",
     "NotAScan",
     "OffsetMismatch",
-    "OutputUnavailable",
     "Pacer",
     "PartitionFailed",
     "PartitionFeed",
@@ -58,6 +57,7 @@ __all__ = [
     "ScanSource",
     "SparkSource",
     "UnreadableInput",
+    "UnusableOutput",
     "read_collected",
     "scan_plan",
 ]

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from ...actors.passing_errors import is_lasting
 from ...state import DurableFiles
-from .errors import LostTransaction, OutputUnavailable
+from .errors import LostTransaction, UnusableOutput
 
 _TRIES = 5
 """Another subtask that ends may remove the hidden folder between its making and the file's."""
@@ -37,7 +37,7 @@ class OutputDirectory:
         self._is_root_synced = False
 
     def create(self, name: str) -> BinaryIO:
-        """A new file in progress. Raises OutputUnavailable."""
+        """A new file in progress. Raises UnusableOutput."""
         path = f"{self.hidden}/{name}"
         with self._explained():
             self._check_still_there()
@@ -48,7 +48,7 @@ class OutputDirectory:
 
     def seal(self, file: BinaryIO) -> None:
         """Close the file and see that it lasts, in folders that another subtask may have made. Raises
-        OutputUnavailable.
+        UnusableOutput.
         """
         with self._explained():
             self._files.seal(file)
@@ -57,7 +57,7 @@ class OutputDirectory:
 
     def publish(self, name: str, final: str) -> None:
         """Make a sealed file visible as `final`. Doing it twice is doing it once; raises LostTransaction and
-        OutputUnavailable.
+        UnusableOutput.
         """
         source, target = f"{self.hidden}/{name}", f"{self.root}/{final}"
         with self._explained():
@@ -73,12 +73,12 @@ class OutputDirectory:
         self._files.remove(f"{self.hidden}/{name}")
 
     def in_progress(self) -> list[str]:
-        """The names of all files in progress, of whichever subtask and attempt. Raises OutputUnavailable."""
+        """The names of all files in progress, of whichever subtask and attempt. Raises UnusableOutput."""
         with self._explained():
             return self._files.names(self.hidden)
 
     def committed(self, beginning: str) -> list[str]:
-        """The names of all visible files that begin so. Raises OutputUnavailable."""
+        """The names of all visible files that begin so. Raises UnusableOutput."""
         with self._explained():
             return [name for name in self._files.names(self.root) if name.startswith(beginning)]
 
@@ -101,7 +101,7 @@ class OutputDirectory:
     def _check_still_there(self) -> None:
         """Others may make the folder, but who removes it takes committed files along. Only a local one is looked at."""
         if self._is_root_synced and self._files.is_local and not self._files.exists(self.root):
-            raise OutputUnavailable(
+            raise UnusableOutput(
                 f"the output folder {self.root} is gone: it was there when this attempt began to write, and somebody "
                 f"has removed it since, with what was committed. {_WANTED}"
             )
@@ -114,7 +114,7 @@ class OutputDirectory:
         except OSError as error:
             if not is_lasting(error):
                 raise
-            raise OutputUnavailable(f"cannot write to the output folder {self.root}: {error}. {_WANTED}") from error
+            raise UnusableOutput(f"cannot write to the output folder {self.root}: {error}. {_WANTED}") from error
 
     def _create(self, path: str) -> BinaryIO:
         self._files.make_folder(self.hidden)

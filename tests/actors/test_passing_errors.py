@@ -20,6 +20,10 @@ class GaveUp(Exception):
     may_pass = True
 
 
+class ConnectionMisspelt(Exception):
+    may_pass = False
+
+
 class OperationalError(Exception):
     """As PEP 249 has it."""
 
@@ -44,6 +48,7 @@ def is_counted(error: BaseException, *, by_user_code: bool = True) -> bool:
     "error",
     [
         KeyError("delya"),
+        ConnectionMisspelt(),
         SystemExit(3),
         FileNotFoundError(errno.ENOENT, "gone", "/out"),
         FileNotFoundError("without a number"),

@@ -140,7 +140,7 @@ def test_a_sink_whose_folder_cannot_be_made_ends_the_job_and_says_what_is_in_the
     counting(env, 1000, None).sink_to(FileSink(str(tmp_path / "file" / "out"), "jsonl"), name="files")
     text = run_to_failure(shared_cluster, env)
     assert "failed 5 times in operator 'files'" in text
-    assert f"OutputUnavailable: cannot write to the output folder {tmp_path}/file/out" in text
+    assert f"UnusableOutput: cannot write to the output folder {tmp_path}/file/out" in text
     assert "Not a directory" in text
 
 

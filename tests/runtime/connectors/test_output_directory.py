@@ -7,23 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from understudy.runtime.connectors import LostTransaction, OutputUnavailable
+from understudy.runtime.connectors import LostTransaction, UnusableOutput
 from understudy.runtime.connectors.output_directory import OutputDirectory
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_what_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     directory = OutputDirectory(str(tmp_path / "file" / "out"), ".understudy-1")
-    with pytest.raises(
-        OutputUnavailable, match=r"output folder .*/file/out: .*Not a directory.* Wanted: a folder"
-    ) as it:
+    with pytest.raises(UnusableOutput, match=r"output folder .*/file/out: .*Not a directory.* Wanted: a folder") as it:
         directory.create("0-0-0-a")
     assert isinstance(it.value.__cause__, NotADirectoryError)
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(OutputUnavailable, match=r"output folder .*/out: "):
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out: "):
         OutputDirectory(str(tmp_path / "out"), ".understudy-1").create("0-0-0-a")
 
 
@@ -32,7 +30,7 @@ def test_a_folder_that_is_removed_under_an_open_file_is_named(tmp_path: Path) ->
     file = directory.create("0-0-0-a")
     file.write(b"records")
     shutil.rmtree(tmp_path / "out")
-    with pytest.raises(OutputUnavailable, match=r"output folder .*/out: .* and that nobody moves or deletes"):
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out: .* and that nobody moves or deletes"):
         directory.seal(file)
 
 
@@ -40,7 +38,7 @@ def test_a_folder_that_was_removed_is_not_made_again_in_silence(tmp_path: Path) 
     directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
     directory.create("0-0-0-a").close()
     shutil.rmtree(tmp_path / "out")
-    with pytest.raises(OutputUnavailable, match=r"output folder .*/out is gone"):
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out is gone"):
         directory.create("0-0-0-b")
     OutputDirectory(str(tmp_path / "out"), ".understudy-1").create("0-0-1-a").close()
 
