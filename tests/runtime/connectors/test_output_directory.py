@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from understudy.actors.errors import UserCodeError
+from understudy.actors.passing_errors import is_repeatable
 from understudy.runtime.connectors import LostTransaction, UnusableOutput
 from understudy.runtime.connectors.output_directory import OutputDirectory
 
@@ -17,6 +19,7 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_is_wanted(tmp_path: Pat
     with pytest.raises(UnusableOutput, match=r"output folder .*/file/out: .*Not a directory.* Wanted: a folder") as it:
         directory.create("0-0-0-a")
     assert isinstance(it.value.__cause__, NotADirectoryError)
+    assert is_repeatable([UserCodeError("files", None), it.value, it.value.__cause__])
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
