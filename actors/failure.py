@@ -9,28 +9,57 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from types import TracebackType
 
 from ..messages import FailureCause, TaskDeployment
 from .errors import UserCodeError
+from .passing_errors import is_repeatable
 
 LOST_TASK_MANAGER = "TaskManagerLost"
+REPEATED_FAILURE = "RepeatedFailure"
 
 MAX_CAUSES = 10
 MAX_TEXT = 20_000
+LONGEST_LINE = 400
+
+_WRAPPERS = frozenset({REPEATED_FAILURE, UserCodeError.__name__})
+"""What stands around the error that was raised."""
 
 
 def describe(error: BaseException) -> FailureCause:
-    """The exception and all that caused it, outermost first, each with its own traceback text."""
+    """The exception and all that caused it, outermost first, each with its own traceback text.
+
+    A traceback begins at the first frame that is not this package's own machinery, so that the user's line is near.
+    """
     told: FailureCause | None = None
     for step in reversed(_chain(error)):
         told = FailureCause(
             error_type=type(step).__name__,
             error_message=_text(lambda step=step: str(step)),  # type: ignore[misc]
-            traceback=_text(lambda step=step: "".join(traceback.format_exception(step, chain=False))),  # type: ignore[misc]
+            traceback=_text(lambda step=step: _traceback(step)),  # type: ignore[misc]
             cause=told,
         )
     assert told is not None
     return told
+
+
+def _traceback(error: BaseException) -> str:
+    """Of a UserCodeError none: all its frames are ours, and its cause has one."""
+    if isinstance(error, UserCodeError) and error.__cause__ is not None:
+        return ""
+    frames = _from_the_users_first(error.__traceback__)
+    return "".join(traceback.format_exception(type(error), error, frames, chain=False))
+
+
+def _from_the_users_first(frames: TracebackType | None) -> TracebackType | None:
+    """Without the frames of this folder that come first; all of them when there are no others."""
+    step = frames
+    while step is not None and step.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+        step = step.tb_next
+    return frames if step is None else step
+
+
+_MACHINERY = __name__.rpartition(".")[0] + "."
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -63,6 +92,7 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
         operator_name, position = error.operator_name, error.record_position
     return replace(
         describe(error),
+        repeatable=is_repeatable(_chain(error)),
         vertex_name=deployment.vertex_name,
         operator_name=operator_name,
         subtask_index=deployment.subtask_index,
@@ -87,6 +117,34 @@ def died_in_silence(deployment: TaskDeployment, task_manager: str, reason: str) 
 def lost_task_manager(task_manager: str, reason: str) -> FailureCause:
     """Why the attempts of a lost TaskManager failed."""
     return FailureCause(LOST_TASK_MANAGER, f"TaskManager {task_manager} was lost: {reason}", task_manager=task_manager)
+
+
+def raised(failure: FailureCause) -> FailureCause:
+    """What was raised first of all, as the user sees it: without what this package has put around it."""
+    step = failure
+    while step.error_type in _WRAPPERS and step.cause is not None:
+        step = step.cause
+    return step
+
+
+def tell_line(failure: FailureCause) -> str:
+    """The failure in one line: what was raised, and where."""
+    error = raised(failure)
+    text = " ".join(f"{error.error_type}: {error.error_message}".split())
+    if len(text) > LONGEST_LINE:
+        text = f"{text[:LONGEST_LINE]}…"
+    where = tell_place(failure)
+    return f"{text} (in {where})" if where else text
+
+
+def tell_place(failure: FailureCause) -> str:
+    """Operator, subtask, attempt and record, as far as they are known."""
+    if not (name := failure.operator_name or failure.vertex_name):
+        return ""
+    numbers = (("subtask", failure.subtask_index), ("attempt", failure.attempt_number))
+    told = [f"{'operator' if failure.operator_name else 'vertex'} {name!r}"]
+    told += [f"{what} {number}" for what, number in numbers if number >= 0]
+    return ", ".join([*told, f"record {failure.record_position}"] if failure.record_position >= 0 else told)
 
 
 def tell_story(failure: FailureCause) -> str:

@@ -43,12 +43,17 @@ class FailureHistory:
             self._open[region] = cause
         return cause
 
-    def explain(self, region: Region, cause: FailureCause) -> None:
+    def is_explained_by(self, region: Region, cause: FailureCause) -> bool:
         """One more task of a region that is being cancelled has failed: perhaps it was the first to."""
         told = self._open.get(region)
-        if told is not None and told.error_type in _SECONDHAND and cause.error_type not in _SECONDHAND:
-            self._open[region] = cause = replace(cause, job_name=self._job_name)
-            self._failures = [cause if each is told else each for each in self._failures]
+        return told is not None and is_secondhand(told) and not is_secondhand(cause)
+
+    def explain(self, region: Region, cause: FailureCause) -> FailureCause:
+        """This cause takes the place of the region's secondhand one. Returns it with the job's name."""
+        told = self._open[region]
+        self._open[region] = cause = replace(cause, job_name=self._job_name)
+        self._failures = [cause if each is told else each for each in self._failures]
+        return cause
 
     def settled(self, region: Region) -> None:
         """The region runs again; what fails from now on is another failure."""
@@ -61,6 +66,11 @@ class FailureHistory:
             return cause.error_type == LOST_TASK_MANAGER and cause.task_manager == task_manager_id
 
         self._failures = [_with_end(each, how) if lost_it(each) else each for each in self._failures]
+
+
+def is_secondhand(cause: FailureCause) -> bool:
+    """Whether the failure came to this task from another one."""
+    return cause.error_type in _SECONDHAND
 
 
 def _with_end(cause: FailureCause, how: str) -> FailureCause:

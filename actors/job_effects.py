@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..messages import FailureCause, JobStatus, Message, TaskManagerId, VertexId
+from ..messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId, VertexId
 from .checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, ScheduleTimer, StoreMetadata, TimerEvent
 
 # ------------------------------------------------------------------------------------------------------ events
@@ -100,6 +100,33 @@ class Tidings:
 
 
 @dataclass(frozen=True, slots=True)
+class Restart:
+    """What follows a failure: the region is deployed again."""
+
+    delay_ms: float
+    checkpoint_id: CheckpointId | None
+    """What it is restored from; None: it begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureKnown:
+    """For the log: a failure by its root, once each. No restart: the job ends."""
+
+    failure: FailureCause
+    restart: Restart | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """For the log: how the process of a TaskManager ended that was lost before, or had not registered yet."""
+
+    index: int
+    reason: str
+    next_in_ms: float | None
+    """When the next one is started in its place, if it had not registered."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobEnded:
     """The job is over. TaskManagers are released, answers to those who wait are due."""
 
@@ -118,5 +145,7 @@ JobEffect: TypeAlias = (
     | StoreMetadata
     | Discard
     | AnswerSavepoint
+    | FailureKnown
+    | ProcessEnded
     | JobEnded
 )

@@ -233,7 +233,7 @@ class JobManager(Actor):
         if job is None:
             refusal: str | None = self._unknown(wanted.job_id)
         elif job.status.is_terminal:
-            refusal = f"the job is {job.status.value}"
+            refusal = f"the job is {job.told_status()}"
         else:
             refusal = self._savepoints.refusal(job.storage.location())
         if job is None or refusal is not None:

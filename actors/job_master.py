@@ -46,15 +46,17 @@ from .checkpoint_files import CheckpointFiles
 from .checkpoint_plan import CheckpointPlan
 from .execution import Execution, UpdateResult
 from .execution_graph import ExecutionGraph, Region
-from .failure import lost_task_manager
-from .failure_history import FailureHistory
+from .failure import REPEATED_FAILURE, lost_task_manager
 from .job_effects import (
     CancelOverdue,
+    FailureKnown,
     JobEffect,
     JobEnded,
     KillTaskManager,
+    ProcessEnded,
     RepeatFinalNotify,
     RestartDue,
+    Schedule,
     SlotsOverdue,
     StartDue,
     StartTaskManager,
@@ -62,6 +64,7 @@ from .job_effects import (
     Tidings,
 )
 from .job_ending import JobEnding
+from .job_failures import JobFailures
 from .job_graph import SubtaskKey
 from .job_report import JobReport
 from .region_restarts import RegionRestarts
@@ -108,7 +111,7 @@ class JobMaster:
         self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files)
         self._job = graph
         self._settings = settings
-        self._history = FailureHistory(graph.name)
+        self._failures = JobFailures(graph, self._emit)
         self._new_id = new_id
         self._restore_points = RestorePoints(graph, store, origin)
         self._slots = SlotPool()
@@ -117,7 +120,7 @@ class JobMaster:
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
         self.report = JobReport(
-            graph, self.graph, self._roster, self._history, self._restarts, self.coordinator.statistics
+            graph, self.graph, self._roster, self._failures.history, self._restarts, self.coordinator.statistics
         )
         self._now_ms = 0.0
         self._wall_ms = 0
@@ -133,7 +136,11 @@ class JobMaster:
 
     @property
     def failures(self) -> tuple[FailureCause, ...]:
-        return self._history.all
+        return self._failures.history.all
+
+    @property
+    def latest_failure(self) -> FailureCause | None:
+        return self._failures.history.latest
 
     # -- events
 
@@ -235,13 +242,17 @@ class JobMaster:
 
     def _process_ended(self, index: int, reason: str) -> None:
         self._explain_loss(index, reason)
-        self._effects.append(self._roster.ended(index, reason))
+        start = self._roster.ended(index, reason)
+        if isinstance(start, Schedule):
+            self._effects.append(ProcessEnded(index, reason, start.delay_ms))
+        self._effects.append(start)
 
     def _explain_loss(self, index: int, reason: str) -> None:
         """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
         lost = self._roster.lost_life(index)
         if lost is not None:
-            self._history.process_ended(lost, reason)
+            self._failures.history.process_ended(lost, reason)
+            self._effects.append(ProcessEnded(index, reason, None))
 
     def _heartbeat(self, message: Heartbeat) -> None:
         """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
@@ -258,9 +269,9 @@ class JobMaster:
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
         restored = self._restore_points.choose(region)
         if restored is None and self._restore_points.are_used_up:
-            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self._history.latest))
+            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure))
             return
-        self._history.settled(region)
+        self._failures.history.settled(region)
         is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
         self._ending.region_restored(region, restored.checkpoint_id if restored and is_last else None)
         if not is_last:
@@ -319,7 +330,7 @@ class JobMaster:
                 execution, failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
             )
         elif failure is not None:
-            self._history.explain(self.graph.region_of(execution.vertex_id), failure)
+            self._explain(self.graph.region_of(execution.vertex_id), failure)
         self._settle()
 
     # -- failure and the end
@@ -331,15 +342,23 @@ class JobMaster:
         region = self.graph.region_of(execution.subtask.vertex_id)
         if region in self._restarts:
             return
-        cause = self._history.add(cause, region)
-        restart = self._restarts.failed(region, self._now_ms)
+        cause = self._failures.failed(cause, region)
+        restart = None if cause.error_type == REPEATED_FAILURE else self._restarts.failed(region, self._now_ms)
         if restart is None:
+            self._failures.given_up(region, cause)
             self._stop_everything(JobStatus.FAILING, cause)
             return
+        self._failures.restarting(region, cause, restart.delay_ms, self._restore_points.next_id)
         self._coordinate(checkpoint.RegionRestarting())
         self._move(JobStatus.RESTARTING, cause)
         self._cancel(self.graph.executions(region))
         self._effects.append(restart)
+
+    def _explain(self, region: Region, cause: FailureCause) -> None:
+        """One more task of a region that is being cancelled has failed, perhaps of what the first one failed of."""
+        decisive = self._failures.explained(region, cause)
+        if decisive is not None and self.status is JobStatus.RESTARTING:
+            self._stop_everything(JobStatus.FAILING, decisive)
 
     def _fail_checkpoints(self, cause: FailureCause) -> None:
         """Too many checkpoints failed: restart the whole job, as after any failure. Flink: CheckpointFailureManager."""
@@ -349,7 +368,9 @@ class JobMaster:
                 self._fail(executions[0], cause)
 
     def _fail_job(self, cause: FailureCause) -> None:
-        self._stop_everything(JobStatus.FAILING, self._history.add(cause))
+        cause = self._failures.history.add(cause)
+        self._effects.append(FailureKnown(cause, None))
+        self._stop_everything(JobStatus.FAILING, cause)
 
     def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> None:
         self._restarts.give_up()
@@ -367,6 +388,7 @@ class JobMaster:
     def _settle(self) -> None:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
         executions = self.graph.executions()
+        self._failures.settle(self.graph)
         if not all(execution.state.is_terminal for execution in executions):
             self._deploy_waiting()
             return
@@ -381,7 +403,7 @@ class JobMaster:
                 self._deploy_waiting()
 
     def _conclude(self, status: JobStatus) -> None:
-        cause = self._history.latest if status is JobStatus.FAILED else None
+        cause = self.latest_failure if status is JobStatus.FAILED else None
         self._coordinate(checkpoint.Shutdown(status))
         self._move(status, cause)
         self._effects.append(JobEnded(status, cause))
@@ -418,6 +440,7 @@ class JobMaster:
                 case checkpoint.Publish(message):
                     if isinstance(message, CheckpointCompleted):
                         self._restore_points.completed()
+                        self._failures.checkpoint_completed()
                     self._effects.append(Tidings(message))
                 case checkpoint.FailJob(cause):
                     self._fail_checkpoints(cause)

@@ -7,7 +7,7 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..messages import (
@@ -25,6 +25,7 @@ from ..messages import (
     LeaderSessionMessage,
     ReleaseTaskManager,
     SubtaskIndex,
+    TaskManagerChanged,
     TaskManagerId,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
@@ -40,10 +41,14 @@ from .checkpoint_effects import (
     TriggerSavepointNow,
 )
 from .context import ActorContext, Ref, Timer
+from .failure import tell_line
+from .failure_log import FailureLog
 from .job_effects import (
+    FailureKnown,
     JobEffect,
     JobEnded,
     KillTaskManager,
+    ProcessEnded,
     Schedule,
     StartTaskManager,
     TaskManagerLost,
@@ -54,6 +59,9 @@ from .job_files import JobFiles
 from .job_master import JobMaster
 from .launcher import Launcher
 from .savepoint_coordinator import Afterwards, PromiseSettled, SavepointAnswer, TakeSavepoint
+
+_DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
+"""Where a failure has brought the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class ManagedJob:
         self._services = services
         self._graph = graph
         self._context = services.context
+        self._log = FailureLog(graph, services.context.clock)
         self._workers: dict[TaskManagerId, _Worker] = {}
         self._released: set[TaskManagerId] = set()
         self._timers: dict[Any, Timer] = {}
@@ -131,7 +140,18 @@ class ManagedJob:
             details.restarts,
             tasks_running=sum(each.state is ExecutionState.RUNNING for each in self.master.graph.executions()),
             tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
+            last_failure=self._why_down(),
         )
+
+    def told_status(self) -> str:
+        """The status in words; when the job is down, with the failure that is to blame."""
+        why = self._why_down()
+        return f"{self.status.value}; last failure: {why}" if why else self.status.value
+
+    def _why_down(self) -> str:
+        """Its last failure in a line, if that is why it does not run; else nothing."""
+        failure = self.master.latest_failure
+        return tell_line(failure) if failure is not None and self.status in _DOWN else ""
 
     # -- what happens to it
 
@@ -174,7 +194,7 @@ class ManagedJob:
         worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
         if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
             task = "it has no task" if execution is None else f"its task is {execution.state.value}"
-            raise NotRunning(question.operator, f"{task}, the job is {self.status.value}")
+            raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}")
         asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=timeout_ms)
 
@@ -248,7 +268,12 @@ class ManagedJob:
                     self._services.files.discard(self.job_id, self.storage, effect)
                 case AnswerSavepoint(token, answer):
                     self._settle_savepoint(token, answer)
-                case JobEnded():
+                case FailureKnown():
+                    self._log.failed(effect)
+                case ProcessEnded():
+                    self._log.process_ended(effect)
+                case JobEnded(status, failure):
+                    self._log.job_ended(status, failure, self.master.restarts)
                     self._end()
         if self._is_to_cancel:
             self._is_to_cancel = False
@@ -257,6 +282,8 @@ class ManagedJob:
     def _publish(self, message: Any) -> None:
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
+        elif isinstance(message, TaskManagerChanged) and not message.registered:
+            self._log.task_manager_lost(message)
         for listener in self.listeners:
             listener.tell(message)
 
@@ -265,6 +292,8 @@ class ManagedJob:
         afterwards = self._savepoints.pop(token, None)
         if afterwards is None:  # the job's end has answered it
             return
+        if isinstance(answer, TriggerSavepointFailure) and (why := self._why_down()) and why not in answer.cause:
+            answer = replace(answer, cause=f"{answer.cause}; the job is {self.told_status()}")
         self._services.files.settled(token)
         self._services.savepoint_coordinator.tell(PromiseSettled(token, answer))
         if afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):

@@ -61,6 +61,12 @@ class RestorePoints:
             self._chosen[region] = newest.checkpoint_id
         return newest
 
+    @property
+    def next_id(self) -> CheckpointId | None:
+        """Of the checkpoint that would be restored now; None: there would be a fresh start."""
+        newest = self._newest()
+        return None if newest is None else newest.checkpoint_id
+
     def failed_to_restore(self, region: Region, failure: FailureCause) -> None:
         """A task failed while it restored. If its state was unreadable the next restart takes the next older one."""
         step: FailureCause | None = failure

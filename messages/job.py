@@ -155,6 +155,10 @@ class JobGraph:
     """How long a task may keep what it emits, to send it in larger batches; 0: not at all. Flink:
     execution.buffer-timeout.
     """
+    max_same_failures: int | None = 5
+    """How often the same repeatable failure may come, with no completed checkpoint in between, until the job fails;
+    None: without limit.
+    """
 
 
 @message
@@ -198,6 +202,8 @@ class JobSummary:
     restarts: int = 0
     tasks_running: int = 0
     tasks_total: int = 0
+    last_failure: str = ""
+    """In a line, while the job is down because of it: restarting, failing or failed."""
 
 
 @message
@@ -244,6 +250,10 @@ class FailureCause:
     """For user code: how many records this subtask's operator had taken in this attempt before the one that raised."""
     task_manager: str = ""
     cause: FailureCause | None = None
+    repeatable: bool = False
+    """Whether it comes of the program, its data or its place on the disk, so that it is likely to come again. A
+    connection, a timeout or a disk that is full for now may pass by itself.
+    """
 
 
 @message

@@ -22,7 +22,7 @@ ApiError
 
 from __future__ import annotations
 
-from ...actors.failure import tell_story
+from ...actors.failure import REPEATED_FAILURE, tell_story
 from ...messages import JobDetails
 
 
@@ -78,8 +78,7 @@ class JobFailed(ApiError):
     """The job ended in failure. `details.failures` holds the causes, the decisive one last."""
 
     def __init__(self, details: JobDetails) -> None:
-        story = tell_story(details.failures[-1]) if details.failures else "no cause was recorded"
-        super().__init__(f"job {details.name!r} ({details.job_id}) failed after {details.restarts} restarts\n{story}")
+        super().__init__(f"job {details.name!r} ({details.job_id}) {_how_it_failed(details)}")
         self.details = details
 
 
@@ -105,3 +104,14 @@ class SavepointNotDisposed(ApiError):
 
 class ResultsUnavailable(ApiError):
     """There are no results to give; the text says why."""
+
+
+def _how_it_failed(details: JobDetails) -> str:
+    """What a repeated failure was comes first; then the chain of causes."""
+    after = f"failed after {details.restarts} restarts"
+    if not details.failures:
+        return f"{after}\nno cause was recorded"
+    last = details.failures[-1]
+    if last.error_type == REPEATED_FAILURE and last.cause is not None:
+        return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
+    return f"{after}\n{tell_story(last)}"

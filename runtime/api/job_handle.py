@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import pykka
 
-from ...actors.ask_errors import ActorDead
+from ...actors.ask_errors import ActorDead, AskFailed
+from ...actors.failure import tell_line
 from ...actors.operators.operator import Operator
 from ...messages import (
     AskOperator,
@@ -24,6 +25,7 @@ from ...messages import (
     CheckpointHistory,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
+    FailureCause,
     JobDetails,
     JobId,
     JobStatus,
@@ -56,6 +58,8 @@ from .translation import Translation
 log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 30.0
+_SOON_SECONDS = 1.0
+"""For what an error would like to say, but can do without."""
 _NO_KEY = object()
 _SPARK_READERS: dict[str, tuple[str, dict[str, str]]] = {
     "parquet": ("parquet", {}),
@@ -98,6 +102,8 @@ class JobHandle:
         self._last_details: JobDetails | None = None
         """After the job's end."""
         self._lost: JobLost | None = None
+        self._heard_failure: FailureCause | None = None
+        """The latest that an event has told."""
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
         client.listen(self._on_event)
@@ -121,7 +127,9 @@ class JobHandle:
     # -- the end
 
     def wait(self, timeout: float | None = None) -> JobDetails:
-        """Block until it has finished. Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`."""
+        """Block until it has finished. Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which
+        says what failed last.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             details = self._last_details or self.request_details().get(timeout=timeout)
@@ -129,7 +137,7 @@ class JobHandle:
                 self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
                 details = self.details()
         except pykka.Timeout as error:
-            raise TimeoutError(f"job {self.name!r} is {self._status.value} after {timeout} seconds") from error
+            raise self._overdue(timeout, self._details_soon()) from error
         except ActorDead as error:
             details = self._details_without_job_manager(error)
         return self._outcome(details)
@@ -265,6 +273,23 @@ class JobHandle:
                 self._keep_collected()
                 return details
 
+    def _details_soon(self) -> JobDetails | None:
+        """None from a JobManager that does not answer at once."""
+        try:
+            return self.request_details().get(timeout=_SOON_SECONDS)
+        except (pykka.Timeout, AskFailed):
+            return None
+
+    def _overdue(self, timeout: float | None, details: JobDetails | None) -> TimeoutError:
+        """Says what is wrong with the job, as far as that is known."""
+        status, failure = self._status, self._heard_failure
+        restarts = ""
+        if details is not None:
+            status, failure = details.status, details.failures[-1] if details.failures else None
+            restarts = f"; {details.restarts} restarts so far" if details.restarts else ""
+        why = f"; last failure: {tell_line(failure)}" if failure is not None else ""
+        return TimeoutError(f"job {self.name!r} is {status.value} after {timeout} seconds{restarts}{why}")
+
     def _details_without_job_manager(self, error: ActorDead) -> JobDetails:
         """How it ended, if that was known before its cluster went away."""
         if self._last_details is None:
@@ -292,6 +317,7 @@ class JobHandle:
     def _on_event(self, event: Any) -> None:
         if isinstance(event, JobStatusChanged) and not self._status.is_terminal:
             self._status = event.status
+            self._heard_failure = event.failure or self._heard_failure
         with self._lock:
             listeners = tuple(self._listeners)
         for listener in listeners:

@@ -80,6 +80,7 @@ def translate(
         edges=tuple(_job_edge(edge, consumer, chains, sizes) for edge, consumer in edges),
         checkpoints=checkpoints,
         restart=environment.restart,
+        max_same_failures=environment.max_same_failures,
         state_backend=environment.state_backend,
         buffer_timeout_ms=environment.buffer_timeout_ms,
     )

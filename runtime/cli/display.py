@@ -13,10 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ...actors.failure import tell_line
 from ...messages import (
     CheckpointAborted,
     CheckpointCompleted,
-    FailureCause,
     JobStatusChanged,
     TaskManagerChanged,
     TaskMetrics,
@@ -105,13 +105,5 @@ def narrate(event: Any, display: Display, *, every_checkpoint: bool = True) -> N
         case CheckpointAborted():
             display.say(f"checkpoint {event.checkpoint_id} aborted: {event.reason}", "yellow")
         case JobStatusChanged():
-            because = f" because of {_in_short(event.failure)}" if event.failure else ""
+            because = f" because of {tell_line(event.failure)}" if event.failure else ""
             display.say(f"job is {event.status.value}{because}", "bold")
-
-
-def _in_short(failure: FailureCause) -> str:
-    """The root cause, in one line."""
-    where = f" in {failure.operator_name or failure.vertex_name}" if failure.vertex_name else ""
-    while failure.cause is not None:
-        failure = failure.cause
-    return f"{failure.error_type}{where}: {failure.error_message}".splitlines()[0]

@@ -18,6 +18,7 @@ from .waiting import await_end, await_savepoint, conclude
 WIDE = 1_000
 """Characters in a line; in a narrower terminal it goes on in the next one."""
 LAST = "path or failure"
+LAST_FAILURE = "last failure"
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -76,10 +77,10 @@ def cancel(
             before = None
             if not as_json:
                 click.echo(path)
-        status = await_end(cluster, found.job_id, before, otherwise="canceled")
+        status, why = await_end(cluster, found.job_id, before, otherwise="canceled")
     if as_json:
         print_json({"job_id": found.job_id, "name": found.name, "status": status, "savepoint_path": path})
-    conclude(found.name, found.job_id, status, "canceled")
+    conclude(found.name, found.job_id, status, "canceled", why)
 
 
 @click.command()
@@ -98,6 +99,8 @@ def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str |
     _print(_checkpoint_table(history))
     restored = f"; restored from checkpoint {history.restored_checkpoint_id}" if history.restored_checkpoint_id else ""
     note(f"{history.triggered} triggered, {history.completed} completed, {history.failed} failed{restored}")
+    if found.last_failure:
+        note(f"the job is {found.status.value}; {LAST_FAILURE}: {found.last_failure}")
 
 
 def _print(table: Table) -> None:
@@ -113,7 +116,8 @@ def _table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
 
 
 def _job_table(jobs: Sequence[JobSummary]) -> Table:
-    table = _table(("job", "name", "status", "started", "runs for", "tasks", "restarts"), numbers=("tasks", "restarts"))
+    columns = ("job", "name", "status", "started", "runs for", "tasks", "restarts", LAST_FAILURE)
+    table = _table(columns, numbers=("tasks", "restarts"))
     for job in jobs:
         seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
         table.add_row(
@@ -124,6 +128,7 @@ def _job_table(jobs: Sequence[JobSummary]) -> Table:
             _duration(seconds / 1000),
             f"{job.tasks_running}/{job.tasks_total}",
             str(job.restarts),
+            job.last_failure,
         )
     return table
 

@@ -14,7 +14,8 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from ...messages import JobDetails
+from ...actors.failure import tell_line
+from ...messages import JobDetails, JobStatus
 from ..api import JobCanceled, JobFailed, JobHandle, StreamEnvironment
 from ..clusters import Cluster
 from ..clusters.announcement import Announcement
@@ -187,9 +188,11 @@ def _watch(job: JobHandle, display: Display) -> JobDetails:
 
 def _progress(details: JobDetails) -> str:
     taken = sum(task.records_in for task in details.tasks)
+    is_down = details.failures and details.status is not JobStatus.RUNNING
+    why = f"; last failure: {tell_line(details.failures[-1])}" if is_down else ""
     return (
         f"job is {details.status.value}: {len(details.tasks)} tasks have taken {taken:,} records, "
-        f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts"
+        f"{details.completed_checkpoints} checkpoints, {details.restarts} restarts{why}"
     )
 
 

@@ -82,7 +82,7 @@ def stop(
         path = await_savepoint(cluster, found.job_id, reply)
         if not as_json:
             click.echo(path)
-        status = await_end(cluster, found.job_id, None, otherwise="finished")
+        status, why = await_end(cluster, found.job_id, None, otherwise="finished")
     if as_json:
         print_json({"job_id": found.job_id, "name": found.name, "savepoint_path": path, "status": status})
-    conclude(found.name, found.job_id, status, "finished")
+    conclude(found.name, found.job_id, status, "finished", why)

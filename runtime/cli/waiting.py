@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from ...actors.failure import tell_line
 from ...messages import JobDetails, JobId
 from ...state.savepoint_store import HEAP_PATHS
 from ..clusters.remote_cluster import RemoteCluster, Reply
@@ -80,9 +81,10 @@ def await_reply(what: str, reply: Reply[T]) -> T:
                 progress.say("")
 
 
-def await_end(cluster: RemoteCluster, job_id: JobId, known: JobDetails | None, *, otherwise: str) -> str:
-    """The status in which the job has ended; `otherwise` when its JobManager ends with it, before it can be asked.
-    `known`: what was heard last. A job that takes too long to end has the status it has then.
+def await_end(cluster: RemoteCluster, job_id: JobId, known: JobDetails | None, *, otherwise: str) -> tuple[str, str]:
+    """The status in which the job has ended, and its last failure in a line, if it had one; `otherwise` and nothing
+    when its JobManager ends with it, before it can be asked. `known`: what was heard last. A job that takes too long to
+    end has the status it has then.
     """
     deadline = time.monotonic() + END_SECONDS
     with Progress(f"the end of {job_id}") as progress:
@@ -90,17 +92,18 @@ def await_end(cluster: RemoteCluster, job_id: JobId, known: JobDetails | None, *
             try:
                 known = cluster.details(job_id)
             except NoJobManager:
-                return otherwise
+                return otherwise, ""
             progress.say(known.status.value)
             if not known.status.is_terminal:
                 time.sleep(LOOK_SECONDS / 5)
-    return known.status.value
+    return known.status.value, tell_line(known.failures[-1]) if known.failures else ""
 
 
-def conclude(name: str, job_id: JobId, status: str, wanted: str) -> None:
+def conclude(name: str, job_id: JobId, status: str, wanted: str, last_failure: str = "") -> None:
     """Tell how a job has ended, and exit by it: 1 for another status than the wanted one."""
     if status != wanted:
-        raise click.ClickException(f"job {name} ({job_id}) is {status}; wanted {wanted}")
+        why = f"; last failure: {last_failure}" if last_failure else ""
+        raise click.ClickException(f"job {name} ({job_id}) is {status}; wanted {wanted}{why}")
     note(f"job {name} ({job_id}) is {status}")
 
 

@@ -13,6 +13,7 @@ from .errors import (
     PartitionFailed,
     RewindImpossible,
     UnreadableInput,
+    UnusableOutput,
 )
 from .file_sink import FileSink
 from .file_source import FileSource
@@ -56,6 +57,7 @@ __all__ = [
     "ScanSource",
     "SparkSource",
     "UnreadableInput",
+    "UnusableOutput",
     "read_collected",
     "scan_plan",
 ]

@@ -9,6 +9,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
+├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
 
@@ -46,9 +47,19 @@ class NonDeterministicSource(ConnectorError):
 class RewindImpossible(ConnectorError):
     """Rows before the last completed checkpoint are needed, and are gone: the TaskManager's process must start anew."""
 
+    may_pass = True
+
 
 class PartitionFailed(ConnectorError):
     """The Spark partition cannot be read on; `__cause__` is what Spark raised."""
+
+    may_pass = True
+
+
+class UnusableOutput(ConnectorError):
+    """The text names the folder; `__cause__`, if there is one, is what the file system said. To restart does not help:
+    somebody has to put the folder right.
+    """
 
 
 class LostTransaction(ConnectorError):

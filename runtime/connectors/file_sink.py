@@ -35,6 +35,7 @@ from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.records import RecordMismatch, batch_of, conform, schema_problem
 from ...messages import CheckpointId
 from ...state import OperatorListState
+from .errors import UnusableOutput
 from .file_writers import WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 
@@ -146,7 +147,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if self._needed is not None:
             try:
                 self._remove_leftovers(self._needed)
-            except OSError as error:  # what is committed is whole: no reason to fail
+            except (OSError, UnusableOutput) as error:  # what is committed is whole: no reason to fail
                 log.warning("%s: could not remove leftovers of earlier attempts: %s", self.context.name, error)
         for directory in (self._directory, *self._earlier_directories.values()):
             directory.remove_hidden_if_empty()

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
+from collections.abc import Iterator
 from typing import BinaryIO
 
+from ...actors.passing_errors import is_lasting
 from ...state import DurableFiles
-from .errors import LostTransaction
+from .errors import LostTransaction, UnusableOutput
 
 _TRIES = 5
 """Another subtask that ends may remove the hidden folder between its making and the file's."""
+
+
+_WANTED = (
+    "Wanted: a folder that each TaskManager can make and write to, and that nobody moves or deletes while the job "
+    "runs. Put that right, or submit the job with another path"
+)
 
 
 class OutputDirectory:
@@ -29,43 +37,50 @@ class OutputDirectory:
         self._is_root_synced = False
 
     def create(self, name: str) -> BinaryIO:
-        """A new file in progress."""
+        """A new file in progress. Raises UnusableOutput."""
         path = f"{self.hidden}/{name}"
-        for _ in range(_TRIES - 1):
-            with contextlib.suppress(FileNotFoundError):
-                return self._create(path)
-        return self._create(path)
+        with self._explained():
+            self._check_still_there()
+            for _ in range(_TRIES - 1):
+                with contextlib.suppress(FileNotFoundError):
+                    return self._create(path)
+            return self._create(path)
 
     def seal(self, file: BinaryIO) -> None:
-        """Close the file and see that it lasts, in folders that another subtask may have made."""
-        self._files.seal(file)
-        self._files.sync_folder(self.hidden)
-        self._files.sync_folder(self.root)
+        """Close the file and see that it lasts, in folders that another subtask may have made. Raises
+        UnusableOutput.
+        """
+        with self._explained():
+            self._files.seal(file)
+            self._files.sync_folder(self.hidden)
+            self._files.sync_folder(self.root)
 
     def publish(self, name: str, final: str) -> None:
-        """Make a sealed file visible as `final`. Doing it twice is doing it once; raises LostTransaction."""
+        """Make a sealed file visible as `final`. Doing it twice is doing it once; raises LostTransaction and
+        UnusableOutput.
+        """
         source, target = f"{self.hidden}/{name}", f"{self.root}/{final}"
-        try:
-            self._files.replace(source, target)
-        except FileNotFoundError:
-            if not self._files.exists(target):
-                raise LostTransaction(
-                    f"neither the pre-committed file {source} nor the committed one {target} exists: "
-                    "committed records are lost"
-                ) from None
-            self._files.sync_folder(self.root)
+        with self._explained():
+            try:
+                self._files.replace(source, target)
+            except FileNotFoundError:
+                if not self._files.exists(target):
+                    raise self._lost(source, target) from None
+                self._files.sync_folder(self.root)
 
     def remove(self, name: str) -> None:
         """Remove a file in progress; an absent one is fine."""
         self._files.remove(f"{self.hidden}/{name}")
 
     def in_progress(self) -> list[str]:
-        """The names of all files in progress, of whichever subtask and attempt."""
-        return self._files.names(self.hidden)
+        """The names of all files in progress, of whichever subtask and attempt. Raises UnusableOutput."""
+        with self._explained():
+            return self._files.names(self.hidden)
 
     def committed(self, beginning: str) -> list[str]:
-        """The names of all visible files that begin so."""
-        return [name for name in self._files.names(self.root) if name.startswith(beginning)]
+        """The names of all visible files that begin so. Raises UnusableOutput."""
+        with self._explained():
+            return [name for name in self._files.names(self.root) if name.startswith(beginning)]
 
     def take_back(self, final: str) -> None:
         """Remove a visible file; an absent one is fine."""
@@ -75,6 +90,31 @@ class OutputDirectory:
     def remove_hidden_if_empty(self) -> None:
         """Only on a local disk, which refuses to remove a folder that is not empty; object stores have no folders."""
         self._files.remove_empty_folder(self.hidden)
+
+    def _lost(self, source: str, target: str) -> LostTransaction:
+        return LostTransaction(
+            f"committed records of the output folder {self.root} are lost: neither the pre-committed file {source} nor "
+            f"the committed one {target} exists. Somebody has moved or deleted them, while the job ran or before it "
+            "was restored. Put the files back, or submit the job afresh, with an output folder of its own"
+        )
+
+    def _check_still_there(self) -> None:
+        """Others may make the folder, but who removes it takes committed files along. Only a local one is looked at."""
+        if self._is_root_synced and self._files.is_local and not self._files.exists(self.root):
+            raise UnusableOutput(
+                f"the output folder {self.root} is gone: it was there when this attempt began to write, and somebody "
+                f"has removed it since, with what was committed. {_WANTED}"
+            )
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What the file system will say again until somebody changes something there is told with what to change."""
+        try:
+            yield
+        except OSError as error:
+            if not is_lasting(error):
+                raise
+            raise UnusableOutput(f"cannot write to the output folder {self.root}: {error}. {_WANTED}") from error
 
     def _create(self, path: str) -> BinaryIO:
         self._files.make_folder(self.hidden)

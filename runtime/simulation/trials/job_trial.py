@@ -102,6 +102,7 @@ class JobTrial:
         """Patient enough for more failures than a job is likely to meet in its life."""
         patient = copy.copy(env)
         patient.restart = exponential_delay(initial_ms=300, max_ms=10_000)
+        patient.max_same_failures = None
         patient.checkpoints = replace(
             env.checkpoints,
             directory="",

@@ -65,7 +65,18 @@ def test_a_restart_strategy_out_of_range(make: Callable[[], Any], message: str) 
         make()
 
 
-def test_the_default_restart_strategy_is_flinks() -> None:
+def test_how_often_the_same_failure_may_come_is_a_setting() -> None:
+    assert StreamEnvironment().max_same_failures == 5
+    assert StreamEnvironment(max_same_failures=None).max_same_failures is None
+    with pytest.raises(InvalidSetting, match="max_same_failures: wanted an integer of at least 1"):
+        StreamEnvironment(max_same_failures=0)
+
+
+def test_the_default_restart_strategy_begins_sooner_than_flinks() -> None:
+    assert StreamEnvironment(checkpoint_interval_ms=100).restart == exponential_delay(initial_ms=200)
+
+
+def test_the_default_restart_strategy_is_of_flinks_kind() -> None:
     assert StreamEnvironment().restart == no_restart()
     assert StreamEnvironment(checkpoint_interval_ms=100).restart.kind is RestartStrategyKind.EXPONENTIAL_DELAY
     chosen = fixed_delay(3, delay_ms=10)

@@ -59,6 +59,7 @@ class Client:
         self.status = JobStatus.RUNNING
         self.failures: tuple[FailureCause, ...] = ()
         self.asked: list[Any] = []
+        self.is_silent = False
         self.savepoint: Any = TriggerSavepointSuccess("job-7", "/savepoints/1")
         self.callback: Callable[[Any], None]
 
@@ -72,6 +73,8 @@ class Client:
         self.asked.append(question)
         future: ActorFuture[Any] = ActorFuture()
         match question:
+            case _ if self.is_silent:
+                pass
             case RequestJobStatus():
                 future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
             case AskOperator():
@@ -125,7 +128,26 @@ def test_wait_knows_a_job_that_had_ended_before_anybody_listened(job: JobHandle,
 
 
 def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
-    with pytest.raises(TimeoutError, match=r"job 'worst-delay' is created after 0\.01 seconds"):
+    with pytest.raises(TimeoutError, match=r"job 'worst-delay' is running after 0\.01 seconds; 2 restarts so far$"):
+        job.wait(timeout=0.01)
+
+
+def test_the_timeout_of_a_job_that_is_down_says_why(job: JobHandle, client: Client) -> None:
+    raised = FailureCause("UserCodeError", "raised", operator_name="worst delay", cause=FailureCause("KeyError", "'x'"))
+    client.status, client.failures = JobStatus.RESTARTING, (FailureCause("OSError", "older"), raised)
+    with pytest.raises(TimeoutError) as caught:
+        job.wait(timeout=0.01)
+    assert str(caught.value) == (
+        "job 'worst-delay' is restarting after 0.01 seconds; 2 restarts so far; "
+        "last failure: KeyError: 'x' (in operator 'worst delay')"
+    )
+
+
+def test_the_timeout_says_what_was_heard_when_nobody_answers(job: JobHandle, client: Client) -> None:
+    failure = FailureCause("KeyError", "'x'")
+    client.callback(JobStatusChanged("job-7", JobStatus.RESTARTING, JobStatus.RUNNING, 0, failure))
+    client.is_silent = True
+    with pytest.raises(TimeoutError, match=r"restarting after .* seconds; last failure: KeyError: 'x'"):
         job.wait(timeout=0.01)
 
 
@@ -154,6 +176,18 @@ def test_a_failed_job_tells_the_chain_of_causes(job: JobHandle, client: Client) 
     assert "Traceback: line 3" in story
     assert "older" not in story
     assert caught.value.details.failures == client.failures
+
+
+def test_a_job_that_failed_again_and_again_says_so_first(job: JobHandle, client: Client) -> None:
+    typo = FailureCause("UserCodeError", "raised", operator_name="worst delay", cause=FailureCause("KeyError", "'x'"))
+    client.failures = (FailureCause("RepeatedFailure", "failed 5 times in operator 'worst delay': it", cause=typo),)
+    client.move(JobStatus.FAILED)
+    with pytest.raises(JobFailed) as caught:
+        job.wait(timeout=10)
+    first, second, *story = str(caught.value).splitlines()
+    assert first == "job 'worst-delay' (job-7) failed 5 times in operator 'worst delay': it"
+    assert second == "failed after 2 restarts"
+    assert story == ["UserCodeError: raised (operator 'worst delay')", "caused by KeyError: 'x'"]
 
 
 def test_a_canceled_job(job: JobHandle, client: Client) -> None:

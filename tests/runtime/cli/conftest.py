@@ -22,7 +22,7 @@ import os
 import time
 
 import pyarrow as pa
-from understudy import KeyedOperator, StreamEnvironment, ValueState, no_restart
+from understudy import KeyedOperator, StreamEnvironment, ValueState, fixed_delay, no_restart
 
 
 class Counting(KeyedOperator):
@@ -61,6 +61,12 @@ def failing():
 
     env = StreamEnvironment()
     env.generate(explode, 10, name="numbers").print()
+    return env
+
+
+def down():
+    env = StreamEnvironment(checkpoint_dir="checkpoints", restart_strategy=fixed_delay(1, 3_600_000))
+    env.generate(lambda index: 1 // (index - 5), 10, name="numbers").print()
     return env
 
 

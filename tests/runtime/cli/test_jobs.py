@@ -54,6 +54,29 @@ def test_a_cancelled_job_has_ended_when_the_command_has(shell: Shell) -> None:
     shell.eventually_nothing_is_left()
 
 
+def test_a_job_that_is_down_says_why_wherever_it_is_seen(shell: Shell) -> None:
+    run = shell.run("job:down")
+    why = "ZeroDivisionError: integer division or modulo by zero (in operator 'numbers', subtask 0, attempt 0, record"
+
+    def restarts() -> bool:
+        (job,) = shell("list", "--json").json
+        return str(job["status"]) == "restarting"
+
+    eventually(restarts, "the job's restart")
+    assert shell("list", "--json").json[0]["last_failure"].startswith(why)
+    assert why in shell("list").out
+    assert why in shell("checkpoints", "job").err
+    refused = shell("savepoint", "job")
+    assert refused.code == 1
+    assert why in refused.err
+    shell("cancel", "job")
+    ended = run.end()
+    assert why in ended.err
+    assert "return env" not in ended.err
+    assert "1 // (index - 5)" in ended.err, "the user's line"
+    shell.eventually_nothing_is_left()
+
+
 def job(job_id: str, name: str = "flights", status: JobStatus = JobStatus.RUNNING) -> JobSummary:
     return JobSummary(JobId(job_id), name, status, 0)
 

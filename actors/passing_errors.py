@@ -1,0 +1,75 @@
+"""Which errors are likely to come again, and which may pass by themselves. Decided where the exception still exists.
+
+An error is repeatable when the program raised it, or when what the program emitted cannot be keyed or sent. It is not
+when anything in its chain of causes may pass: a connection, a timeout, a disk that is full for now. An exception class
+with an attribute `may_pass` (True or False) says it for itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+from collections.abc import Sequence
+
+from ..messages import UnregisteredMessage, UnsupportedValue
+from ..state import InvalidKey, StorageError
+from .errors import ChannelBroken, UserCodeError
+from .key_selector import KeySelectionFailed
+from .records import RecordMismatch
+
+_OF_THE_PROGRAM = (
+    UserCodeError,
+    KeySelectionFailed,
+    InvalidKey,
+    RecordMismatch,
+    UnsupportedValue,
+    UnregisteredMessage,
+)
+_PASSING = (ConnectionError, TimeoutError, ChannelBroken, StorageError)
+
+_LASTING_NUMBERS = frozenset(
+    {
+        errno.ENOENT,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EEXIST,
+        errno.ENAMETOOLONG,
+    }
+)
+_LASTING = (
+    FileNotFoundError,
+    PermissionError,
+    NotADirectoryError,
+    IsADirectoryError,
+    FileExistsError,
+    io.UnsupportedOperation,
+)
+
+_PASSING_NAMES = ("Connection", "Timeout", "Unavailable", "OperationalError", "RpcError")
+"""In the names of error classes that clients of databases and services have of their own; OperationalError is PEP 249's
+word for what the programmer has no part in.
+"""
+
+
+def is_repeatable(chain: Sequence[BaseException]) -> bool:
+    """Of an error and all that caused it."""
+    return any(isinstance(step, _OF_THE_PROGRAM) for step in chain) and not any(map(_may_pass, chain))
+
+
+def is_lasting(error: OSError) -> bool:
+    """Whether the file system will say the same until somebody changes what lies there."""
+    return isinstance(error, _LASTING) or error.errno in _LASTING_NUMBERS
+
+
+def _may_pass(error: BaseException) -> bool:
+    said = getattr(type(error), "may_pass", None)
+    if isinstance(said, bool):
+        return said
+    if isinstance(error, _PASSING):
+        return True
+    if isinstance(error, OSError):
+        return not is_lasting(error)
+    return any(name in cls.__name__ for cls in type(error).__mro__ for name in _PASSING_NAMES)

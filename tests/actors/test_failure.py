@@ -1,0 +1,79 @@
+"""Failures as text: the user's line comes first, and one line says what and where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager, raised, tell_line, tell_story
+from understudy.actors.operators.operator import Collector, Operator
+from understudy.messages import ExecutionState, FailureCause, UpdateTaskExecutionState
+
+from .task_stage import TaskStage, deployment
+
+
+class Worst(Operator):
+    def process_batch(self, batch: Any, out: Collector) -> None:
+        _delay_of(batch[0])
+
+
+def _delay_of(flight: dict[str, float]) -> float:
+    return flight["delya"]  # the user's own line
+
+
+def failure_of(operator: Operator, folder: Path) -> FailureCause:
+    stage = TaskStage(operator, deployment(inputs=1), str(folder))
+    stage.arrives(0, [{"delay": 3.0}])
+    failed = stage.said(UpdateTaskExecutionState)[-1]
+    assert failed.state is ExecutionState.FAILED
+    assert failed.failure is not None
+    return failed.failure
+
+
+def test_a_traceback_begins_with_the_users_frames(tmp_path: Path) -> None:
+    traceback = raised(failure_of(Worst(), tmp_path)).traceback
+    assert 'return flight["delya"]  # the user\'s own line' in traceback
+    files = [line for line in traceback.splitlines() if line.startswith("  File ")]
+    assert len(files) == 2, "process_batch, and what it calls"
+    assert all("test_failure.py" in line for line in files)
+
+
+def test_a_failure_of_our_own_code_keeps_all_its_frames() -> None:
+    space = {"__name__": "understudy.actors.somewhere"}
+    exec(compile("def fail():\n    raise KeyError('ours')\n", "<somewhere>", "exec"), space)
+    with pytest.raises(KeyError) as caught:
+        exec(compile("fail()", "<above>", "exec"), space)
+    assert caught.tb.tb_next is not None
+    assert '"<above>"' in describe(caught.value.with_traceback(caught.tb.tb_next)).traceback
+
+
+def test_one_line_says_what_and_where(tmp_path: Path) -> None:
+    failure = failure_of(Worst(), tmp_path)
+    assert failure.repeatable
+    name = failure.operator_name
+    assert tell_line(failure) == f"KeyError: 'delya' (in operator {name!r}, subtask 0, attempt 0)"
+    assert tell_line(replace(failure, record_position=17)).endswith("attempt 0, record 17)")
+    assert tell_line(lost_task_manager("tm-1", "killed")) == "TaskManagerLost: TaskManager tm-1 was lost: killed"
+
+
+def test_one_line_stays_one_line_and_short() -> None:
+    line = tell_line(FailureCause("ValueError", "two\nlines " + "x" * 10_000, operator_name="worst"))
+    assert line.startswith("ValueError: two lines xxx")
+    assert line.endswith("… (in operator 'worst')")
+    assert len(line) < LONGEST_LINE + 50
+
+
+def test_what_was_raised_is_under_what_was_put_around_it() -> None:
+    root = FailureCause("KeyError", "'delya'")
+    mine = FailureCause("RuntimeError", "no such flight", cause=root)
+    around = FailureCause("RepeatedFailure", "5 times", cause=FailureCause("UserCodeError", "raised", cause=mine))
+    assert raised(around) == mine
+    assert raised(FailureCause("UserCodeError", "alone")).error_type == "UserCodeError"
+
+
+@pytest.mark.parametrize("text", ["UserCodeError", "caused by KeyError: 'delya'", "the user's own line"])
+def test_the_story_tells_all_of_it(text: str, tmp_path: Path) -> None:
+    assert text in tell_story(failure_of(Worst(), tmp_path))

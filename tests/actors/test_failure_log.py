@@ -1,0 +1,134 @@
+"""FailureLog: what a user reads of failures: all of it once, and then how often."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from understudy.actors.failure import LOST_TASK_MANAGER, lost_task_manager
+from understudy.actors.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLog
+from understudy.actors.job_effects import FailureKnown, ProcessEnded, Restart
+from understudy.actors.repeated_failures import RepeatedFailures
+from understudy.messages import FailureCause, JobStatus, TaskManagerChanged
+
+from .job_stage import graph
+from .test_repeated_failures import typo
+
+SOON = Restart(300.0, None)
+
+
+class Clock:
+    now = 0.0
+
+    def now_ms(self) -> float:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def told(clock: Clock) -> FailureLog:
+    return FailureLog(graph(), clock)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_the_first_time_everything_is_told(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.failed(FailureKnown(typo(), SOON))
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("understudy.job", logging.WARNING)
+    assert record.getMessage() == (
+        "job 'flights' failed: KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17); "
+        "restarting in 0.3 s from the beginning\n"
+        "    Traceback: the user's line"
+    )
+
+
+def test_what_caused_the_error_is_told_too(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    root = FailureCause("ValueError", "no number", traceback="Traceback: another line")
+    outer = typo()
+    assert outer.cause is not None
+    told.failed(FailureKnown(replace(outer, cause=replace(outer.cause, cause=root)), SOON))
+    assert "\n  caused by ValueError: no number\n    Traceback: another line" in lines(caplog)[0]
+
+
+def test_a_repetition_is_one_line_with_its_count(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    for attempt in range(3):
+        told.failed(FailureKnown(replace(typo(), attempt_number=attempt), Restart(450.0, 12)))
+    told.failed(FailureKnown(replace(typo(operator="best"), attempt_number=3), Restart(450.0, 12)))
+    assert lines(caplog)[2] == (
+        "job 'flights' failed for the 3rd time: KeyError: 'delya' (in operator 'worst', subtask 0, attempt 2, "
+        "record 17); restarting in 0.5 s from checkpoint 12"
+    )
+    assert lines(caplog)[3].startswith("job 'flights' failed: KeyError: 'delya' (in operator 'best'")
+
+
+def test_very_frequent_repetitions_are_counted_and_told_now_and_then(
+    told: FailureLog, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(100):
+        told.failed(FailureKnown(typo(), SOON))
+    assert len(caplog.records) == TOLD_AT_ONCE
+    clock.now += PAUSE_MS
+    told.failed(FailureKnown(typo(), SOON))
+    assert len(caplog.records) == TOLD_AT_ONCE + 1
+    assert "for the 101st time" in lines(caplog)[-1]
+
+
+def test_a_failed_job_ends_with_its_reason_in_one_line(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    limited = RepeatedFailures(2)
+    limited.add(typo())
+    end = limited.add(typo())
+    told.failed(FailureKnown(typo(), SOON))
+    told.failed(FailureKnown(end, None))
+    told.job_ended(JobStatus.FAILED, end, 1)
+    assert "for the 2nd time" in lines(caplog)[1]
+    assert lines(caplog)[1].endswith("; the job ends")
+    assert caplog.records[2].levelno == logging.ERROR
+    assert lines(caplog)[2].startswith(
+        "job 'flights' (job-1) has ended after 1 restarts: it failed 2 times at record 17"
+    )
+    assert "\n" not in lines(caplog)[2]
+
+
+def test_another_end_is_told_by_its_failure(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    told.job_ended(JobStatus.FAILED, typo(), 0)
+    told.job_ended(JobStatus.FINISHED, None, 0)
+    told.job_ended(JobStatus.CANCELED, None, 0)
+    (line,) = lines(caplog)
+    assert line.endswith("it failed: KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17)")
+
+
+def test_lost_task_managers_are_told_and_how_their_processes_ended(
+    told: FailureLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    told.task_manager_lost(TaskManagerChanged("job-1", "tm-1", 1, 4711, False, "its connection broke", 0))
+    told.failed(FailureKnown(lost_task_manager("tm-1", "its connection broke"), SOON))
+    told.process_ended(ProcessEnded(1, "killed by SIGKILL", None))
+    told.process_ended(ProcessEnded(1, "no module named flights", 200.0))
+    assert lines(caplog) == [
+        "job 'flights': TaskManager 1 (process 4711) was lost: its connection broke",
+        f"job 'flights' failed: {LOST_TASK_MANAGER}: TaskManager tm-1 was lost: its connection broke; "
+        "restarting in 0.3 s from the beginning",
+        "job 'flights': the process of TaskManager 1: killed by SIGKILL",
+        "job 'flights': TaskManager 1 ended before it registered: no module named flights; "
+        "the next one starts in 0.2 s",
+    ]
+
+
+def test_nothing_is_made_where_nobody_listens(told: FailureLog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="understudy.job")
+    told.failed(FailureKnown(typo(), SOON))
+    caplog.set_level(logging.WARNING, logger="understudy.job")
+    told.failed(FailureKnown(typo(), SOON))
+    assert "for the" not in lines(caplog)[0]

@@ -1,0 +1,169 @@
+"""What a JobMaster makes known of failures, each once and by its root; and when the same one ends the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from understudy.actors.job_effects import FailureKnown, JobEnded, Restart, RestartDue, Schedule, TaskManagerLost
+from understudy.messages import ExecutionState, FailureCause, JobGraph, JobStatus, SubmitTask, TaskDeployment
+
+from .job_stage import FAILURE, Stage, graph
+
+TYPO = FailureCause(
+    "UserCodeError",
+    "operator 'sink-0' raised at record 17 of this attempt",
+    vertex_name="sink-0",
+    operator_name="sink-0",
+    subtask_index=1,
+    record_position=17,
+    cause=FailureCause("KeyError", "'delya'"),
+    repeatable=True,
+)
+BROKEN = FailureCause("ChannelBroken", "the producer is gone")
+
+
+def job(limit: int | None = 3, pipelines: int = 1, attempts: int = 100) -> JobGraph:
+    return replace(graph(attempts, pipelines), max_same_failures=limit)
+
+
+def restart(stage: Stage, deployments: list[TaskDeployment]) -> list[TaskDeployment]:
+    """After a failure of the first one: the others end, the delay is over, and all run again."""
+    (due,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(due)
+    again = [message.deployment for message in stage.said(SubmitTask)]
+    for each in again:
+        stage.report(each, ExecutionState.RUNNING)
+    return again
+
+
+def test_a_failure_is_made_known_with_what_follows() -> None:
+    stage = Stage(job())
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    assert stage.of(FailureKnown) == [FailureKnown(replace(TYPO, job_name="flights"), Restart(50, None))]
+    deployments = restart(stage, deployments)
+    assert not stage.of(FailureKnown)
+    checkpoint_id = stage.checkpoint(deployments)
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    (known,) = stage.of(FailureKnown)
+    assert known.restart == Restart(50, checkpoint_id)
+
+
+def test_the_same_failure_ends_the_job_though_the_strategy_would_go_on() -> None:
+    stage = Stage(job(limit=3))
+    deployments = stage.running()
+    for _ in range(2):
+        stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+        assert JobStatus.FAILING not in stage.statuses()
+        deployments = restart(stage, deployments)
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    assert stage.statuses() == [JobStatus.FAILING]
+    (known,) = stage.of(FailureKnown)
+    assert known.restart is None
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
+    (ended,) = stage.of(JobEnded)
+    assert ended.status is JobStatus.FAILED
+    assert ended.failure is not None
+    assert ended.failure.error_message.startswith(
+        "failed 3 times at record 17 of operator 'sink-0' (subtask 1): KeyErr"
+    )
+    assert stage.master.restarts == 2
+    assert len(stage.master.failures) == 3
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_a_high_limit_or_none_leaves_it_to_the_strategy(limit: int | None) -> None:
+    stage = Stage(job(limit, attempts=9))
+    deployments = stage.running()
+    for _ in range(9):
+        stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+        deployments = restart(stage, deployments)
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    assert stage.statuses() == [JobStatus.FAILING]
+    assert stage.master.failures[-1].error_type == "UserCodeError"
+
+
+def test_a_completed_checkpoint_in_between_begins_the_count_anew() -> None:
+    stage = Stage(job(limit=2))
+    deployments = stage.running()
+    for _ in range(3):
+        stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+        assert JobStatus.FAILING not in stage.statuses()
+        deployments = restart(stage, deployments)
+        stage.checkpoint(deployments)
+
+
+def test_a_broken_channel_waits_for_its_explanation() -> None:
+    stage = Stage(job())
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, BROKEN)
+    assert not stage.of(FailureKnown)
+    stage.report(deployments[1], ExecutionState.FAILED, BROKEN)
+    assert not stage.of(FailureKnown)
+    stage.report(deployments[2], ExecutionState.FAILED, TYPO)
+    assert stage.of(FailureKnown) == [FailureKnown(replace(TYPO, job_name="flights"), Restart(50, None))]
+    stage.report(deployments[3], ExecutionState.CANCELED)
+    assert not stage.of(FailureKnown)
+
+
+def test_a_broken_channel_that_nobody_explains_is_made_known_when_all_tasks_have_ended() -> None:
+    stage = Stage(job())
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, BROKEN)
+    for each in deployments[1:]:
+        assert not stage.of(FailureKnown)
+        stage.report(each, ExecutionState.CANCELED)
+    (known,) = stage.of(FailureKnown)
+    assert (known.failure.error_type, known.restart) == ("ChannelBroken", Restart(50, None))
+
+
+def test_a_failure_that_is_explained_later_counts_and_may_end_the_job() -> None:
+    stage = Stage(job(limit=2))
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    deployments = restart(stage, deployments)
+    stage.report(deployments[0], ExecutionState.FAILED, BROKEN)
+    assert stage.statuses() == [JobStatus.RESTARTING]
+    stage.report(deployments[1], ExecutionState.FAILED, TYPO)
+    assert stage.statuses() == [JobStatus.FAILING]
+    (known,) = stage.of(FailureKnown)
+    assert (known.failure.error_type, known.restart) == ("RepeatedFailure", None)
+    for each in deployments[2:]:
+        stage.report(each, ExecutionState.CANCELED)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure == stage.master.failures[-1]
+    assert ended.failure is not None
+    assert ended.failure.error_type == "RepeatedFailure"
+
+
+def test_lost_task_managers_in_between_neither_count_nor_reset() -> None:
+    stage = Stage(job(limit=2))
+    deployments = stage.running()
+    stage.report(deployments[0], ExecutionState.FAILED, TYPO)
+    deployments = restart(stage, deployments)
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    lost = stage.of(FailureKnown)
+    assert [known.failure.error_type for known in lost] == ["TaskManagerLost"]
+    (due,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]
+    for each in deployments:
+        stage.report(each, ExecutionState.CANCELED)
+    stage.tell(due)
+    again = stage.register(0, life=1)
+    for each in again:
+        stage.report(each, ExecutionState.RUNNING)
+    stage.report(again[0], ExecutionState.FAILED, TYPO)
+    assert stage.statuses() == [JobStatus.FAILING]
+
+
+def test_a_failure_of_each_of_two_regions_is_made_known() -> None:
+    stage = Stage(job(pipelines=2))
+    deployments = stage.running()
+    for name in ("source-0", "source-1"):
+        first = next(each for each in deployments if each.vertex_id == name)
+        stage.report(first, ExecutionState.FAILED, FAILURE)
+        assert len(stage.of(FailureKnown)) == 1

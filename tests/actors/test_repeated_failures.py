@@ -1,0 +1,117 @@
+"""RepeatedFailures: what is the same failure, what counts, and what is said when it came too often."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from understudy.actors.failure import REPEATED_FAILURE, lost_task_manager, tell_line
+from understudy.actors.repeated_failures import RepeatedFailures
+from understudy.messages import FailureCause
+
+
+def typo(position: int = 17, message: str = "'delya'", kind: str = "KeyError", operator: str = "worst") -> FailureCause:
+    return FailureCause(
+        "UserCodeError",
+        f"operator {operator!r} raised at record {position} of this attempt",
+        vertex_name="worst -> out",
+        operator_name=operator,
+        subtask_index=0,
+        attempt_number=3,
+        record_position=position,
+        cause=FailureCause(kind, message, traceback="Traceback: the user's line"),
+        repeatable=True,
+    )
+
+
+def ends(failures: RepeatedFailures, *added: FailureCause) -> list[bool]:
+    return [failures.add(each).error_type == REPEATED_FAILURE for each in added]
+
+
+def test_the_same_failure_is_the_end_when_it_comes_the_fifth_time() -> None:
+    assert ends(RepeatedFailures(5), *[typo()] * 5) == [False, False, False, False, True]
+
+
+def test_the_end_says_how_often_where_and_what_and_what_to_do() -> None:
+    failures = RepeatedFailures(2)
+    failures.add(typo())
+    end = failures.add(typo())
+    assert end.error_message.startswith(
+        "failed 2 times at record 17 of operator 'worst' (subtask 0): KeyError: 'delya'; "
+        "no checkpoint completed in between. "
+    )
+    assert "max_same_failures" in end.error_message
+    assert (end.operator_name, end.record_position, end.subtask_index) == ("worst", 17, 0)
+    assert end.cause == typo()
+    assert (
+        tell_line(end)
+        == tell_line(typo())
+        == ("KeyError: 'delya' (in operator 'worst', subtask 0, attempt 3, record 17)")
+    )
+
+
+def test_a_failure_outside_of_records_is_told_by_its_operator() -> None:
+    failures = RepeatedFailures(1)
+    end = failures.add(replace(typo(), record_position=-1))
+    assert end.error_message.startswith("failed once in operator 'worst' (subtask 0): KeyError: 'delya';")
+
+
+def test_a_completed_checkpoint_begins_the_count_anew() -> None:
+    failures = RepeatedFailures(2)
+    failures.add(typo())
+    failures.checkpoint_completed()
+    assert ends(failures, typo(), typo()) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [typo(operator="best"), typo(kind="TypeError"), typo(position=18, message="'dealy'")],
+    ids=["operator", "type", "record and message"],
+)
+def test_another_failure_is_counted_for_itself(other: FailureCause) -> None:
+    failures = RepeatedFailures(2)
+    assert ends(failures, typo(), other, other) == [False, False, True]
+
+
+def test_other_failures_in_between_do_not_begin_the_count_anew() -> None:
+    failures = RepeatedFailures(3)
+    lost = lost_task_manager("tm-1", "no heartbeat")
+    assert ends(failures, typo(), lost, typo(), typo(operator="best"), typo()) == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize("other", [typo(position=3), typo(message="at 12:03:09")], ids=["other record", "other text"])
+def test_either_the_record_or_the_message_may_differ(other: FailureCause) -> None:
+    assert ends(RepeatedFailures(2), typo(), other) == [False, True]
+
+
+def test_subtasks_of_an_operator_count_together() -> None:
+    assert ends(RepeatedFailures(2), typo(), replace(typo(), subtask_index=1)) == [False, True]
+
+
+def test_ids_of_attempts_and_addresses_in_a_message_are_no_difference() -> None:
+    one = "no file /out/.understudy-job1-sink/0-0-3-attempt3f9c-1.parquet of attempt-3f9c, <Row at 0x7f00>"
+    two = "no file /out/.understudy-job1-sink/0-0-4-attempt81aa-1.parquet of attempt-81aa, <Row at 0x7f88>"
+    assert ends(RepeatedFailures(2), typo(1, one), typo(2, two)) == [False, True]
+
+
+def test_where_there_is_no_record_numbers_are_no_difference() -> None:
+    """As in the commits of two subtasks."""
+    one, two = typo(-1, "no /out/part-op-00000-0000000007-3f"), typo(-1, "no /out/part-op-00001-0000000007-3f")
+    assert ends(RepeatedFailures(2), one, two) == [False, True]
+    assert ends(RepeatedFailures(2), typo(1, "row 7"), typo(2, "row 8")) == [False, False]
+
+
+def test_what_may_pass_by_itself_never_ends_a_job() -> None:
+    passing = replace(typo(), repeatable=False)
+    assert ends(RepeatedFailures(2), *[passing] * 10) == [False] * 10
+
+
+def test_without_a_limit_nothing_does() -> None:
+    assert ends(RepeatedFailures(None), *[typo()] * 10) == [False] * 10
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    failures = RepeatedFailures(2)
+    ends(failures, typo(), *[typo(position, str(position)) for position in range(100, 1100)])
+    assert ends(failures, typo()) == [False]

@@ -1,0 +1,160 @@
+"""A job that fails says so: on standard error with the user's line, and in whatever is asked of it; and it ends."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import FileSink, JobFailed, JobStatus, LocalCluster, fixed_delay
+from understudy.actors.ask_errors import NotRunning
+from understudy.actors.operators.operator import Collector
+from understudy.runtime.api import SavepointFailed
+
+from .jobs import Counting, Witness, counting, environment, eventually
+
+QUICK_START = """
+from understudy import FileSink, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
+
+
+class Worst(KeyedOperator):
+    worst = ValueState(float, default=0.0)
+
+    def process(self, flight, out):
+        if flight["delya"] > self.worst.value():
+            self.worst.update(flight["delay"])
+            out.collect((self.key, flight["delay"]))
+
+
+if __name__ == "__main__":
+    flights = [{"origin": origin, "delay": float(delay)} for delay in range(100) for origin in ("JFK", "EWR", "LGA")]
+    env = StreamEnvironment(checkpoint_interval_ms=CHECKPOINT_INTERVAL)
+    worst = env.from_collection(flights).key_by("origin").process(Worst, name="worst")
+    worst.sink_to(FileSink("out", format="parquet"))
+    with LocalCluster(task_managers=2) as cluster:
+        cluster.submit(env, name="worst-delay").wait(timeout=60)
+"""
+USERS_LINE = 'if flight["delya"] > self.worst.value():'
+
+
+def quick_start(folder: Path, checkpoint_interval: int | None) -> str:
+    """What its user reads on standard error, with no logging configured."""
+    script = folder / "quick_start.py"
+    script.write_text(QUICK_START.replace("CHECKPOINT_INTERVAL", repr(checkpoint_interval)))
+    done = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_a_typo_in_a_job_with_checkpoints_is_shown_and_ends_it(tmp_path: Path) -> None:
+    shown = quick_start(tmp_path, 500)
+    assert "job 'worst-delay' failed: KeyError: 'delya' (in operator 'worst', subtask" in shown
+    assert "restarting in 0." in shown
+    logged, _, raised = shown.partition("has ended after 4 restarts: ")
+    assert logged.count(USERS_LINE) == 1, "repetitions are counted"
+    assert "failed for the 4th time" in logged
+    assert raised.startswith("it failed 5 times at record ")
+    assert ") failed 5 times at record " in raised, "by JobFailed"
+    assert "of operator 'worst' (subtask" in raised
+    assert "no checkpoint completed in between" in raised
+    assert raised.count(USERS_LINE) == 1
+
+
+def test_a_typo_in_a_job_without_checkpoints_is_shown_and_ends_it_at_once(tmp_path: Path) -> None:
+    shown = quick_start(tmp_path, None)
+    logged, _, raised = shown.partition("has ended after 0 restarts: ")
+    assert logged.count(USERS_LINE) == 1
+    assert "; the job ends" in logged
+    assert "failed after 0 restarts" in raised
+    assert raised.count(USERS_LINE) == 1
+
+
+class Stuck(Counting):
+    """Cannot take one record, whatever is tried."""
+
+    def process(self, record: int, out: Collector) -> None:
+        if record == 300:
+            raise ValueError("cannot stand 300")
+        super().process(record, out)
+
+
+def test_a_job_that_is_down_says_why_whatever_it_is_asked(shared_cluster: LocalCluster) -> None:
+    env = environment(restart_strategy=fixed_delay(attempts=5, delay_ms=600_000), checkpoint_interval_ms=600_000)
+    counting(env, None, 2000, Stuck).collect(name="all")
+    job = shared_cluster.submit(env, name="down")
+    eventually(lambda: job.status is JobStatus.RESTARTING, "a restart")
+    why = r"ValueError: cannot stand 300 \(in operator 'count', subtask \d, attempt 0, record \d+\)"
+    with pytest.raises(TimeoutError, match=rf"'down' is restarting after .*; 1 restarts so far; last failure: {why}"):
+        job.wait(timeout=0.05)
+    with pytest.raises(NotRunning, match=rf"the job is restarting; last failure: {why}"):
+        job.ask("count", key=1, message="seen").get(timeout=30)
+    with pytest.raises(SavepointFailed, match=rf"the job is restarting; last failure: {why}"):
+        job.trigger_savepoint().get(timeout=30)
+    job.cancel().get(timeout=30)
+
+
+def test_the_same_record_ends_a_job_with_its_own_restart_strategy_too(
+    shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = environment(checkpoint_interval_ms=600_000, max_same_failures=3)
+    counting(env, 1000, None, Stuck).collect(name="all")
+    with pytest.raises(JobFailed, match=r"failed 3 times at record \d+ of operator 'count'") as caught:
+        shared_cluster.submit(env, name="poisoned").wait(timeout=60)
+    assert caught.value.details.restarts == 2
+    ours = [record for record in caplog.records if record.name == "understudy.job" and "'poisoned'" in record.message]
+    assert [record.levelno for record in ours] == [logging.WARNING] * 3 + [logging.ERROR]
+
+
+def run_to_failure(cluster: LocalCluster, env: Any) -> str:
+    with pytest.raises(JobFailed) as caught:
+        cluster.submit(env, name="doomed").wait(timeout=60)
+    return str(caught.value)
+
+
+def test_a_sink_whose_folder_is_removed_ends_the_job_and_names_the_folder(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    env, out = environment(), tmp_path / "out"
+    counting(env, None, 2000).sink_to(FileSink(str(out), "jsonl"), name="files")
+    job = shared_cluster.submit(env, name="doomed")
+    Witness(job).checkpoints(2)
+    shutil.rmtree(out, ignore_errors=True)
+    with pytest.raises(JobFailed, match=r"failed 5 times in operator 'files'") as caught:
+        job.wait(timeout=60)
+    text = str(caught.value)
+    assert f"output folder {out} " in text
+    assert "Somebody has moved or deleted them" in text
+    assert "Put the files back" in text
+
+
+def test_a_sink_whose_folder_cannot_be_made_ends_the_job_and_says_what_is_in_the_way(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    env = environment(restart_strategy=None)
+    counting(env, 1000, None).sink_to(FileSink(str(tmp_path / "file" / "out"), "jsonl"), name="files")
+    text = run_to_failure(shared_cluster, env)
+    assert "failed 5 times in operator 'files'" in text
+    assert f"UnusableOutput: cannot write to the output folder {tmp_path}/file/out" in text
+    assert "Not a directory" in text
+
+
+def test_a_lost_task_manager_is_logged_with_how_it_ended(
+    shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = environment()
+    counting(env, None, 2000).collect(name="all")
+    job = shared_cluster.submit(env, name="bereft")
+    witness = Witness(job)
+    witness.checkpoints(1)
+    witness.kill(witness.pids(2)[0])
+    said = "\n".join
+    eventually(lambda: "restarting in" in said(caplog.messages), "the word of the restart")
+    eventually(lambda: "SIGKILL" in said(caplog.messages), "the word of how it ended")
+    assert "job 'bereft': TaskManager 0 (process" in said(caplog.messages)
+    job.cancel().get(timeout=30)

@@ -1,0 +1,69 @@
+"""OutputDirectory: what it says of a folder that it cannot use, and of one that is gone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from understudy.actors.errors import UserCodeError
+from understudy.actors.passing_errors import is_repeatable
+from understudy.runtime.connectors import LostTransaction, UnusableOutput
+from understudy.runtime.connectors.output_directory import OutputDirectory
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    directory = OutputDirectory(str(tmp_path / "file" / "out"), ".understudy-1")
+    with pytest.raises(UnusableOutput, match=r"output folder .*/file/out: .*Not a directory.* Wanted: a folder") as it:
+        directory.create("0-0-0-a")
+    assert isinstance(it.value.__cause__, NotADirectoryError)
+    assert is_repeatable([UserCodeError("files", None), it.value, it.value.__cause__])
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out: "):
+        OutputDirectory(str(tmp_path / "out"), ".understudy-1").create("0-0-0-a")
+
+
+def test_a_folder_that_is_removed_under_an_open_file_is_named(tmp_path: Path) -> None:
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    file = directory.create("0-0-0-a")
+    file.write(b"records")
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out: .* and that nobody moves or deletes"):
+        directory.seal(file)
+
+
+def test_a_folder_that_was_removed_is_not_made_again_in_silence(tmp_path: Path) -> None:
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    directory.create("0-0-0-a").close()
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(UnusableOutput, match=r"output folder .*/out is gone"):
+        directory.create("0-0-0-b")
+    OutputDirectory(str(tmp_path / "out"), ".understudy-1").create("0-0-1-a").close()
+
+
+def test_a_committed_file_that_is_gone_is_named_with_what_to_do(tmp_path: Path) -> None:
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    directory.seal(directory.create("0-0-0-a"))
+    directory.publish("0-0-0-a", "part-1")
+    directory.publish("0-0-0-a", "part-1")
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(LostTransaction, match=r"output folder .*/out .*neither .*0-0-0-a nor .*/part-1 exists.* Put"):
+        directory.publish("0-0-0-a", "part-1")
+
+
+def test_what_may_pass_by_itself_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = OutputDirectory(str(tmp_path / "out"), ".understudy-1")
+    file = directory.create("0-0-0-a")
+
+    def fails(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(directory._files, "seal", fails)
+    with pytest.raises(OSError, match="No space left"):
+        directory.seal(file)
+    file.close()
