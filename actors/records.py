@@ -1,8 +1,8 @@
 """Records and columns: turns Arrow batches into Rows and lists of records into Arrow batches.
 
-What a record is: a Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain tuple has columns `_1` to
-`_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else is one column, `value`.
-All records of a list are of one kind. Nothing here knows where batches come from or go to.
+What a record is: a Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
+tuple has columns `_1` to `_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else
+is one column, `value`. All records of a list are of one kind. Nothing here knows where batches come from or go to.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ def _raise_misfit(
     value = column[position]
     if isinstance(value, np.ndarray) and value.ndim != 1:
         raise RecordMismatch(
-            f"record {position}: column {name!r} holds an array of {value.ndim} dimensions, wanted one: make a column of "
-            f"it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
+            f"record {position}: column {name!r} holds an array of {value.ndim} dimensions, wanted one: make a "
+            f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
         ) from error
     wanted = kind if kind is not None else f"{pa.array(column[:position]).type}, as in the records before it"
     raise RecordMismatch(

@@ -140,15 +140,15 @@ def _simpler(value: Any) -> Any:
 
 def _item_of(scalar: np.generic[Any]) -> Any:
     """The Python value of a NumPy scalar, if there is one that holds as much. What is not a time is None."""
-    item = scalar.item()
+    item, refused = scalar.item(), f"a {full_name(type(scalar))} cannot be sent or stored"
     if isinstance(item, np.generic):  # more than 64 bits, or 128 of a complex number
-        raise UnsupportedValue(f"a {full_name(type(scalar))} cannot be sent or stored: make it a float or a complex first")
+        raise UnsupportedValue(f"{refused}: make it a float or a complex first")
     if isinstance(scalar, np.void):
-        raise UnsupportedValue(f"a {full_name(type(scalar))} cannot be sent or stored: make it a tuple with item() first")
+        raise UnsupportedValue(f"{refused}: make it a tuple with item() first")
     if isinstance(scalar, np.datetime64 | np.timedelta64) and type(item) is int:
         raise UnsupportedValue(
-            f"a {full_name(type(scalar))} of {scalar.dtype} cannot be sent or stored: Python's times have neither its "
-            "unit nor its range; convert it with astype(), as to 'M8[us]'"
+            f"{refused}: Python's times have neither the unit nor the range of {scalar.dtype}; convert it with astype(), "
+            "as to 'M8[us]'"
         )
     return item
 

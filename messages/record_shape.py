@@ -1,11 +1,12 @@
-"""RecordShape: which fields the instances of a class of records have, how they are taken out, and how one is made again.
+"""RecordShape: which fields the instances of a class of records have, and how one is taken apart and made again.
 
 Records are dataclasses, named tuples, attrs classes and Pydantic models (version 2). The latter two are known by what
 their decorator or metaclass leaves on the class, so neither package is imported, or needed.
 
-Making a dataclass runs its `__init__`, with what that calls. Making an attrs instance or a model runs nothing: the values
-come from one that was made and checked before, and a converter would convert them twice. So validators, `__attrs_post_init__`
-and `model_post_init` do not run; private attributes, extra values and the set of fields of a model come back.
+Making a dataclass runs its `__init__`, with what that calls. Making an attrs instance or a model runs nothing: the
+values come from one that was made and checked before, and a converter would convert them twice. So validators,
+`__attrs_post_init__` and `model_post_init` do not run; private attributes, extra values and the set of fields of a
+model come back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which classes of the user's travel as plain data, by name, and how their instances are made again.
 
-A dataclass, a named tuple, an enum, an attrs class or a Pydantic model is said as `module:qualname`. The reader looks that name up and never imports: it
-follows it to a class that was registered here, or that stands, in a module loaded already, under the very name that
-the class bears itself. Looking up runs no code.
+A dataclass, a named tuple, an enum, an attrs class or a Pydantic model is said as `module:qualname`. The reader looks
+that name up and never imports: it follows it to a class that was registered here, or that stands, in a module loaded
+already, under the very name that the class bears itself. Looking up runs no code.
 
 Whoever may speak to this process may thereby make it build instances, so it builds nothing that acts: none of
 Understudy's own classes (a peer would forge what this process only says to itself; messages travel as messages), no
@@ -30,8 +30,8 @@ def register_record_type(cls: type) -> None:
     """Let a class travel that cannot be looked up, as one of a script's `__main__`. Both sides must register it."""
     if not _is_harmless(cls):
         raise UnsupportedValue(
-            f"{_full_name(cls)} is no dataclass, named tuple, enum, attrs class or Pydantic model, or making one may do "
-            "anything"
+            f"{_full_name(cls)} is no dataclass, named tuple, enum, attrs class or Pydantic model, or making one may "
+            "do anything"
         )
     _registered[_full_name(cls)] = cls
 
@@ -53,7 +53,7 @@ def register_script_record_types() -> None:
 
 
 def is_record(value: object) -> bool:
-    """Whether the value is of a kind that travels by name: a dataclass, a named tuple, a member of an enum, and so on."""
+    """Whether the value is of a kind that travels by name: a dataclass, a named tuple, a member of an enum..."""
     if isinstance(value, Enum):
         return value.name in type(value).__members__  # flags put together are members by courtesy only
     return shape_of(type(value)) is not None

@@ -21,7 +21,8 @@ from .shown import full_name, shown
 
 ALLOWED = (
     "None, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, datetime, date, time, timedelta, "
-    "Decimal, Fraction, UUID, NumPy arrays and scalars, enums, named tuples, dataclasses, attrs classes, Pydantic models"
+    "Decimal, Fraction, UUID, NumPy arrays and scalars, enums, named tuples, dataclasses, attrs classes, Pydantic "
+    "models"
 )
 """What plain data carries, as error texts say it."""
 
@@ -84,20 +85,15 @@ def where_refused(value: Any, pack: Callable[[Any], object]) -> str | None:
         place = waiting.pop()
         if type(place.value) in _SCALARS:
             continue
-        why = _refusal_of(place, pack)
+        place, why = _too_deep(place) or (place, _refusal_of(place.value, pack))
         if why is not None:
             return f"at {place.path}: {why}" if place.path else why
         waiting += reversed(list(_parts_of(place)))
     return None
 
 
-def _refusal_of(place: _Place, pack: Callable[[Any], object]) -> str | None:
+def _refusal_of(value: Any, pack: Callable[[Any], object]) -> str | None:
     """Why a value cannot travel, whatever is inside it."""
-    value = place.value
-    if place.nested > MAX_NESTED:
-        return f"tuples, sets or records are nested deeper than {MAX_NESTED}{_if_in_itself(place)}"
-    if place.lists > MAX_LISTS:
-        return f"lists or dicts are nested deeper than {MAX_LISTS}{_if_in_itself(place)}"
     try:
         if _is_opaque(value):
             pack(value)
@@ -108,13 +104,18 @@ def _refusal_of(place: _Place, pack: Callable[[Any], object]) -> str | None:
     return None
 
 
-def _if_in_itself(place: _Place) -> str:
+def _too_deep(place: _Place) -> tuple[_Place, str] | None:
+    """Where a value contains itself, or is nested too deep."""
+    if place.nested <= MAX_NESTED and place.lists <= MAX_LISTS:
+        return None
     seen: set[int] = set()
-    for each in place.line():
-        if id(each.value) in seen:
-            return f": a {full_name(type(each.value))} contains itself"
-        seen.add(id(each.value))
-    return ""
+    for outer in reversed(list(place.line())):
+        if id(outer.value) in seen:
+            return outer, f"a {full_name(type(outer.value))} contains itself, which cannot be sent or stored"
+        seen.add(id(outer.value))
+    if place.nested > MAX_NESTED:
+        return place, f"tuples, sets or records are nested deeper than {MAX_NESTED}"
+    return place, f"lists or dicts are nested deeper than {MAX_LISTS}"
 
 
 def _is_opaque(value: Any) -> bool:
@@ -142,6 +143,9 @@ def _parts_of(place: _Place) -> Iterator[_Place]:
         for item in (shape.beside and shape.beside(value)) or ():
             yield place.inside(item, " extra or private values ", is_list=False)
     else:
+        names = value._columns if isinstance(value, Row) else ()
         for index, item in enumerate(value):
-            step = f"[{index}]" if isinstance(value, list | tuple) else f" item {shown(item, 40)}"
+            step = f".{names[index]}" if names else f"[{index}]"
+            if isinstance(value, set | frozenset):
+                step = f" item {shown(item, 40)}"
             yield place.inside(item, step, is_list=isinstance(value, list))

@@ -89,7 +89,7 @@ def _arguments(hint: Any, origin: Any) -> Iterator[Any]:
 
 
 def _refused_class(cls: type, within: tuple[type, ...]) -> tuple[str, type] | None:
-    if cls in within or cls is object or serializer_for(cls) is not None:
+    if cls in within or cls is object or cls.__module__ == "typing" or serializer_for(cls) is not None:
         return None
     shape = shape_of(cls)
     if shape is not None:
