@@ -10,7 +10,7 @@ import pydantic
 
 @attrs.define
 class Leg:
-    """Slotted, with an alias, a converter that would change its value again, and a field that `__init__` does not take."""
+    """Slotted, with an alias, a converter that would change a value again, and a field that `__init__` leaves out."""
 
     origin: str = attrs.field(converter=lambda value: value + "!")
     _delay: float = 0.0

@@ -99,7 +99,7 @@ def test_a_serializer_that_raises_or_returns_no_bytes_is_named() -> None:
     register_serializer(Bad())
     with pytest.raises(UnsupportedValue, match=r"at \[0\]: serializer 'pixels': serialize returned a str, not bytes"):
         pack_plain([Image("a")])
-    with pytest.raises(UnsupportedValue, match="serializer 'pixels' cannot write a .*Image: IndexError"):
+    with pytest.raises(UnsupportedValue, match=r"serializer 'pixels' cannot write a .*Image: IndexError"):
         pack_plain(Image(""))
 
 

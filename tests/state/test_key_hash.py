@@ -1,4 +1,4 @@
-"""What may be a key: of each type of `numbers`, of NumPy and of records either a hash that equal keys share, or InvalidKey."""
+"""What may be a key: each value has either a hash that it shares with what it is equal to, or is an InvalidKey."""
 
 from __future__ import annotations
 
