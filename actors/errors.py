@@ -2,6 +2,7 @@
 
 ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
+│   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
@@ -30,6 +31,14 @@ class UserCodeError(ActorError):
         super().__init__(f"operator {operator_name!r} raised{where}")
         self.operator_name = operator_name
         self.record_position = record_position
+
+
+class RecordNotSent(UserCodeError):
+    """What an operator emitted cannot be sent to the next task; `__cause__` says what in it, and what could be."""
+
+    def __init__(self, operator_name: str, why: object) -> None:
+        super().__init__(operator_name, None)
+        self.args = (f"operator {operator_name!r} emitted a record that cannot be sent: {why}",)
 
 
 class ChannelBroken(ActorError):

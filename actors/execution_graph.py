@@ -20,6 +20,7 @@ from ..messages import (
     ExecutionState,
     FailureCause,
     InputDescriptor,
+    JobEdge,
     JobGraph,
     JobStatus,
     OutputDescriptor,
@@ -261,7 +262,16 @@ class _Wiring:
     def outputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[OutputDescriptor, ...]:
         vertex_id, at = subtask
         return tuple(
-            OutputDescriptor(index, edge.partitioning, tuple(self._out_of[index, at]), edge.output_tag)
+            OutputDescriptor(
+                index, edge.partitioning, tuple(self._out_of[index, at]), edge.output_tag, _keyed_operator(graph, edge)
+            )
             for index, edge in enumerate(graph.edges)
             if edge.source == vertex_id
         )
+
+
+def _keyed_operator(graph: JobGraph, edge: JobEdge) -> str:
+    """The name of the operator that takes an edge's records by key; empty for another edge."""
+    if edge.partitioning is not Partitioning.HASH:
+        return ""
+    return next(vertex.operators[0].name for vertex in graph.vertices if vertex.vertex_id == edge.target)

@@ -16,12 +16,16 @@ import cloudpickle
 
 from ..messages import (
     OperatorId,
+    Serializer,
     VertexId,
     register,
     register_record_type,
+    register_serializer,
     registered_messages,
+    registered_serializers,
     script_record_types,
 )
+from .errors import ActorError
 from .operators.operator import KeyedOperator, Operator
 
 if TYPE_CHECKING:
@@ -52,6 +56,8 @@ class JobProgram:
     max_parallelism: int
     warm_up: tuple[str, ...] = ()
     """Functions, as "module:name", that make what this program needs ready, as far as no user code is needed for it."""
+    serializers: tuple[bytes, ...] = ()
+    """Those that the user registered."""
 
     @staticmethod
     def of(
@@ -67,6 +73,7 @@ class JobProgram:
             record_types=_ship_record_types(),
             max_parallelism=max_parallelism,
             warm_up=_warm_up(chains),
+            serializers=tuple(map(_pickled, registered_serializers())),
         )
 
     def chain(self, vertex_id: VertexId) -> list[Operator]:
@@ -89,15 +96,32 @@ class JobProgram:
 
     @staticmethod
     def loads(data: bytes) -> JobProgram:
-        """The program, with the user's message classes and a script's record types registered in this process, so that
-        they decode here.
+        """The program, with the user's message classes and serializers and a script's record types registered in this
+        process, so that they decode here.
         """
         program: JobProgram = cloudpickle.loads(data)
         for tag, message_type in cloudpickle.loads(program.message_types).items():
             register(message_type, tag)
         for record_type in program.record_types:
             register_record_type(cloudpickle.loads(record_type))
+        for serializer in program.serializers:
+            register_serializer(cloudpickle.loads(serializer))
         return program
+
+
+class NotShippable(ActorError, TypeError):
+    """A registered serializer cannot be pickled, so that no TaskManager could have it."""
+
+
+def _pickled(serializer: Serializer) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(serializer)
+    except Exception as error:
+        raise NotShippable(
+            f"serializer {serializer.name!r} cannot be shipped to the TaskManagers: {type(error).__name__}: {error}; "
+            "let it open what it needs when it is used first"
+        ) from error
+    return data
 
 
 def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str, ...]:

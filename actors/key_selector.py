@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..messages import Row
+from ..messages import Row, shape_of, shown
 from ..state.column_hash import combined, hashes_of
 from ..state.key_groups import groups_of_hashes, key_groups_of
+from ..state.key_hash import KEY_TYPES, InvalidKey, java_hash
 from .elements import Batch
 from .errors import ActorError
 from .records import rows_of, rows_one_by_one, values_of
@@ -36,6 +37,10 @@ class KeySelectionFailed(ActorError, ValueError):
 
 class NullKey(KeySelectionFailed):
     """A record's key, or a part of it, is None."""
+
+
+class UnusableKey(KeySelectionFailed, InvalidKey):
+    """A record's key, or a part of it, is of a type without a stable hash."""
 
 
 class NoSuchColumn(KeySelectionFailed):
@@ -70,7 +75,7 @@ class KeySelector:
         keys = [columns[place] for place in places]
         for part, place in zip(self.parts, places, strict=True):
             if batch.column(place).null_count:
-                _check_no_null(part, columns[place], batch)
+                _check_keys(part, columns[place], batch)
         rows_left = rows_one_by_one(batch, columns)
         return keys[0] if len(keys) == 1 else list(zip(*keys, strict=True)), rows_left
 
@@ -96,14 +101,24 @@ class KeySelector:
             records = rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch
             columns = [_values(records, part) for part in self.parts]
         for part, column in zip(self.parts, columns, strict=True):
-            _check_no_null(part, column, batch)
+            _check_keys(part, column, batch)
         return columns
 
 
-def _check_no_null(part: KeyPart, column: list[Any], batch: Batch) -> None:
-    if NoneType in set(map(type, column)):
-        position = column.index(None)
+def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
+    """Whether these can be keys, as far as their types tell."""
+    kinds = set(map(type, column))
+    if kinds <= KEY_TYPES:
+        return
+    if NoneType in kinds:
+        position = [value is None for value in column].index(True)
         raise NullKey(position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}")
+    for kind in kinds - KEY_TYPES:
+        position = [type(value) is kind for value in column].index(True)
+        try:
+            java_hash(column[position])
+        except InvalidKey as error:
+            raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error
 
 
 def _place(batch: pa.RecordBatch, part: Any) -> int:
@@ -147,12 +162,13 @@ def _getter(part: KeyPart, record: Any) -> Callable[[Any], Any]:
 
 
 def _names(record: Any) -> str:
+    shape = shape_of(type(record))
     if isinstance(record, dict):
         names = list(record)
+    elif isinstance(record, Row) or shape is None:
+        names = list(getattr(record, "_columns", ()) or getattr(record, "__dict__", ()))
     else:
-        names = list(
-            getattr(record, "_columns", ()) or getattr(record, "_fields", ()) or getattr(record, "__dict__", ())
-        )
+        names = list(shape.fields)
     if isinstance(record, tuple | list) and not names:
         return f"a {type(record).__name__} of {len(record)} items"
     return ", ".join(map(str, names)) or f"only a value of type {type(record).__name__}"
@@ -166,4 +182,4 @@ def _told(part: KeyPart) -> str:
 
 def _at(batch: Batch, position: int) -> str:
     record = batch.slice(position, 1).to_pylist()[0] if isinstance(batch, pa.RecordBatch) else batch[position]
-    return f"at record {position} of the batch: {record!r:.120}"
+    return f"at record {position} of the batch: {shown(record, 120)}"

@@ -14,22 +14,44 @@ from math import inf
 from .channels import OutputChannel
 from .context import Clock
 from .elements import Batch, Control
+from .errors import ChannelBroken, RecordNotSent, UserCodeError
 from .output_buffer import OutputBuffer
 from .partitioner import Partitioner
 
 
 @dataclass(frozen=True, slots=True)
 class OutputEdge:
-    """One out-edge: how it deals batches out, a channel per consumer subtask, and what is not dealt out yet."""
+    """One out-edge: how it deals batches out, a channel per consumer subtask, and what is not dealt out yet.
+
+    Whatever is wrong with a record is a UserCodeError of the operator that emitted it, and with its key one of the
+    operator that is keyed by it.
+    """
 
     partitioner: Partitioner
     channels: tuple[OutputChannel, ...]
     buffer: OutputBuffer
+    producer: str = ""
+    """The operator that emits, the last of its chain."""
+    keyed: str = ""
+    """The operator that takes the records, if it does so by key."""
 
     def send(self, batches: Sequence[Batch]) -> None:
+        """Raises UserCodeError and ChannelBroken."""
         for batch in batches:
-            for index, part in self.partitioner.split(batch):
-                self.channels[index].send(part)
+            try:
+                parts = self.partitioner.split(batch)
+            except Exception as error:
+                raise UserCodeError(self.keyed or self.producer, None) from error
+            for index, part in parts:
+                self._send(index, part)
+
+    def _send(self, index: int, part: Batch) -> None:
+        try:
+            self.channels[index].send(part)
+        except ChannelBroken:
+            raise
+        except Exception as error:  # whatever encoding user objects raises
+            raise RecordNotSent(self.producer, error) from error
 
 
 class TaskOutputs:

@@ -1,22 +1,21 @@
 """Records and columns: turns Arrow batches into Rows and lists of records into Arrow batches.
 
-What a record is: a Row, dict, dataclass or named tuple has its columns by name; a plain tuple has columns `_1` to
-`_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else is one column, `value`.
-All records of a list are of one kind. Nothing here knows where batches come from or go to.
+What a record is: a Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
+tuple has columns `_1` to `_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else
+is one column, `value`. All records of a list are of one kind. Nothing here knows where batches come from or go to.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
-from ..messages import Row, make_rows
+from ..messages import Row, make_rows, shape_of, shown
 from .errors import ActorError
 
 _NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
@@ -108,10 +107,10 @@ def mapping_of(record: Any) -> dict[str, Any]:
     """One record as column name to value, by the same rules as `batch_of` without a schema."""
     if isinstance(record, dict):
         return record
-    if is_dataclass(record) and not isinstance(record, type):
-        return {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, tuple):
         return dict(zip(_tuple_names(record), record, strict=True))
+    if (shape := shape_of(type(record))) is not None:
+        return shape.values(record)
     return {"value": record}
 
 
@@ -121,15 +120,14 @@ def _columns_of(records: Sequence[Any], schema: pa.Schema | None) -> tuple[Seque
         _check_kind(records, dict)
         names: Sequence[str] = list(dict.fromkeys(name for record in records for name in record))
         return names, [[record.get(name) for record in records] for name in names]
-    if is_dataclass(first) and not isinstance(first, type):
-        _check_kind(records, type(first))
-        names = [field.name for field in fields(first)]
-        return names, [[getattr(record, name) for record in records] for name in names]
     if isinstance(first, tuple):
         _check_kind(records, tuple)
         _check_lengths(records)
         positional = schema is not None and not hasattr(first, "_fields") and len(first) == len(schema)
         return schema.names if positional and schema else _tuple_names(first), list(zip(*records, strict=True))
+    if (shape := shape_of(type(first))) is not None:
+        _check_kind(records, type(first))
+        return shape.fields, [[getattr(record, name) for record in records] for name in shape.fields]
     return [schema.names[0] if schema is not None and len(schema) == 1 else "value"], [records]
 
 
@@ -192,6 +190,11 @@ def _raise_misfit(
     """Name the first record at fault: the shortest prefix of the column that cannot be converted ends with it."""
     position = bisect_left(range(len(column)), True, key=lambda last: not _converts(column[: last + 1], kind))
     value = column[position]
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise RecordMismatch(
+            f"record {position}: column {name!r} holds an array of {value.ndim} dimensions, wanted one: make a "
+            f"column of it with ravel(), or nested lists with tolist(): {_shown(records[position])}"
+        ) from error
     wanted = kind if kind is not None else f"{pa.array(column[:position]).type}, as in the records before it"
     raise RecordMismatch(
         f"record {position}: column {name!r} holds the {type(value).__name__} {_shown(value)}, wanted {wanted} "
@@ -229,4 +232,4 @@ def _cast(field: pa.Field, array: pa.Array) -> pa.Array:
 
 
 def _shown(value: Any) -> str:
-    return f"{value!r:.120}"
+    return shown(value, 120)

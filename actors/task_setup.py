@@ -121,6 +121,8 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
             ),
             tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
             OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
+            producer=deployment.operators[-1].name,
+            keyed=edge.keyed_operator,
         )
         for edge in deployment.outputs
     ]

@@ -31,6 +31,7 @@ from ..state import (
     store_inline,
 )
 from .elements import Batch
+from .operator_chain import blame
 from .operators.operator import KeyedOperator, Operator
 from .operators.source import RecordedOffset, Source
 
@@ -113,8 +114,9 @@ class TaskState:
             self._offset.update([(where.subtask_index, where.parallelism, *offset)])
         taken = SubtaskSnapshot(data_ended=data_ended)
         for operator_id, state in self._states.items():
-            keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
-            taken.add(operator_id, keyed, state.lists.snapshot())
+            with blame(state.operator):
+                keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
+                taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
         deployment = self._deployment
         target = SnapshotTarget(
             self._services.storage,

@@ -65,8 +65,10 @@ from .job import (
     TaskManagerChanged,
     TaskMetrics,
 )
-from .plain import MAX_NESTED, pack_plain, unpack_plain
-from .record_types import register_record_type, script_record_types
+from .plain import pack_plain, refusal_of, unpack_plain
+from .record_shape import RecordShape, shape_of
+from .record_types import register_record_type, register_script_record_types, script_record_types
+from .refusal import ADVICE, ALLOWED, MAX_NESTED
 from .registration import (
     AcknowledgeRegistration,
     Heartbeat,
@@ -89,6 +91,14 @@ from .savepoints import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
+from .serializers import (
+    Serializer,
+    find_serializer,
+    register_serializer,
+    registered_serializers,
+    serializer_for,
+)
+from .shown import full_name, shown
 from .state_handles import (
     ChannelStateHandle,
     KeyedStateHandle,
@@ -114,6 +124,8 @@ from .tasks import (
 )
 
 __all__ = [
+    "ADVICE",
+    "ALLOWED",
     "MAX_DEPTH",
     "MAX_MESSAGE_BYTES",
     "MAX_NESTED",
@@ -173,6 +185,7 @@ __all__ = [
     "OutputDescriptor",
     "Partitioning",
     "Plain",
+    "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
     "ReleaseTaskManager",
@@ -181,6 +194,7 @@ __all__ = [
     "RestartStrategyConfig",
     "RestartStrategyKind",
     "Row",
+    "Serializer",
     "SlotIndex",
     "SnapshotMetrics",
     "StackTraceSampleFailed",
@@ -214,14 +228,23 @@ __all__ = [
     "VertexId",
     "decode",
     "encode",
+    "find_serializer",
+    "full_name",
     "make_rows",
     "message",
     "pack_plain",
+    "refusal_of",
     "register",
     "register_record_type",
+    "register_script_record_types",
+    "register_serializer",
     "registered_messages",
+    "registered_serializers",
     "row_type",
     "script_record_types",
+    "serializer_for",
+    "shape_of",
+    "shown",
     "tag_of",
     "unpack_plain",
 ]

@@ -1,9 +1,11 @@
 """Plain data: the values that keys, questions, answers and Python records may hold, as msgpack without pickle.
 
-What is carried: None, bool, int (of any size), float, str, bytes, list, tuple, dict, set, frozenset, datetime, date,
-time, timedelta, Decimal, UUID, Row, NumPy scalars (as the Python value they hold), messages, and dataclasses, named
-tuples and enums that the other side finds by name (see record_types.py). A tuple comes back as a tuple and a list as a
-list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it derives from.
+What is carried: None, bool, int (of any size), float, complex, str, bytes, list, tuple, dict, set, frozenset, datetime,
+date, time, timedelta, Decimal, Fraction, UUID, Row, NumPy arrays (see arrays.py) and scalars (as the Python value they
+hold), messages, and dataclasses, named tuples, enums, attrs classes and Pydantic models that the other side finds by
+name (see record_types.py), and whatever a serializer was registered for (see serializers.py). A tuple comes back as a
+tuple and a list as a list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it
+derives from.
 
 What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
 one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.
@@ -12,11 +14,11 @@ A time zone's offset of less than a second is read as UTC, as CPython does.
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -24,26 +26,50 @@ from uuid import UUID
 import msgpack
 import numpy as np
 
+from .arrays import array_parts, make_array, refuse_subclass
 from .codec import decode_thoroughly, encode_thoroughly
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
 from .record_types import is_record, make_record, record_parts
+from .refusal import MAX_NESTED, not_carried, where_refused
 from .registry import Plain, is_message
 from .row import Row, row_type
+from .serializers import CARRIED, deserialized, serialized, serializer_for
+from .shown import full_name
 
-MAX_NESTED = 32
-"""Tuples, sets and records inside one another; each level takes 40 kB of the reader's C stack."""
+MAX_FRACTION_BITS = 65_536
+"""Of a numerator or a denominator: whoever reads a fraction has to reduce it."""
 
 _TUPLE, _BIG_INT, _SET, _FROZENSET, _ROW, _RECORD, _MESSAGE = 1, 2, 3, 4, 5, 6, 13
 _DATETIME, _DATE, _TIME, _TIMEDELTA, _DECIMAL, _UUID = 7, 8, 9, 10, 11, 12
+_ARRAY, _SERIALIZED, _COMPLEX, _FRACTION = 14, 15, 16, 17
 
 _depth: ContextVar[int] = ContextVar("depth of plain data", default=0)
 """How many extensions stand around a message that is being packed or unpacked inside plain data."""
 
 
 def pack_plain(value: Any) -> bytes:
-    """Plain data to bytes. Raises UnsupportedValue, naming the type that cannot travel."""
-    return _pack(value, _depth.get())
+    """Plain data to bytes. Raises UnsupportedValue, naming the type that cannot travel and where it stands."""
+    depth = _depth.get()
+    try:
+        return _pack(value, depth)
+    except UnsupportedValue as error:
+        if depth:  # what is around it says where
+            raise
+        raise UnsupportedValue(_refusal(value) or str(error)) from error
+
+
+def refusal_of(value: Any) -> str | None:
+    """Why this is not plain data: where what does not travel stands, its type, and what is allowed; None: it is."""
+    try:
+        _pack(value, 0)
+    except UnsupportedValue as error:
+        return _refusal(value) or str(error)
+    return None
+
+
+def _refusal(value: Any) -> str | None:
+    return where_refused(value, lambda part: _pack(part, 0))
 
 
 def unpack_plain(data: bytes) -> Any:
@@ -61,7 +87,7 @@ def _pack(value: Any, depth: int) -> bytes:
         return msgpack.packb(value, default=to_ext, strict_types=True, unicode_errors="surrogatepass")  # type: ignore[no-any-return]
     except MessageError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UnsupportedValue(f"this value cannot be sent or stored: {error}") from error
 
 
@@ -91,6 +117,8 @@ def _to_ext(depth: int, value: Any) -> Any:
         return msgpack.ExtType(_ROW, _pack([list(value._columns), list(value)], depth + 1))  # type: ignore[call-overload]
     if is_message(kind):
         return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode_thoroughly, value))
+    if (serializer := serializer_for(kind)) is not None:
+        return msgpack.ExtType(_SERIALIZED, _pack(serialized(serializer, value), depth + 1))
     if is_record(value):
         return msgpack.ExtType(_RECORD, _pack(list(record_parts(value)), depth + 1))
     simpler = _simpler(value)
@@ -101,14 +129,28 @@ def _to_ext(depth: int, value: Any) -> Any:
 def _simpler(value: Any) -> Any:
     """The plain value that a NumPy scalar or an instance of a plain type's subclass stands for."""
     if isinstance(value, np.generic):
-        item = value.item()
-        if not (isinstance(value, (np.datetime64, np.timedelta64)) and type(item) is int):  # nanoseconds
-            return item
+        return _item_of(value)
+    if isinstance(value, np.ndarray):
+        refuse_subclass(value)
     for base in _BASES:
         if isinstance(value, base):
             return base(value)
-    kind = type(value)
-    raise UnsupportedValue(f"a {kind.__module__}.{kind.__qualname__} cannot be sent or stored: {reprlib.repr(value)}")
+    raise UnsupportedValue(not_carried(value))
+
+
+def _item_of(scalar: np.generic[Any]) -> Any:
+    """The Python value of a NumPy scalar, if there is one that holds as much. What is not a time is None."""
+    item, refused = scalar.item(), f"a {full_name(type(scalar))} cannot be sent or stored"
+    if isinstance(item, np.generic):  # more than 64 bits, or 128 of a complex number
+        raise UnsupportedValue(f"{refused}: make it a float or a complex first")
+    if isinstance(scalar, np.void):
+        raise UnsupportedValue(f"{refused}: make it a tuple with item() first")
+    if isinstance(scalar, np.datetime64 | np.timedelta64) and type(item) is int:
+        raise UnsupportedValue(
+            f"{refused}: Python's times have neither the unit nor the range of {scalar.dtype}; convert it with astype(), "
+            "as to 'M8[us]'"
+        )
+    return item
 
 
 _BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, tuple, set, frozenset)
@@ -124,7 +166,19 @@ _ENCODE: dict[type, tuple[int, Callable[[Any], Any]]] = {
     timedelta: (_TIMEDELTA, lambda value: [value.days, value.seconds, value.microseconds]),
     Decimal: (_DECIMAL, str),
     UUID: (_UUID, lambda value: value.bytes),
+    np.ndarray: (_ARRAY, array_parts),
+    complex: (_COMPLEX, lambda value: [value.real, value.imag]),
+    Fraction: (_FRACTION, lambda value: _bounded([value.numerator, value.denominator], UnsupportedValue)),
 }
+
+CARRIED.update((None.__class__, *_BASES, *_ENCODE))
+
+
+def _bounded(parts: list[Any], error: type[MessageError]) -> list[Any]:
+    """Numerator and denominator, neither too long to be reduced in no time."""
+    if any(part.bit_length() > MAX_FRACTION_BITS for part in parts):
+        raise error(f"a fraction of more than {MAX_FRACTION_BITS} bits cannot be sent or stored")
+    return parts
 
 
 # -- from extensions
@@ -150,6 +204,12 @@ def _make_row(content: list[Any]) -> Any:
     return row_type(tuple(names))(*values)
 
 
+def _pair_of(kind: type, content: list[Any]) -> list[Any]:
+    if len(content) != 2 or any(type(part) is not kind for part in content):
+        raise MalformedMessage(f"wanted two of {kind.__name__}, found {found(content)}")
+    return content
+
+
 _DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
     _TUPLE: (list, tuple),
     _SET: (list, set),
@@ -163,6 +223,10 @@ _DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
     _DECIMAL: (str, Decimal),
     _UUID: (bytes, lambda content: UUID(bytes=content)),
     _RECORD: (list, lambda content: make_record(*content)),
+    _ARRAY: (list, make_array),
+    _SERIALIZED: (list, lambda content: deserialized(*content)),
+    _COMPLEX: (list, lambda content: complex(*_pair_of(float, content))),
+    _FRACTION: (list, lambda content: Fraction(*_bounded(_pair_of(int, content), MalformedMessage))),
 }
 
 

@@ -1,25 +1,26 @@
 """Which classes of the user's travel as plain data, by name, and how their instances are made again.
 
-A dataclass, a named tuple or an enum is said as `module:qualname`. The reader looks that name up and never imports: it
-follows it to a class that was registered here, or that stands, in a module loaded already, under the very name that
-the class bears itself. Looking up runs no code.
+A dataclass, a named tuple, an enum, an attrs class or a Pydantic model is said as `module:qualname`. The reader looks
+that name up and never imports: it follows it to a class that was registered here, or that stands, in a module loaded
+already, under the very name that the class bears itself. Looking up runs no code.
 
 Whoever may speak to this process may thereby make it build instances, so it builds nothing that acts: none of
 Understudy's own classes (a peer would forge what this process only says to itself; messages travel as messages), no
-dataclass of the standard library, and none with a metaclass or a `__new__` of its own. Of a dataclass its `__init__`
-runs, with what that calls; of a named tuple and an enum nothing does.
+class of the standard library but named tuples and enums, and none with a metaclass that makes instances its own way, or
+with a `__new__` of its own. Of a dataclass its `__init__` runs, with what that calls; of the others nothing does
+(record_shape.py), so an attrs class or a model may define whatever it likes beside these two.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
 from .errors import MalformedMessage, UnsupportedValue
+from .record_shape import RecordShape, shape_of
 from .registry import is_message, is_own, module_name
 
 _registered: dict[str, type] = {}
@@ -28,7 +29,10 @@ _registered: dict[str, type] = {}
 def register_record_type(cls: type) -> None:
     """Let a class travel that cannot be looked up, as one of a script's `__main__`. Both sides must register it."""
     if not _is_harmless(cls):
-        raise UnsupportedValue(f"{_full_name(cls)} is no dataclass, named tuple or enum, or making one may do anything")
+        raise UnsupportedValue(
+            f"{_full_name(cls)} is no dataclass, named tuple, enum, attrs class or Pydantic model, or making one may "
+            "do anything"
+        )
     _registered[_full_name(cls)] = cls
 
 
@@ -42,11 +46,17 @@ def script_record_types() -> list[type]:
     ]
 
 
+def register_script_record_types() -> None:
+    """Register what `script_record_types` finds, as it will be where the script's job runs."""
+    for cls in script_record_types():
+        register_record_type(cls)
+
+
 def is_record(value: object) -> bool:
-    """Whether the value is of a kind that travels by name: a dataclass, a named tuple, a member of an enum."""
+    """Whether the value is of a kind that travels by name: a dataclass, a named tuple, a member of an enum..."""
     if isinstance(value, Enum):
         return value.name in type(value).__members__  # flags put together are members by courtesy only
-    return is_dataclass(value) or (isinstance(value, tuple) and hasattr(value, "_fields"))
+    return shape_of(type(value)) is not None
 
 
 def record_parts(value: Any) -> tuple[str, Any]:
@@ -62,7 +72,10 @@ def record_parts(value: Any) -> tuple[str, Any]:
         return name, value.name
     if isinstance(value, tuple):
         return name, list(value)
-    return name, {field: getattr(value, field) for part in _fields_of(cls) for field in part}
+    shape: Any = shape_of(cls)
+    values = shape.values(value)
+    beside = None if shape.beside is None else shape.beside(value)
+    return name, values if beside is None else [values, beside]
 
 
 def make_record(name: Any, parts: Any) -> Any:
@@ -75,7 +88,7 @@ def make_record(name: Any, parts: Any) -> Any:
             return cls._member_map_[parts]
         if issubclass(cls, tuple):
             return _make_named_tuple(cls, parts)
-        return _make_dataclass(cls, parts)
+        return _make_of_shape(shape_of(cls), parts)
     except Exception as error:
         raise MalformedMessage(f"no {name:.80} can be made of what was sent: {type(error).__name__} {error}") from error
 
@@ -86,21 +99,12 @@ def _make_named_tuple(cls: Any, values: list[Any]) -> Any:
     return tuple.__new__(cls, values)
 
 
-def _make_dataclass(cls: Any, values: dict[str, Any]) -> Any:
-    _, later = _fields_of(cls)
-    if not later:
-        return cls(**values)
-    made = cls(**{name: value for name, value in values.items() if name not in later})
-    for name in later:
-        object.__setattr__(made, name, values[name])
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _fields_of(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields that the constructor takes, and those that it does not."""
-    every = fields(cls)
-    return tuple(field.name for field in every if field.init), tuple(field.name for field in every if not field.init)
+def _make_of_shape(shape: RecordShape | None, parts: Any) -> Any:
+    assert shape is not None, "what was looked up is a record type"
+    values, beside = parts if type(parts) is list and shape.beside is not None else (parts, None)
+    if not shape.later <= values.keys():
+        raise ValueError(f"{', '.join(sorted(shape.later - values.keys()))} is missing")
+    return shape.make(values, beside)
 
 
 def _full_name(cls: type) -> str:
@@ -131,7 +135,7 @@ def _is_harmless(cls: Any) -> bool:
     if issubclass(cls, Enum) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         return True
     return (
-        is_dataclass(cls)
+        shape_of(cls) is not None
         and cls.__module__.partition(".")[0] not in sys.stdlib_module_names
         and type(cls).__call__ is type.__call__
         and cls.__new__ is object.__new__

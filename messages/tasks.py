@@ -61,6 +61,8 @@ class OutputDescriptor:
     partitioning: Partitioning
     channels: tuple[ChannelDescriptor, ...]
     output_tag: str = ""
+    keyed_operator: str = ""
+    """The name of the operator that takes the records by key, for errors."""
 
 
 @message

@@ -61,7 +61,6 @@ from .key_groups import (
 )
 from .memory_backend import MemoryBackend
 from .operator_state import OperatorStateBackend
-from .record_serializer import Serializer, register_serializer
 from .snapshot_file import (
     SnapshotStore,
     SubtaskSnapshot,
@@ -102,7 +101,6 @@ __all__ = [
     "ReadOnlyState",
     "ReadState",
     "ReducingState",
-    "Serializer",
     "SnapshotStore",
     "SnapshotTarget",
     "SnapshotTooLarge",
@@ -141,7 +139,6 @@ __all__ = [
     "read_channel",
     "redistribute_lists",
     "register_backend",
-    "register_serializer",
     "snapshot_store",
     "state_handles",
     "state_size_bytes",

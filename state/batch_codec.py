@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from ..messages import MalformedMessage, Row, pack_plain, row_type, unpack_plain
+from ..messages import MalformedMessage, Row, UnsupportedValue, pack_plain, refusal_of, row_type, unpack_plain
 from .arrow_batches import Payload, decode_batch, encode_batch
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
@@ -37,7 +37,18 @@ def encode(batch: Batch) -> EncodedBatch:
     """Raises UnsupportedValue for a record of a type that cannot be written."""
     if isinstance(batch, pa.RecordBatch):
         return EncodedBatch(BatchFormat.ARROW, encode_batch(batch))
-    return _encode_records(batch)
+    try:
+        return _encode_records(batch)
+    except UnsupportedValue as error:
+        raise UnsupportedValue(_blamed(batch) or str(error)) from error
+
+
+def _blamed(records: list[Any]) -> str | None:
+    """Which record cannot be written, and why."""
+    for position, record in enumerate(records):
+        if why := refusal_of(record):
+            return f"record {position} of a batch of {len(records)}: {why}"
+    return None
 
 
 def decode(format: BatchFormat, payload: Payload) -> Batch:

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
+from ..messages import Serializer
 from .errors import InvalidState, UnboundState
-from .record_serializer import ListNode, MapNode, Serializer, TypeNode, node_of
+from .record_serializer import ListNode, MapNode, TypeNode, node_of
 from .schema_fit import schema_text
+from .storable_types import unstorable
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -43,6 +45,13 @@ class StateDeclaration:
     def node(self) -> TypeNode:
         """The serialiser of what one key holds."""
         raise NotImplementedError(self.kind)  # abstract
+
+    def unstorable(self) -> str:
+        """Why what this is declared to hold cannot be stored, and what to do about it; empty if it can be."""
+        types = [getattr(self, name) for name in ("type", "key_type", "value_type") if hasattr(self, name)]
+        if self.serializer is not None:  # of the values; a map's keys have none
+            types = types[:-1]
+        return next(filter(None, map(unstorable, types)), "")
 
     def describe(self) -> str:
         """For error texts: `ValueState of float`."""

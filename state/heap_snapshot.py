@@ -16,13 +16,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
 
-from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
+from ..messages import (
+    KeyedStateHandle,
+    MalformedMessage,
+    UnsupportedValue,
+    pack_plain,
+    refusal_of,
+    shown,
+    unpack_plain,
+)
 from .backend import ReadState, SnapshotTarget
 from .descriptors import KeyedStateDeclaration, describe_state
 from .errors import CorruptState, StateIncompatible, StateNotStorable
-from .heap_blocks import FrozenEntries, pieces, unpacked
+from .heap_blocks import FrozenEntries, Piece, pieces, unpacked
 from .heap_states import HeapState
-from .key_hash import InvalidKey
 from .record_serializer import Convert, SchemaMismatch, TypeNode
 from .schema_fit import Schema, schema_text
 from .storage import inline_handle
@@ -77,7 +84,7 @@ class StateView:
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         for namespace, entries in self.namespaces.items():
             for piece in pieces(entries, max_parallelism, encode_key, self.encode):
-                yield piece.group, pack_plain([namespace, piece.keys, piece.values])
+                yield piece.group, _packed(namespace, piece)
 
 
 @dataclass(slots=True)
@@ -186,8 +193,10 @@ class HeapSnapshot:
                 if group not in self._key_groups:
                     raise self._foreign(view.name, payload, group)
                 blocks[group].append([index, payload])
-        except (UnsupportedValue, InvalidKey) as error:
-            raise StateNotStorable(f"state {view.name!r}: {error}") from error
+        except StateNotStorable:
+            raise
+        except Exception as error:  # whatever a serializer of the user's raises, too
+            raise StateNotStorable(f"state {view.name!r}: {error or type(error).__name__}") from error
 
     def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
         _, keys, _ = unpack_plain(payload)
@@ -195,6 +204,18 @@ class HeapSnapshot:
             f"state {state!r}: key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
             f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
         )
+
+
+def _packed(namespace: Hashable, piece: Piece) -> bytes:
+    """The payload of a piece. Raises UnsupportedValue, which says of which key the value is."""
+    try:
+        return pack_plain([namespace, piece.keys, piece.values])
+    except UnsupportedValue:
+        for key, value in zip(unpacked(piece.keys), unpacked(piece.values), strict=True):
+            for what, part in (("key", key), ("value of key", value)):
+                if why := refusal_of(part):
+                    raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
+        raise
 
 
 def read_snapshots(

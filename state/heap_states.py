@@ -20,6 +20,7 @@ from uuid import UUID
 from .descriptors import FoldingState, KeyedStateDeclaration, ReducingState, ValueState
 from .errors import InvalidState, NoCurrentKey, ReadOnlyState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
+from .key_hash import java_hash
 
 NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
 """`current_key` where none is set. No dict takes it, so a write need not look for it first."""
@@ -91,7 +92,12 @@ class HeapState:
 
     def clear(self) -> None:
         self._check_writable()
-        if self._entries.pop(self._scope.current_key, MISSING) is not MISSING:
+        try:
+            held = self._entries.pop(self._scope.current_key, MISSING)
+        except TypeError:
+            self._check_hashable()
+            raise
+        if held is not MISSING:
             self._layouts.pop(self._namespace, None)
 
     def freeze(self) -> dict[Hashable, FrozenEntries]:
@@ -126,7 +132,7 @@ class HeapState:
         try:
             held = self._entries.get(scope.current_key, MISSING)
         except TypeError:
-            self._check_key()
+            self._check_hashable()
             raise
         return self._handed_out(held) if scope.observers else held
 
@@ -154,7 +160,11 @@ class HeapState:
 
     def _write(self, value: Any) -> None:
         self._check_writable()
-        self._entries[self._scope.current_key] = value
+        try:
+            self._entries[self._scope.current_key] = value
+        except TypeError:
+            self._check_hashable()
+            raise
 
     def _changeable(self, make: Callable[[], Any]) -> Any:
         """The container that the current key holds, made when there is none, to be changed in place."""
@@ -173,6 +183,11 @@ class HeapState:
     def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
             raise NoCurrentKey(self.declaration.name)
+
+    def _check_hashable(self) -> None:
+        """A dict has refused the current key: raises NoCurrentKey, or InvalidKey, which says why."""
+        self._check_key()
+        java_hash(self._scope.current_key)
 
     def _move(self, target: Hashable, sources: Iterable[Hashable], merge: Callable[[Any, Any], Any]) -> None:
         """Merge the current key's values of `sources`, in order, into that of `target`."""
@@ -216,7 +231,7 @@ class HeapValue(HeapState):
         try:
             return self._entries.get(scope.current_key, self._default)
         except TypeError:
-            self._check_key()
+            self._check_hashable()
             raise
 
     def update(self, value: Any) -> None:
@@ -227,7 +242,7 @@ class HeapValue(HeapState):
         try:
             self._entries[scope.current_key] = value
         except TypeError:
-            self._check_key()
+            self._check_hashable()
             raise
 
 

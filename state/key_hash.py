@@ -9,14 +9,20 @@ and `np.int64(1)` are one key. So a number's hash goes by its value and not by i
 
 So `True` hashes as 1, and not as Java's Boolean. Texts hash as `String` does, bytes as `Arrays.hashCode(byte[])`,
 tuples as `List`, a UUID as `UUID`. Dates hash as their day since 1970, and times as microseconds; aware ones in UTC.
+A member of an enum that is no int or text hashes as its name; a dataclass, an attrs instance or a Pydantic model as the
+list of the fields by which it is compared.
+
+What has no such hash is refused, never guessed: what can change, what is compared by identity or by an `__eq__` of the
+user's own, and numbers that a key's way through the wire would change (complex numbers, floats of more than 64 bits,
+signalling NaNs, NumPy's times).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 from math import isnan
@@ -26,6 +32,7 @@ from uuid import UUID
 
 import numpy as np
 
+from ..messages import full_name, shape_of, shown
 from .errors import StateError
 
 _WORD = 0xFFFFFFFF
@@ -44,7 +51,10 @@ def java_hash(key: Any) -> int:
     """The key's hash as a signed integer of 32 bits. Raises InvalidKey for None and for unsupported types."""
     if key is None:
         raise InvalidKey("None is not a key: give such records a key of their own, or filter them out")
-    return _hash(key)
+    try:
+        return _hash(key)
+    except RecursionError:
+        raise _refused(key, ", as it is nested too deep") from None
 
 
 def _hash(key: Any) -> int:
@@ -54,15 +64,56 @@ def _hash(key: Any) -> int:
     for base, by_base in _BY_TYPE.items():
         if isinstance(key, base):
             return by_base(key)
-    if isinstance(key, np.generic) and key.dtype.kind in "biuf":
-        return _hash(key.item())
-    if is_dataclass(key) and not isinstance(key, type):
-        return _sequence_hash(getattr(key, field.name) for field in fields(key))
-    kind = type(key)
-    raise InvalidKey(
-        f"a {kind.__module__}.{kind.__qualname__} cannot be a key: wanted an int, str, bool, float, bytes, Decimal, "
-        f"date, datetime, time, timedelta, UUID, or a tuple, frozenset or dataclass of these; found {key!r:.80}"
+    if isinstance(key, np.generic):
+        item = key.item() if key.dtype.kind in "biuf" else key
+        if isinstance(item, np.generic):
+            raise _refused(key, ": make it a Python value first, as with item() or float()")
+        return _hash(item)
+    if isinstance(key, Enum):
+        return _member_hash(key)
+    return _record_hash(key)
+
+
+def _member_hash(key: Enum) -> int:
+    if key.name not in type(key).__members__:
+        raise _refused(key, ", as flags put together have no name")
+    if type(key).__eq__ is not object.__eq__:
+        raise _refused(key, ", as its class has an __eq__ of its own")
+    return _str_hash(key.name)
+
+
+def _refused(key: Any, why: str = "") -> InvalidKey:
+    return InvalidKey(
+        f"a {full_name(type(key))} cannot be a key{why}: wanted an int, str, bool, float, bytes, Decimal, Fraction, "
+        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs class or "
+        f"Pydantic model of these; found {shown(key)}"
     )
+
+
+def _record_hash(key: Any) -> int:
+    kind = type(key)
+    compared = _compared(kind)
+    if isinstance(compared, str):
+        raise _refused(key, compared)
+    items = (getattr(key, name) if of is None else of(getattr(key, name)) for name, of in compared)
+    return _sequence_hash(items)
+
+
+@lru_cache(maxsize=1024)
+def _compared(kind: Any) -> Any:
+    """The fields by which records of this kind are compared; why they are no keys, as text, if they are none."""
+    shape = shape_of(kind)
+    if shape is None:
+        return ", as it can be changed and is unhashable" if kind.__hash__ is None else ""
+    if kind.__hash__ is None:
+        return ", as it can be changed and is unhashable: declare the class frozen"
+    if kind.__eq__ is object.__eq__:
+        return ", as it is equal to nothing but itself: let the class compare its fields"
+    code = getattr(kind.__eq__, "__code__", None)
+    is_generated = code is not None and code.co_filename.startswith(("<string>", "<attrs generated"))
+    if not is_generated and kind.__eq__.__module__.partition(".")[0] != "pydantic":
+        return ", as its class has an __eq__ of its own, which nobody can hash by: make a key of what that compares"
+    return shape.compared
 
 
 def signed(word: int) -> int:
@@ -96,6 +147,8 @@ def _double_hash(value: float) -> int:
 
 def _number_hash(value: int | Decimal | Fraction) -> int:
     """For a number that is neither a float nor, as far as is known, an integer of 64 bits."""
+    if type(value) is not int and isinstance(value, Decimal) and value.is_snan():
+        raise _refused(value, ", as a signalling NaN has no hash")
     try:
         as_float = float(value)
         if as_float == value or isnan(as_float):
@@ -171,3 +224,6 @@ _BY_TYPE: dict[type, Callable[[Any], int]] = {
     frozenset: _set_hash,
 }
 """By type, and for subclasses by the first base that fits: a bool is an int, and a datetime is no date here."""
+
+KEY_TYPES = frozenset((*_BY_TYPE, bool))
+"""Types whose values are keys, but for those that hold what is none. Of others `java_hash` has to say."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar, cast
 
-from ..messages import MalformedMessage, OperatorListHandle, UnsupportedValue, pack_plain, unpack_plain
+from ..messages import MalformedMessage, OperatorListHandle, UnsupportedValue, pack_plain, refusal_of, unpack_plain
 from .backend import ReadState
 from .descriptors import OperatorListState, describe_state
 from .errors import CorruptState, ReadOnlyState, StateIncompatible, StateNotStorable
@@ -55,9 +55,9 @@ class OperatorList:
         node = self.declaration.node()
         schema, encode = packed_schema(node.schema), node.encode
         try:
-            return [pack_plain([schema, encode(item) if encode else item]) for item in self._items]
-        except UnsupportedValue as error:
-            raise StateNotStorable(f"state {self.declaration.name!r}: {error}") from error
+            return [_packed(schema, encode(item) if encode else item) for item in self._items]
+        except Exception as error:  # whatever a serializer of the user's raises, too
+            raise StateNotStorable(f"state {self.declaration.name!r}: {error or type(error).__name__}") from error
 
     def _check_writable(self) -> None:
         if self._backend.is_read_only:
@@ -108,6 +108,13 @@ class OperatorStateBackend:
     def close(self) -> None:
         self._states.clear()
         self._restored.clear()
+
+
+def _packed(schema: bytes, item: Any) -> bytes:
+    try:
+        return pack_plain([schema, item])
+    except UnsupportedValue as error:
+        raise UnsupportedValue(refusal_of(item) or str(error)) from error
 
 
 def _handle(name: str, mode: str, items: list[bytes]) -> OperatorListHandle:

@@ -5,7 +5,8 @@ in the snapshot; `decoder(stored_schema)` says what becomes of a value written u
 (*compatible*), converted (*migrated*), or refused with `SchemaMismatch`, which the caller turns into a
 StateIncompatible that names the state. Which it is, schema_fit.py says from the two schemas alone.
 
-Records are dataclasses and named tuples. They are known by class name, so a class may move to another module. Flink:
+Records are dataclasses, named tuples, attrs classes and Pydantic models. They are known by class name, so a class may
+move to another module. A class with a serializer of the user's own (messages/serializers.py) is written by that. Flink:
 TypeSerializerSnapshot, PojoSerializer's schema evolution.
 """
 
@@ -14,11 +15,19 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
-from ..messages import UnsupportedValue, pack_plain
+from ..messages import (
+    RecordShape,
+    Serializer,
+    UnsupportedValue,
+    find_serializer,
+    pack_plain,
+    serializer_for,
+    shape_of,
+)
 from .schema_fit import Schema, misfit
 
 Convert: TypeAlias = Callable[[Any], Any] | None
@@ -27,35 +36,6 @@ Convert: TypeAlias = Callable[[Any], Any] | None
 
 class SchemaMismatch(Exception):
     """Values written under the stored schema cannot become values of the declared type; the text says why."""
-
-
-class Serializer(Protocol):
-    """A user's own serialiser. `version` grows when the bytes change; `deserialize` is told the one written."""
-
-    name: str
-    version: int
-
-    def serialize(self, value: Any) -> bytes: ...
-
-    def deserialize(self, data: bytes, version: int) -> Any: ...
-
-
-_serializers: dict[str, Serializer] = {}
-
-
-def register_serializer(serializer: Serializer) -> None:
-    """Let declarations name it: `ValueState(Image, serializer="png")`. A later one of the same name wins."""
-    _serializers[serializer.name] = serializer
-
-
-def find_serializer(serializer: Serializer | str) -> Serializer:
-    """The serialiser itself, or the one registered under this name; raises LookupError."""
-    if not isinstance(serializer, str):
-        return serializer
-    known = _serializers.get(serializer)
-    if known is None:
-        raise LookupError(f"no serializer {serializer!r} is registered; there are: {sorted(_serializers)}")
-    return known
 
 
 class TypeNode(Protocol):
@@ -84,11 +64,13 @@ def node_of(hint: Any, serializer: Serializer | str | None = None, within: tuple
     if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         (inner,) = (argument for argument in arguments if argument is not type(None))
         return OptionalNode(node_of(inner, within=within))
-    if isinstance(hint, type) and hint not in within:
+    if isinstance(hint, type) and hint not in within and origin is None:
+        if (registered := serializer_for(hint)) is not None:
+            return CustomNode(type_name(hint), registered)
         if issubclass(hint, Enum):
             return EnumNode(hint)
-        if is_dataclass(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields")):
-            return RecordNode.of(hint, (*within, hint))
+        if (shape := shape_of(hint)) is not None:
+            return RecordNode.of(hint, shape, (*within, hint))
     return PlainNode(type_name(hint))
 
 
@@ -215,45 +197,36 @@ class CustomNode:
 
 @dataclass(frozen=True, slots=True)
 class RecordNode:
-    """A dataclass or a named tuple, as the list of its fields' values in the schema's order."""
+    """A record, as the list of its fields' values in the schema's order, and then what it holds beside its fields."""
 
     kind: type
+    shape: RecordShape
     nodes: dict[str, TypeNode]
-    optional: frozenset[str]
-    """Fields with a default: a snapshot may lack them."""
-    later: frozenset[str]
-    """Fields that the constructor does not take."""
 
     @classmethod
-    def of(cls, kind: type, within: tuple[type, ...]) -> RecordNode:
-        try:
-            hints = typing.get_type_hints(kind)
-        except NameError:  # annotations that only a type checker can resolve: their values are plain
-            hints = {}
-        if not is_dataclass(kind):
-            named: Any = kind
-            nodes = {name: node_of(hints.get(name, Any), within=within) for name in named._fields}
-            return cls(kind, nodes, frozenset(named._field_defaults), frozenset())
-        own = fields(kind)
-        nodes = {field.name: node_of(hints.get(field.name, Any), within=within) for field in own}
-        optional = (f.name for f in own if f.default is not MISSING or f.default_factory is not MISSING)
-        return cls(kind, nodes, frozenset(optional), frozenset(field.name for field in own if not field.init))
+    def of(cls, kind: type, shape: RecordShape, within: tuple[type, ...]) -> RecordNode:
+        hints = hints_of(kind)
+        return cls(kind, shape, {name: node_of(hints.get(name, Any), within=within) for name in shape.fields})
 
     @property
     def schema(self) -> Schema:
         own = {name: node.schema for name, node in self.nodes.items()}
-        return {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.optional)}
+        return {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.shape.optional)}
 
     @property
     def encode(self) -> Convert:
         steps = [(name, node.encode) for name, node in self.nodes.items()]
+        beside = self.shape.beside
 
         def encode(value: Any) -> list[Any]:
             if type(value) is not self.kind:
                 raise UnsupportedValue(
                     f"a {type(value).__qualname__} was put where {self.kind.__qualname__} is declared"
                 )
-            return [convert(getattr(value, name)) if convert else getattr(value, name) for name, convert in steps]
+            parts = [convert(getattr(value, name)) if convert else getattr(value, name) for name, convert in steps]
+            if beside is not None and (more := beside(value)) is not None:
+                parts.append(more)
+            return parts
 
         return encode
 
@@ -265,14 +238,21 @@ class RecordNode:
             for name, node in self.nodes.items()
             if name in kept
         ]
-        return lambda raw: self._make({name: step(raw[at]) if step else raw[at] for at, name, step in steps})
+        make, has_more = self.shape.make, self.shape.beside is not None
 
-    def _make(self, values: dict[str, Any]) -> Any:
-        later = {name: values.pop(name) for name in self.later & values.keys()}
-        made = self.kind(**values)
-        for name, value in later.items():
-            object.__setattr__(made, name, value)
-        return made
+        def decode(raw: Any) -> Any:
+            beside = raw[len(kept)] if has_more and len(raw) > len(kept) else None
+            return make({name: step(raw[at]) if step else raw[at] for at, name, step in steps}, beside)
+
+        return decode
+
+
+def hints_of(kind: type) -> dict[str, Any]:
+    """The annotations of a record; none where they cannot be resolved here: then its values are taken as plain."""
+    try:
+        return typing.get_type_hints(kind)
+    except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
+        return {}
 
 
 def _each(convert: Convert) -> Convert:

@@ -22,7 +22,7 @@ from ..messages import (
     SubtaskState,
 )
 from .backend import KeyedSnapshot, SnapshotTarget
-from .errors import SnapshotTooLarge
+from .errors import SnapshotTooLarge, StateNotStorable
 from .storage import CheckpointStorage
 
 MAX_INLINE_BYTES = 5 * 1024 * 1024
@@ -45,25 +45,33 @@ class SubtaskSnapshot:
 
     def __init__(self, *, data_ended: bool = False) -> None:
         self._data_ended = data_ended
-        self._parts: dict[OperatorId, tuple[KeyedSnapshot | None, tuple[OperatorListHandle, ...]]] = {}
+        self._parts: dict[OperatorId, tuple[KeyedSnapshot | None, tuple[OperatorListHandle, ...], str]] = {}
 
     def add(
-        self, operator_id: OperatorId, keyed: KeyedSnapshot | None = None, lists: tuple[OperatorListHandle, ...] = ()
+        self,
+        operator_id: OperatorId,
+        keyed: KeyedSnapshot | None = None,
+        lists: tuple[OperatorListHandle, ...] = (),
+        name: str = "",
     ) -> None:
-        """The synchronous results of one operator."""
+        """The synchronous results of one operator. `name`: the operator's, for errors."""
         assert operator_id not in self._parts, f"operator {operator_id} was added twice"
-        self._parts[operator_id] = (keyed, lists)
+        self._parts[operator_id] = (keyed, lists, name or operator_id)
 
     def write(
         self, target: SnapshotTarget, store: SnapshotStore, channels: tuple[ChannelStateHandle, ...] = ()
     ) -> SubtaskState:
-        """Run the asynchronous parts and store the result; a failure leaves no file under its final name.
+        """Run the asynchronous parts and store the result; a failure leaves no file under its final name. Raises
+        StateNotStorable, which names the operator.
 
         `channels`: what was in flight, as inline handles, for a snapshot that is not aligned.
         """
         operators = {}
-        for operator_id, (keyed, lists) in self._parts.items():
-            handle = keyed(target) if keyed is not None else None
+        for operator_id, (keyed, lists, name) in self._parts.items():
+            try:
+                handle = keyed(target) if keyed is not None else None
+            except StateNotStorable as error:
+                raise StateNotStorable(f"operator {name!r}, {error}") from error
             if handle is not None or lists:
                 operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
         return store(SubtaskState(operators, self._data_ended, channels), target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..messages import StateDescription
 from .aggregation_fit import AGGREGATION, aggregation_misfit
 from .descriptors import OperatorListState, declared_states
+from .errors import InvalidState
 from .schema_fit import misfit
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
@@ -12,12 +13,15 @@ LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 
 
 def describe_states(cls: type) -> tuple[StateDescription, ...]:
-    """The states that a class declares. Raises InvalidState for declarations that cannot work.
+    """The states that a class declares. Raises InvalidState for declarations that cannot work, and for types whose
+    values cannot be stored.
 
     A schema is None where it depends on a serialiser that is registered only where the operator runs.
     """
     described = []
     for declared in declared_states(cls).values():
+        if why := declared.unstorable():
+            raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
         try:
             schema = declared.node().schema
         except LookupError:

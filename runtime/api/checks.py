@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ...messages import refusal_of, register_script_record_types
 from .errors import InvalidSetting
+
+_FIRST_RECORDS = 100
+"""As many are looked into; of the others the first of each type."""
 
 
 def at_least(name: str, value: Any, minimum: int) -> int:
@@ -36,3 +41,14 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise InvalidSetting(f"{name}: wanted one of {', '.join(allowed)}, found {value!r:.80}")
     return value
+
+
+def check_records(name: str, records: Sequence[Any]) -> None:
+    """Refuse a record that cannot travel, naming its position and what in it is of which type."""
+    register_script_record_types()
+    last = len(records) - 1
+    first_of_type = dict(zip(map(type, reversed(records)), range(last, -1, -1), strict=True))
+    later = sorted(position for position in first_of_type.values() if position >= _FIRST_RECORDS)
+    for position in (*range(min(_FIRST_RECORDS, len(records))), *later):
+        if why := refusal_of(records[position]):
+            raise InvalidSetting(f"{name}: item {position} is no record: {why}")

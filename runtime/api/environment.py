@@ -14,9 +14,9 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from ...actors.operators.source import Source
-from ...messages import CheckpointConfig, RestartStrategyConfig
+from ...messages import CheckpointConfig, RestartStrategyConfig, shown
 from ..connectors import CollectionSource, FileSource, GeneratorSource, NotAScan, ScanSource, SparkSource, scan_plan
-from .checks import at_least, at_least_or_none, more_than, one_of, text
+from .checks import at_least, at_least_or_none, check_records, more_than, one_of, text
 from .errors import InvalidSetting
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
@@ -154,10 +154,15 @@ class StreamEnvironment:
         name: str | None = None,
         parallelism: int | None = None,
     ) -> DataStream:
-        """Read Python records from memory; they travel with the program."""
+        """Read Python records from memory; they travel with the program.
+
+        Raises InvalidSetting for an item that is no record (docs/records.md), as far as the first 100 items, and the
+        first one of each type, tell.
+        """
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-            raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {items!r:.80}")
+            raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {shown(items)}")
         source = CollectionSource(items, records_per_second=_rate(records_per_second), **self._batching())
+        check_records("from_collection", source.records)
         return self._start(source, name, parallelism, None)
 
     def from_files(

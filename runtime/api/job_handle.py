@@ -42,6 +42,7 @@ from ...messages import (
     UnregisteredMessage,
     tag_of,
 )
+from ...state import java_hash
 from ..connectors import CollectSink, FileSink, read_collected
 from ..system.future import ActorFuture
 from .errors import (
@@ -184,10 +185,12 @@ class JobHandle:
     def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY) -> pykka.Future[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
-        `message` is an instance of a message class, or plain data. Raises UnknownOperator at once; the future fails
-        with what the operator raises, and while the job restarts.
+        `message` is an instance of a message class, or plain data. Raises UnknownOperator, and InvalidKey for what
+        cannot be a key, at once; the future fails with what the operator raises, and while the job restarts.
         """
         self._check_known(operator)
+        if key is not _NO_KEY:
+            java_hash(key)
         is_message = _is_message(message)
         question = AskOperator(
             job_id=self.job_id,

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...actors.job_graph import slots_needed, validate
-from ...actors.job_program import JobProgram, ProgramOperator
+from ...actors.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.operators.operator import Operator, described_states
 from ...messages import CheckpointConfig, JobEdge, JobGraph, JobId, JobVertex, OperatorDescription, VertexId
 from ...state import InvalidState
 from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
-from .errors import ClusterTooSmall, InvalidOperator
+from .errors import ClusterTooSmall, InvalidOperator, NotPicklable
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -166,6 +166,8 @@ def _program(
     selectors = {index: edge.selector for index, (edge, _) in enumerate(edges) if edge.selector is not None}
     try:
         return JobProgram.of(parts, selectors, max_parallelism)
+    except NotShippable as error:
+        raise NotPicklable(str(error)) from error
     except Exception:
         for node in (node for chain in chains for node in chain):
             check_picklable(node.name, node.operator, node.selectors)

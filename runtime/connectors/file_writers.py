@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, BinaryIO, Protocol
@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from ...actors.elements import Batch
 from ...actors.records import mapping_of, rows_of
-from ...messages import pack_plain
+from ...messages import pack_plain, shape_of
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""
@@ -146,7 +146,7 @@ def _to_json(value: Any) -> Any:
             return base64.b64encode(value).decode()
         case set() | frozenset():
             return list(value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if shape_of(type(value)) is not None:
         return mapping_of(value)
     if type(value).__module__ == "numpy":
         return value.tolist()

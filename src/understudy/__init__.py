@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .actors.operators import Sum as Sum
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
     from .messages import JobStatus as JobStatus
+    from .messages import Serializer as Serializer
     from .messages import message as message
+    from .messages import register_serializer as register_serializer
     from .runtime.api import JobCanceled as JobCanceled
     from .runtime.api import JobFailed as JobFailed
     from .runtime.api import JobHandle as JobHandle
@@ -60,7 +62,7 @@ _HOMES = {
         "Sum",
         "TwoPhaseCommitSink",
     ),
-    "messages": ("JobStatus", "message"),
+    "messages": ("JobStatus", "Serializer", "message", "register_serializer"),
     "runtime.api": (
         "JobCanceled",
         "JobFailed",

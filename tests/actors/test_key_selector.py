@@ -6,13 +6,16 @@ from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
 
+import attrs
 import cloudpickle
+import numpy as np
 import pyarrow as pa
+import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey
+from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey, UnusableKey
 from understudy.actors.records import rows_of
 from understudy.state.key_groups import InvalidKey, key_group
 
@@ -134,3 +137,32 @@ def test_a_key_function_that_raises_names_the_record(error: type[Exception]) -> 
 def test_a_selector_is_made_of_columns_or_of_one_function(parts: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="a key is made of"):
         KeySelector(*parts)
+
+
+@pytest.mark.parametrize("key", [[1], {}, {1}, 1j, object(), np.longdouble(1), np.array([1]), np.datetime64("NaT")])
+def test_a_key_of_a_type_without_a_hash_is_refused_with_its_place(key: Any) -> None:
+    selector = KeySelector(lambda record: key if record == 2 else 1)
+    for use in (selector.keys, selector.keyed_rows, lambda batch: selector.key_groups(batch, 128)):
+        with pytest.raises(
+            UnusableKey, match=r"the key function's result at record 2 of the batch.*cannot be a key"
+        ) as caught:
+            use([0, 1, 2, 3])
+        assert isinstance(caught.value, InvalidKey)
+        assert caught.value.position == 2
+
+
+@attrs.define
+class Leg:
+    origin: str
+    delay: int = 0
+
+
+class Visit(pydantic.BaseModel):
+    origin: str
+
+
+@pytest.mark.parametrize("records", [[Leg("A"), Leg("B")], [Visit(origin="A"), Visit(origin="B")]])
+def test_attrs_and_models_are_keyed_by_the_names_of_their_fields(records: list[Any]) -> None:
+    assert KeySelector("origin").keys(records) == ["A", "B"]
+    with pytest.raises(NoSuchColumn, match="there is origin"):
+        KeySelector("destination").keys(records)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from understudy.actors.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, Watermark
+from understudy.actors.errors import ChannelBroken, UserCodeError
 from understudy.actors.key_selector import KeySelector
 from understudy.actors.output_buffer import ROWS_PER_CHANNEL, OutputBuffer
 from understudy.actors.outputs import OutputEdge, TaskOutputs
 from understudy.actors.partitioner import Broadcast, Forward, HashByKey, Partitioner
-from understudy.messages import CheckpointId
+from understudy.messages import CheckpointId, UnsupportedValue
+from understudy.state import InvalidKey
 
 from .task_stage import Wire
 
@@ -40,6 +42,40 @@ class Stage:
 
     def sent(self, edge: int = 0, channel: int = 0) -> list[object]:
         return list(self.wires[edge][channel].elements)
+
+
+class Failing(Wire):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def send(self, element: object) -> None:
+        raise self.error
+
+
+def failing_edge(error: Exception, partitioner: Partitioner | None = None) -> OutputEdge:
+    return OutputEdge(partitioner or Forward(), (Failing(error),), OutputBuffer(1, 0), "mapper", "count")
+
+
+@pytest.mark.parametrize("error", [UnsupportedValue("at .owner: a socket"), RecursionError(), AttributeError("x")])
+def test_a_record_that_cannot_be_sent_is_blamed_on_the_operator_that_emitted_it(error: Exception) -> None:
+    with pytest.raises(UserCodeError) as caught:
+        failing_edge(error).send([[1]])
+    assert caught.value.operator_name == "mapper"
+    assert str(caught.value) == f"operator 'mapper' emitted a record that cannot be sent: {error}"
+    assert caught.value.__cause__ is error
+
+
+def test_a_broken_channel_is_not() -> None:
+    with pytest.raises(ChannelBroken):
+        failing_edge(ChannelBroken("lost")).send([[1]])
+
+
+def test_a_key_that_cannot_be_used_is_blamed_on_the_operator_that_is_keyed_by_it() -> None:
+    edge = failing_edge(AssertionError(), HashByKey(2, KeySelector(lambda _: [1]), 128))
+    with pytest.raises(UserCodeError, match="operator 'count' raised") as caught:
+        edge.send([[1]])
+    assert isinstance(caught.value.__cause__, InvalidKey)
 
 
 def test_small_batches_are_kept_until_they_are_due() -> None:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import attrs
+import numpy as np
 import pyarrow as pa
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.records import RecordMismatch, batch_of, conform, rows_of, schema_problem
+from understudy.actors.records import RecordMismatch, batch_of, conform, mapping_of, rows_of, schema_problem
 from understudy.messages import row_type
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -112,3 +115,39 @@ def test_a_row_has_its_columns_by_name() -> None:
 
 def test_a_batch_without_columns_still_has_rows() -> None:
     assert len(rows_of(pa.table({"a": [1, 2]}).select([]).to_batches()[0])) in (0, 2)
+
+
+@attrs.define
+class AttrsLeg:
+    origin: str
+    _delay: int = 0
+
+
+class ModelLeg(pydantic.BaseModel):
+    origin: str
+    delay: int = 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [(AttrsLeg, ["origin", "_delay"]), (ModelLeg, ["origin", "delay"])], ids=["attrs", "pydantic"]
+)
+def test_attrs_and_models_have_their_fields_as_columns(kind: Any, names: list[str]) -> None:
+    records = [kind(origin="A"), kind(origin="B")]
+    batch = batch_of(records)
+    assert batch.schema.names == names
+    assert batch.to_pylist() == [{names[0]: origin, names[1]: 0} for origin in "AB"]
+    assert [mapping_of(record) for record in records] == batch.to_pylist()
+    with pytest.raises(RecordMismatch, match="record 1 is a str"):
+        batch_of([records[0], "text"])
+
+
+def test_arrays_of_one_dimension_become_lists() -> None:
+    batch = batch_of([{"a": np.arange(2)}, {"a": np.arange(3)}])
+    assert batch.to_pylist() == [{"a": [0, 1]}, {"a": [0, 1, 2]}]
+    assert batch_of([np.arange(2.0)]).to_pylist() == [{"value": [0.0, 1.0]}]
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 2)), np.array(1)], ids=["matrix", "scalar"])
+def test_an_array_of_other_dimensions_is_refused_with_a_hint(array: Any) -> None:
+    with pytest.raises(RecordMismatch, match=rf"record 1: column 'a' holds an array of {array.ndim} dimensions.*ravel"):
+        batch_of([{"a": np.arange(2)}, {"a": array}])

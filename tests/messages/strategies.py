@@ -99,6 +99,8 @@ def plain_scalars() -> st.SearchStrategy[Any]:
         st.times(),
         st.timedeltas(),
         st.decimals(allow_nan=False),
+        st.fractions(),
+        st.complex_numbers(allow_nan=False),
         st.uuids(),
     )
 

@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict, defaultdict
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -34,7 +35,19 @@ from understudy.messages import (
 from .samples import Box, Counted, Level, Outer, Point, Positive, Rights, Side, Trade, Tree
 from .strategies import messages, plain_values
 
-TUPLE, BIG_INT, SET, ROW, RECORD, DATETIME, TIMEDELTA, DECIMAL, UUID_ = 1, 2, 3, 5, 6, 7, 10, 11, 12
+TUPLE, BIG_INT, SET, ROW, RECORD, DATETIME, TIMEDELTA, DECIMAL, UUID_, COMPLEX, FRACTION = (
+    1,
+    2,
+    3,
+    5,
+    6,
+    7,
+    10,
+    11,
+    12,
+    16,
+    17,
+)
 
 
 def there_and_back(value: Any) -> Any:
@@ -68,6 +81,8 @@ def nested(value: Any, depth: int) -> Any:
 @example("\ud800")
 @example(datetime(2026, 1, 1, tzinfo=UTC))
 @example(Decimal("-0.0"))
+@example(complex(1, float("inf")))
+@example(Fraction(-(10**50), 3))
 def test_plain_data_comes_back_of_the_same_types(value: Any) -> None:
     back = there_and_back(value)
     assert back == value
@@ -162,8 +177,7 @@ def test_a_row_keeps_the_names_of_its_columns() -> None:
     [
         (object(), "a builtins.object cannot be sent or stored"),
         (len, "builtin_function_or_method"),
-        (1j, "complex"),
-        (np.array([1]), "a numpy.ndarray"),
+        (Fraction(1, 2**70_000), "a fraction of more than 65536 bits"),
         (np.datetime64(1, "ns"), "datetime64"),
         (Rights.READ | Rights.WRITE, "Rights"),
         ({"deep": [(1, object())]}, "object"),
@@ -252,6 +266,12 @@ def test_deep_bytes_are_refused_before_they_use_up_the_stack() -> None:
         ext(UUID_, b"short"),
         ext(UUID_, "sixteen letters!"),
         ext(UUID_, [0] * 16),
+        ext(COMPLEX, []),
+        ext(COMPLEX, ["1", "2"]),
+        ext(COMPLEX, [1.0, 2]),
+        ext(FRACTION, [1, 0]),
+        ext(FRACTION, [1.0, 2.0]),
+        ext(FRACTION, [1]),
         b"\xc7\x0c\xff" + b"\xff" * 12,
         b"\xc7\x01\xff\x00",
         b"\xc7\x0c\xff" + struct.pack("!Iq", 0, -(2**62)),

@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from understudy.messages import UnsupportedValue, pack_plain, unpack_plain
+from understudy.messages import UnsupportedValue, find_serializer, pack_plain, register_serializer, unpack_plain
 from understudy.state.record_serializer import (
     SchemaMismatch,
     TypeNode,
-    find_serializer,
     node_of,
-    register_serializer,
 )
 from understudy.state.schema_fit import schema_text
 

@@ -120,3 +120,47 @@ def test_a_source_defines_its_methods(env: StreamEnvironment, program: Any) -> N
         env.from_source(Half)
     with pytest.raises(InvalidOperator, match="wanted a subclass of Source, found the class Worst"):
         env.from_source(program.Worst)
+
+
+class Plain:
+    """No record."""
+
+
+def deep() -> list[Any]:
+    made: list[Any] = []
+    for _ in range(100_000):
+        made = [made]
+    return made
+
+
+def loop() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made["again"] = made
+    return made
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        (
+            [1, 2, Plain()],
+            "from_collection: item 2 is no record: a .*Plain cannot be sent or stored.*register_serializer",
+        ),
+        ([1] * 5000 + [Plain()] * 5000, "item 5000 is no record"),
+        ([{"a": [1, {2: (Plain(),)}]}], r"item 0 is no record: at \['a'\]\[1\]\[2\]\[0\]: a .*Plain"),
+        ((item for item in [1, len]), "item 1 is no record"),
+        ([deep()], "item 0 is no record: .*nested deeper"),
+        ([loop()], "item 0 is no record: .*contains itself"),
+    ],
+    ids=range(6),
+)
+def test_a_collection_of_what_is_no_record_is_refused_when_it_is_given(
+    env: StreamEnvironment, items: Any, text: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=text):
+        env.from_collection(items)
+
+
+def test_records_of_all_kinds_and_none_at_all_are_taken(env: StreamEnvironment) -> None:
+    env.from_collection([])
+    env.from_collection([1, "a", None, (1, 2), {"a": [1]}] * 100)

@@ -45,6 +45,7 @@ from understudy.runtime.api import (
 )
 from understudy.runtime.connectors import FileSink
 from understudy.runtime.system.future import ActorFuture
+from understudy.state import InvalidKey
 
 
 @message
@@ -222,7 +223,7 @@ def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: C
 
 def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: Client) -> None:
     operator_id = job._graph.vertices[1].operators[0].operator_id
-    job.ask(operator_id, message={"how": "many"}, key=None)
+    job.ask(operator_id, message={"how": "many"}, key=0)
     job.ask(operator_id, message="all")
     assert [(one.has_key, one.question, one.plain_question) for one in client.asked] == [
         (True, None, {"how": "many"}),
@@ -233,6 +234,13 @@ def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: 
 def test_ask_refuses_an_unknown_operator_at_once(job: JobHandle, client: Client) -> None:
     with pytest.raises(UnknownOperator, match="has no operator 'wrost'; it has flights, worst delay, out"):
         job.ask("wrost", message="all")
+    assert not client.asked
+
+
+@pytest.mark.parametrize("key", [None, [1], {}, 1j, (1, [2])])
+def test_ask_refuses_at_once_what_cannot_be_a_key(job: JobHandle, client: Client, key: Any) -> None:
+    with pytest.raises(InvalidKey):
+        job.ask("worst delay", key=key, message="all")
     assert not client.asked
 
 

@@ -54,12 +54,16 @@ def test_message_and_record_types_of_a_script_are_known_after_loading(tmp_path: 
     made = subprocess.run([sys.executable, "-c", _MAKER, str(tmp_path)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     read = subprocess.run([sys.executable, "-c", _READER, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert read.stdout.strip() == "Question origin True [Trade(side=<Side.BUY: 1>), Tick(n=2)] True", read.stderr
+    expected = "Question origin True [Trade(side=<Side.BUY: 1>), Tick(n=2), Leg(origin='A'), Model(n=3)] red True"
+    assert read.stdout.strip() == expected, read.stderr
 
 
 _MAKER = """
 import sys
+import attrs
+import pydantic
 from pathlib import Path
+from understudy import register_serializer
 from understudy.actors.job_program import JobProgram, ProgramOperator
 from understudy.actors.operators.operator import Operator
 from understudy.messages import encode, message, pack_plain
@@ -82,6 +86,26 @@ class Trade:
 class Tick(NamedTuple):
     n: int
 
+@attrs.define
+class Leg:
+    origin: str
+
+class Model(pydantic.BaseModel):
+    n: int
+
+class Image:
+    def __init__(self, colour):
+        self.colour = colour
+
+class Images:
+    name, version, type = "image", 1, Image
+    def serialize(self, value):
+        return value.colour.encode()
+    def deserialize(self, data, version):
+        return Image(data.decode())
+
+register_serializer(Images())
+
 @dataclass
 class Unpicklable:
     lock = Lock()
@@ -93,7 +117,8 @@ class Answerer(Operator):
 program = JobProgram.of({"v": [ProgramOperator("a", Answerer())]}, {}, 128)
 Path(sys.argv[1], "program").write_bytes(program.dumps())
 Path(sys.argv[1], "message").write_bytes(encode(Question("origin")))
-Path(sys.argv[1], "records").write_bytes(pack_plain([Trade(Side.BUY), Tick(2)]))
+Path(sys.argv[1], "records").write_bytes(pack_plain([Trade(Side.BUY), Tick(2), Leg("A"), Model(n=3)]))
+Path(sys.argv[1], "image").write_bytes(pack_plain(Image("red")))
 """
 
 _READER = """
@@ -106,5 +131,7 @@ program = JobProgram.loads(Path(sys.argv[1], "program").read_bytes())
 question = decode(Path(sys.argv[1], "message").read_bytes())
 records = unpack_plain(Path(sys.argv[1], "records").read_bytes())
 answerer = program.chain("v")[0]
-print(type(question).__name__, question.about, answerer.on_receive(question), records, answerer.on_receive(records[0]))
+image = unpack_plain(Path(sys.argv[1], "image").read_bytes())
+said = answerer.on_receive(question), records, image.colour, answerer.on_receive(records[0])
+print(type(question).__name__, question.about, *said)
 """

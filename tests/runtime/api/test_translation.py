@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from typing import Any
 
 import pytest
 
-from understudy.messages import JobId, Partitioning
-from understudy.runtime.api import ClusterTooSmall, InvalidProgram, NoSink, StreamEnvironment
+from understudy import ListState
+from understudy.messages import JobId, Partitioning, register_serializer, serializers
+from understudy.runtime.api import (
+    ClusterTooSmall,
+    InvalidOperator,
+    InvalidProgram,
+    NoSink,
+    NotPicklable,
+    StreamEnvironment,
+)
 
 
 class _DataFrame:
@@ -236,3 +245,41 @@ def test_a_collect_sink_gets_a_directory_of_its_job(env: StreamEnvironment, prog
     env.from_collection([1]).collect(name="out")
     paths = [program.translated(env, job_id=job).sinks["out"].path for job in ("job-1", "job-2")]
     assert paths == ["/work-dir/checkpoints/collected/job-1/out", "/work-dir/checkpoints/collected/job-2/out"]
+
+
+class Plain:
+    """Nothing that can be stored."""
+
+
+def test_a_state_of_a_type_that_cannot_be_stored_is_refused_at_submit(env: StreamEnvironment, program: Any) -> None:
+    keeping = type("Keeping", (program.Worst,), {"held": ListState(Plain)})
+    env.from_collection([1]).key_by(0).process(keeping, name="keep").sink_to(program.Swallow)
+    with pytest.raises(
+        InvalidOperator, match=r"operator 'keep': state 'held' is a ListState: a .*Plain cannot be stored"
+    ):
+        program.translated(env)
+
+
+class Sealed:
+    """A serializer that holds what cannot be pickled."""
+
+    name, version = "sealed", 1
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def serialize(self, value: Any) -> bytes:
+        return b""
+
+    def deserialize(self, data: bytes, version: int) -> Any:
+        return None
+
+
+def test_a_serializer_that_cannot_be_shipped_is_refused_at_submit(
+    env: StreamEnvironment, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serializers, "_by_name", {})
+    register_serializer(Sealed())
+    env.from_collection([1]).sink_to(program.Swallow)
+    with pytest.raises(NotPicklable, match="serializer 'sealed' cannot be shipped"):
+        program.translated(env)

@@ -1,0 +1,19 @@
+"""How values and classes look in error texts. Showing a value never fails, whatever its own `__repr__` does."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+
+def shown(value: Any, limit: int = 80) -> str:
+    """The beginning of the value's repr; its type where it has none that can be made."""
+    try:
+        return reprlib.repr(value)[:limit]
+    except Exception:  # noqa: BLE001 - the user's own __repr__, too deep a nesting, an integer of too many digits
+        return f"<a {full_name(type(value))}>"
+
+
+def full_name(cls: type) -> str:
+    """The class by module and name, as in `socket.socket`; a builtin by its name."""
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -1,0 +1,80 @@
+"""An error says where in a value that stands which does not travel, however the value is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from understudy.messages import UnsupportedValue, pack_plain, refusal_of, row_type
+
+from .samples import Box, Point, Trade
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def deep_list(depth: int) -> list[Any]:
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+def loop() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made["again"] = [made]
+    return made
+
+
+def boxed(depth: int) -> Any:
+    made = Box(1)
+    for _ in range(depth):
+        made = Box(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"items": [1, 2, 3, Box(object())]}, "at ['items'][3].content: a builtins.object cannot be sent or stored"),
+        (object(), "a builtins.object cannot be sent or stored"),
+        ([Point(1, Rude())], "at [0].y: a "),  # type: ignore[arg-type]
+        (row_type(("a", "b"))(1, [len]), "at .b[0]: a builtins.builtin_function_or_method"),
+        ({(1, len): 2}, "at  key (1, <built-in function len>)[1]: a builtins"),
+        ({1, frozenset({len})}, "a builtins.builtin_function_or_method"),
+        ([np.array([len])], "at [0]: a NumPy array of dtype object"),
+        (deep_list(100_000), "lists or dicts are nested deeper than 500"),
+        (loop(), "at ['again'][0]: a builtins.dict contains itself"),
+        (boxed(50), "tuples, sets or records are nested deeper than 32"),
+        ([Trade("A", 10**5000)], ""),
+        ([Trade("A", 10**5000), len], "at [1]: "),
+    ],
+    ids=range(12),
+)
+def test_a_refusal_says_where_what_and_why(value: Any, text: str) -> None:
+    why = refusal_of(value)
+    assert text in (why or "")
+    assert bool(why) is bool(text)
+    if text:
+        with pytest.raises(UnsupportedValue) as caught:
+            pack_plain(value)
+        assert text in str(caught.value)
+
+
+def test_a_refusal_of_a_type_says_what_is_allowed_and_how_to_add_to_it() -> None:
+    why = refusal_of([object()]) or ""
+    assert "allowed are None, bool, int" in why
+    assert "understudy.register_serializer" in why
+
+
+def test_the_way_into_a_deep_record_is_cut_short() -> None:
+    assert len(refusal_of(deep_list(100_000)) or "") < 200
+
+
+def test_what_contains_itself_only_by_turns_is_no_loop() -> None:
+    shared = [1]
+    assert refusal_of([shared, shared, {"a": shared}]) is None

@@ -1,0 +1,25 @@
+"""docs/records.md is true: its example runs, and its table says what can be a record and what can be a key."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "records.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_example_runs_as_a_script(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "images.py").write_text(block)
+    done = subprocess.run(
+        [sys.executable, "images.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = eval(done.stdout, {})  # noqa: S307 - what the example prints
+    assert (1, [9]) in printed
+    assert (2, [3, 4]) in printed
