@@ -19,6 +19,7 @@ from .checkpointing import (
     TriggerCheckpoint,
 )
 from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, decode, encode
+from .dict_row import DictRow, dict_rows
 from .errors import MalformedMessage, MessageError, MessageTooLarge, UnregisteredMessage, UnsupportedValue
 from .ids import (
     ChannelId,
@@ -65,6 +66,7 @@ from .job import (
     TaskManagerChanged,
     TaskMetrics,
 )
+from .missing_column import MissingColumn, those_there_are
 from .plain import MAX_NESTED, pack_plain, unpack_plain
 from .record_types import register_record_type, script_record_types
 from .registration import (
@@ -134,6 +136,7 @@ __all__ = [
     "CheckpointId",
     "CheckpointStatistics",
     "DeclineCheckpoint",
+    "DictRow",
     "DisposeSavepoint",
     "DisposeSavepointFailure",
     "DisposeSavepointSuccess",
@@ -162,6 +165,7 @@ __all__ = [
     "Message",
     "MessageError",
     "MessageTooLarge",
+    "MissingColumn",
     "NotifyCheckpointAborted",
     "NotifyCheckpointComplete",
     "NotifyEndOfData",
@@ -213,6 +217,7 @@ __all__ = [
     "UpdateTaskExecutionState",
     "VertexId",
     "decode",
+    "dict_rows",
     "encode",
     "make_rows",
     "message",
@@ -223,5 +228,6 @@ __all__ = [
     "row_type",
     "script_record_types",
     "tag_of",
+    "those_there_are",
     "unpack_plain",
 ]
