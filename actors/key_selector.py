@@ -144,7 +144,11 @@ def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
 def _position_getter(place: int, records: Sequence[Any]) -> Callable[[Any], Any]:
     """How the records give their item at a position; a Row gives an attribute more quickly."""
     first = records[0]
-    if isinstance(first, Row) and -len(first._fields) <= place < len(first._fields) and len(set(map(type, records))) == 1:
+    if (
+        isinstance(first, Row)
+        and -len(first._fields) <= place < len(first._fields)
+        and len(set(map(type, records))) == 1
+    ):
         return attrgetter(first._fields[place])
     return itemgetter(place)
 

@@ -1,9 +1,10 @@
 """Plain data: the values that keys, questions, answers and Python records may hold, as msgpack without pickle.
 
 What is carried: None, bool, int (of any size), float, str, bytes, list, tuple, dict, set, frozenset, datetime, date,
-time, timedelta, Decimal, UUID, Row, DictRow, NumPy scalars (as the Python value they hold), messages, and dataclasses, named
-tuples and enums that the other side finds by name (see record_types.py). A tuple comes back as a tuple and a list as a
-list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it derives from.
+time, timedelta, Decimal, UUID, Row, DictRow, NumPy scalars (as the Python value they hold), messages, and dataclasses,
+named tuples and enums that the other side finds by name (see record_types.py). A tuple comes back as a tuple and a
+list as a list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it derives
+from.
 
 What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
 one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.

@@ -81,7 +81,7 @@ def _item_getter(names: tuple[str, ...], fields: tuple[str, ...]) -> Callable[[A
         getter = attrgetter(field)
         getters.update({names[place]: getter, place: getter, place - len(fields): getter})
 
-    def __getitem__(row: Any, item: Any) -> Any:  # noqa: N807
+    def __getitem__(row: Any, item: Any) -> Any:
         try:
             return getters[item](row)
         except TypeError:  # a slice, which cannot be looked up

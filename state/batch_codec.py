@@ -113,7 +113,7 @@ def _decode_dicts(kind: type[dict[Any, Any]], payload: Any) -> list[Any]:
         case [[*names], [[*first], *_] as columns] if first and _are_names(names, columns):
             records = [kind() for _ in first]
             for name, column in zip(names, columns, strict=True):
-                for record, record[name] in zip(records, column, strict=True):  # noqa: B020
+                for record, record[name] in zip(records, column, strict=True):  # noqa: B007 - the quickest way
                     pass
             return records
     raise MalformedMessage("wanted the names and the columns of dicts")
