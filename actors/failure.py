@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 
-from ..messages import FailureCause, TaskDeployment
+from ..messages import FailureCause, MissingColumn, Row, TaskDeployment
 from .errors import UserCodeError
 from .passing_errors import is_repeatable
 
@@ -35,7 +35,7 @@ def describe(error: BaseException) -> FailureCause:
     for step in reversed(_chain(error)):
         told = FailureCause(
             error_type=type(step).__name__,
-            error_message=_text(lambda step=step: str(step)),  # type: ignore[misc]
+            error_message=_text(lambda step=step: str(_told_by_a_row(step) or step)),  # type: ignore[misc]
             traceback=_text(lambda step=step: _traceback(step)),  # type: ignore[misc]
             cause=told,
         )
@@ -70,6 +70,13 @@ def _chain(error: BaseException) -> list[BaseException]:
         chain.append(step)
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
     return chain if len(chain) <= MAX_CAUSES else [*chain[: MAX_CAUSES - 1], chain[-1]]
+
+
+def _told_by_a_row(error: BaseException) -> MissingColumn | None:
+    """What a Row would say of an attribute that it does not have, could it say so without becoming slower."""
+    if type(error) is AttributeError and isinstance(error.obj, Row):
+        return MissingColumn(error.name, error.obj.keys())
+    return None
 
 
 def _text(make: Callable[[], str]) -> str:

@@ -2,7 +2,7 @@
 
 Made of column names, of positions, or of one function. A name is a column of an Arrow batch, an attribute of a record,
 an item of a dict, or `_1` to `_n` of a plain tuple. One part gives the bare value as the key, several give a tuple. A
-selector holds nothing else, so it travels with the job.
+selector holds nothing else, but the name of the operator that it is the key of, so it travels with the job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..messages import Row, shape_of, shown
+from ..messages import Row, shape_of, shown, those_there_are
 from ..state.column_hash import combined, hashes_of
 from ..state.key_groups import groups_of_hashes, key_groups_of
 from ..state.key_hash import KEY_TYPES, InvalidKey, java_hash
@@ -50,10 +50,19 @@ class NoSuchColumn(KeySelectionFailed):
 class KeySelector:
     """The key of a record, by column names or positions, or by one function of the record."""
 
+    operator_name: str = ""
+    """Of the operator whose key it is; empty where that is not known."""
+
     def __init__(self, *parts: KeyPart) -> None:
         if not parts or (len(parts) > 1 and any(callable(part) for part in parts)):
             raise ValueError(f"a key is made of column names and positions, or of one function; found {parts!r:.80}")
         self.parts = parts
+
+    def of_operator(self, name: str) -> KeySelector:
+        """The same selector, as the key of this operator."""
+        named = KeySelector(*self.parts)
+        named.operator_name = name
+        return named
 
     def __repr__(self) -> str:
         return f"KeySelector({', '.join(map(repr, self.parts))})"
@@ -128,13 +137,13 @@ def _place(batch: pa.RecordBatch, part: Any) -> int:
         return known.index(part)  # type: ignore[no-any-return]
     if isinstance(part, int) and -len(known) <= part < len(known):
         return part % len(known)
-    raise NoSuchColumn(0, f"{_told(part)} is not there, or not once; the batch has {', '.join(known) or 'no columns'}")
+    raise NoSuchColumn(0, f"{_told(part)} is not there, or not once; the batch has {those_there_are(part, known)}")
 
 
 def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
     if not records:
         return []
-    get = _getter(part, records[0])
+    get = _position_getter(part, records) if isinstance(part, int) else _getter(part, records[0])
     left = iter(records)
     try:
         return [get(record) for record in left]
@@ -143,14 +152,26 @@ def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
         where = _at(records, position)
         if callable(part):
             raise KeySelectionFailed(position, f"the key function raised {type(error).__name__} {where}") from error
-        there = _names(records[position])
+        there = _there(part, records[position])
         raise NoSuchColumn(position, f"{_told(part)} is not there {where}; there is {there}") from error
 
 
-def _getter(part: KeyPart, record: Any) -> Callable[[Any], Any]:
+def _position_getter(place: int, records: Sequence[Any]) -> Callable[[Any], Any]:
+    """How the records give their item at a position; a Row gives an attribute more quickly."""
+    first = records[0]
+    if (
+        isinstance(first, Row)
+        and -len(first._fields) <= place < len(first._fields)
+        and len(set(map(type, records))) == 1
+    ):
+        return attrgetter(first._fields[place])
+    return itemgetter(place)
+
+
+def _getter(part: str | Callable[[Any], Any], record: Any) -> Callable[[Any], Any]:
     """How a record of this kind gives the part; all records of a list are of one kind."""
     if not isinstance(part, str):
-        return itemgetter(part) if isinstance(part, int) else part
+        return part
     if isinstance(record, dict):
         return itemgetter(part)
     if isinstance(record, Row):
@@ -161,7 +182,8 @@ def _getter(part: KeyPart, record: Any) -> Callable[[Any], Any]:
     return attrgetter(part)
 
 
-def _names(record: Any) -> str:
+def _there(part: KeyPart, record: Any) -> str:
+    """What the record has in place of the part."""
     shape = shape_of(type(record))
     if isinstance(record, dict):
         names = list(record)
@@ -171,7 +193,7 @@ def _names(record: Any) -> str:
         names = list(shape.fields)
     if isinstance(record, tuple | list) and not names:
         return f"a {type(record).__name__} of {len(record)} items"
-    return ", ".join(map(str, names)) or f"only a value of type {type(record).__name__}"
+    return those_there_are(part, names) if names else f"only a value of type {type(record).__name__}"
 
 
 def _told(part: KeyPart) -> str:

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from ..messages import Partitioning
 from .elements import Batch
-from .key_selector import KeySelector
+from .errors import UserCodeError
+from .key_selector import KeySelectionFailed, KeySelector
 
 MAX_BATCH_RECORDS = 65_536
 """A longer batch is cut, so that no barrier waits long behind it, and a window holds more than one."""
@@ -104,7 +105,7 @@ class HashByKey:
         self._max_parallelism = max_parallelism
 
     def split(self, batch: Batch) -> Parts:
-        owners = self._selector.key_groups(batch, self._max_parallelism) * self._channels // self._max_parallelism
+        owners = self._key_groups(batch) * self._channels // self._max_parallelism
         if not isinstance(batch, pa.RecordBatch):
             shares = self._record_shares(batch, owners)
         elif self._channels <= _FEW_CHANNELS:
@@ -112,6 +113,15 @@ class HashByKey:
         else:
             shares = _columnar_shares(batch, owners, self._channels)
         return [(channel, part) for channel, share in shares for part in _bounded(share)]
+
+    def _key_groups(self, batch: Batch) -> npt.NDArray[np.int32]:
+        """Raises UserCodeError in the name of the operator whose key a record does not have."""
+        try:
+            return self._selector.key_groups(batch, self._max_parallelism)
+        except KeySelectionFailed as error:
+            if not self._selector.operator_name:
+                raise
+            raise UserCodeError(self._selector.operator_name, None) from error
 
     def _record_shares(self, records: list[object], owners: npt.NDArray[np.int32]) -> Parts:
         shares: list[list[object]] = [[] for _ in range(self._channels)]

@@ -19,6 +19,7 @@ from .checkpointing import (
     TriggerCheckpoint,
 )
 from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, decode, encode
+from .dict_row import DictRow, dict_rows
 from .errors import MalformedMessage, MessageError, MessageTooLarge, UnregisteredMessage, UnsupportedValue
 from .ids import (
     ChannelId,
@@ -65,6 +66,7 @@ from .job import (
     TaskManagerChanged,
     TaskMetrics,
 )
+from .missing_column import MissingColumn, those_there_are
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import register_record_type, register_script_record_types, script_record_types
@@ -146,6 +148,7 @@ __all__ = [
     "CheckpointId",
     "CheckpointStatistics",
     "DeclineCheckpoint",
+    "DictRow",
     "DisposeSavepoint",
     "DisposeSavepointFailure",
     "DisposeSavepointSuccess",
@@ -174,6 +177,7 @@ __all__ = [
     "Message",
     "MessageError",
     "MessageTooLarge",
+    "MissingColumn",
     "NotifyCheckpointAborted",
     "NotifyCheckpointComplete",
     "NotifyEndOfData",
@@ -227,6 +231,7 @@ __all__ = [
     "UpdateTaskExecutionState",
     "VertexId",
     "decode",
+    "dict_rows",
     "encode",
     "find_serializer",
     "full_name",
@@ -246,5 +251,6 @@ __all__ = [
     "shape_of",
     "shown",
     "tag_of",
+    "those_there_are",
     "unpack_plain",
 ]

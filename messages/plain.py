@@ -1,11 +1,11 @@
 """Plain data: the values that keys, questions, answers and Python records may hold, as msgpack without pickle.
 
 What is carried: None, bool, int (of any size), float, complex, str, bytes, list, tuple, dict, set, frozenset, datetime,
-date, time, timedelta, Decimal, Fraction, UUID, Row, NumPy arrays (see arrays.py) and scalars (as the Python value they
-hold), messages, and dataclasses, named tuples, enums, attrs classes and Pydantic models that the other side finds by
-name (see record_types.py), and whatever a serializer was registered for (see serializers.py). A tuple comes back as a
-tuple and a list as a list, so a key keeps its hash. An instance of a subclass of these comes back as the plain type it
-derives from.
+date, time, timedelta, Decimal, Fraction, UUID, Row, DictRow, NumPy arrays (see arrays.py) and scalars (as the Python
+value they hold), messages, and dataclasses, named tuples, enums, attrs classes and Pydantic models that the other side
+finds by name (see record_types.py), and whatever a serializer was registered for (see serializers.py). A tuple comes
+back as a tuple and a list as a list, so a key keeps its hash. An instance of a subclass of these comes back as the
+plain type it derives from.
 
 What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
 one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.
@@ -28,6 +28,7 @@ import numpy as np
 
 from .arrays import array_parts, make_array, refuse_subclass
 from .codec import decode_thoroughly, encode_thoroughly
+from .dict_row import DictRow
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
 from .record_types import is_record, make_record, record_parts
@@ -42,7 +43,7 @@ MAX_FRACTION_BITS = 65_536
 
 _TUPLE, _BIG_INT, _SET, _FROZENSET, _ROW, _RECORD, _MESSAGE = 1, 2, 3, 4, 5, 6, 13
 _DATETIME, _DATE, _TIME, _TIMEDELTA, _DECIMAL, _UUID = 7, 8, 9, 10, 11, 12
-_ARRAY, _SERIALIZED, _COMPLEX, _FRACTION = 14, 15, 16, 17
+_ARRAY, _SERIALIZED, _COMPLEX, _FRACTION, _DICT_ROW = 14, 15, 16, 17, 18
 
 _depth: ContextVar[int] = ContextVar("depth of plain data", default=0)
 """How many extensions stand around a message that is being packed or unpacked inside plain data."""
@@ -157,6 +158,7 @@ _BASES: tuple[Any, ...] = (bool, int, float, str, bytes, dict, list, tuple, set,
 
 _ENCODE: dict[type, tuple[int, Callable[[Any], Any]]] = {
     tuple: (_TUPLE, list),
+    DictRow: (_DICT_ROW, dict),
     int: (_BIG_INT, lambda value: value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)),
     set: (_SET, list),
     frozenset: (_FROZENSET, list),
@@ -216,6 +218,7 @@ _DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
     _FROZENSET: (list, frozenset),
     _BIG_INT: (bytes, lambda content: int.from_bytes(content, "big", signed=True)),
     _ROW: (list, _make_row),
+    _DICT_ROW: (dict, DictRow),
     _DATETIME: (str, datetime.fromisoformat),
     _DATE: (str, date.fromisoformat),
     _TIME: (str, time.fromisoformat),

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from ..messages import DictRow
 from .descriptors import FoldingState, KeyedStateDeclaration, ReducingState, ValueState
 from .errors import InvalidState, NoCurrentKey, ReadOnlyState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
@@ -48,8 +49,9 @@ def private_copy(value: Any) -> Any:
         return value
     if kind is list:
         return [item if type(item) in IMMUTABLE else private_copy(item) for item in value]
-    if kind is dict:
-        return {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
+    if kind is dict or kind is DictRow:
+        copied = {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
+        return copied if kind is dict else DictRow(copied)
     if isinstance(value, tuple) and IMMUTABLE.issuperset(map(type, value)) and not hasattr(value, "__dict__"):
         return value
     return deepcopy(value)

@@ -14,21 +14,61 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_first_job_runs_and_its_output_is_right(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    (tmp_path / "first_job.py").write_text(block)
+def first_job() -> tuple[str, str]:
+    """The program in README, and what the page says that it prints."""
+    (found,) = re.findall(r"```python\n(.*?)```.*?\n```\n(.*?)```", README, re.DOTALL)
+    program, printed = found
+    return program, printed
+
+
+def replaced(program: str, old: str, new: str) -> str:
+    assert program.count(old) == 1
+    return program.replace(old, new)
+
+
+def output_of(program: str, folder: Path, timeout: int) -> str:
+    (folder / "first_job.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "first_job.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "first_job.py"], cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
     )
     assert done.returncode == 0, done.stderr
-    rows = pq.read_table(tmp_path / "out").to_pylist()
-    assert len({(row["_1"], row["_2"]) for row in rows}) == len(rows)
-    assert {max(row["_2"] for row in rows if row["_1"] == origin) for origin in ("JFK", "EWR", "LGA")} == {99.0}
+    return done.stdout
+
+
+@pytest.mark.parametrize("task_managers", [1, 2, 4])
+def test_the_first_job_prints_what_the_page_shows(tmp_path: Path, task_managers: int) -> None:
+    program, printed = first_job()
+    program = replaced(program, "LocalCluster(task_managers=2)", f"LocalCluster(task_managers={task_managers})")
+    assert output_of(program, tmp_path, timeout=60) == printed
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-def test_the_first_job_on_spark_runs_and_its_output_is_right(tmp_path: Path) -> None:
+def test_the_first_job_prints_the_same_on_spark(tmp_path: Path) -> None:
+    """With the two lines that the page names, and a session and the file that they speak of."""
+    program, printed = first_job()
+    stream, cluster = re.findall(
+        r"On Spark the stream is `(.*?)` and the cluster is `(.*?)`; all the rest stays", README
+    )[0]
+    program = replaced(program, "env.from_collection(flights)", stream)
+    program = replaced(program, "LocalCluster(task_managers=2)", cluster)
+    program = replaced(
+        program,
+        "\nenv = StreamEnvironment",
+        "\npq.write_table(pa.Table.from_pylist(flights), 'flights.parquet')"
+        "\nspark = SparkSession.builder.master('local[2]').getOrCreate()"
+        "\nenv = StreamEnvironment",
+    )
+    imports = (
+        "import pyarrow as pa\nimport pyarrow.parquet as pq\nfrom pyspark.sql import SparkSession\n"
+        "from understudy import SparkCluster\n"
+    )
+    assert output_of(imports + program, tmp_path, timeout=300) == printed
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_the_job_of_the_spark_page_runs_and_its_output_is_right(tmp_path: Path) -> None:
     block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)[0]
     (tmp_path / "spark_job.py").write_text(block)
     done = subprocess.run(

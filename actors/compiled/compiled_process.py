@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...messages import DictRow
 from ...state.descriptors import declared_states
 from ...state.key_groups import key_group_range
 from ...state.slot_backend import SlotBackend
@@ -139,7 +140,7 @@ def _as_columns(batch: Batch) -> tuple[pa.RecordBatch, RecordForm]:
         return batch, "row"
     columns, first = batch_of(batch), batch[0]
     if isinstance(first, dict):
-        return columns, "dict"
+        return columns, "dict row" if isinstance(first, DictRow) else "dict"
     return columns, "value" if len(columns.schema) == 1 and not _has_columns(first) else "row"
 
 

@@ -101,7 +101,7 @@ class Layout:
     attributes: Mapping[str, tuple[Kind, int]]
     """The operator's own numbers that `process` may read, with their cells."""
     first_output_cell: int
-    record_form: Literal["row", "dict", "value"]
+    record_form: Literal["row", "dict", "dict row", "value"]
     """How the interpreted `process` would see a record: with attributes, with items by name, or as a bare value."""
     output: Output | None = None
     """None: nothing is ever collected."""

@@ -20,7 +20,7 @@ from .layout import FIRST_FREE, Column, Kind, Layout, StateFields, kind_of
 if TYPE_CHECKING:
     from ..operators.operator import KeyedOperator
 
-RecordForm = Literal["row", "dict", "value"]
+RecordForm = Literal["row", "dict", "dict row", "value"]
 _KINDS: Final[Mapping[type, Kind]] = {int: "int", float: "float", bool: "bool"}
 assert set(_KINDS) == set(DTYPES)
 

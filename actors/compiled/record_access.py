@@ -8,6 +8,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, signature
 from numba.extending import infer, infer_getattr, lower_builtin, lower_getattr_generic
 
+from ...messages.missing_column import those_there_are
 from ...messages.row import row_type
 from .errors import NullRead
 from .layout import Column, Layout
@@ -45,14 +46,13 @@ def _attributes(layout: Layout) -> tuple[str, ...]:
 def _place(layout: Layout, item: Any) -> int:
     """The index of `record[item]`."""
     names = [column.name for column in layout.columns]
-    if layout.record_form == "dict":
-        if isinstance(item, str) and item in names:
-            return names.index(item)
-        refuse(layout, f"record has no item {item!r}; it is a dict of {', '.join(names)}")
+    if isinstance(item, str) and item in names:
+        return names.index(item)
+    if layout.record_form in ("dict", "dict row"):
+        refuse(layout, f"record has no item {item!r}; it is a dict of {those_there_are(item, names)}")
     if isinstance(item, int) and -len(names) <= item < len(names):
         return item % len(names)
-    known = ", ".join(_attributes(layout))
-    refuse(layout, f"record has no item {item!r}; its columns are reached by attribute: {known}")
+    refuse(layout, f"record has no item {item!r}; its columns are {those_there_are(item, names)}")
 
 
 @infer_getattr
@@ -63,8 +63,10 @@ class _RecordAttribute(AttributeTemplate):
         layout = record.layout
         if layout.record_form == "dict":
             refuse(layout, f"record is a dict: write record[{name!r}], not record.{name}")
+        if layout.record_form == "dict row" and hasattr(dict, name):
+            refuse(layout, f"record.{name} is a method of dict: write record[{name!r}] for the column")
         if name not in _attributes(layout):
-            refuse(layout, f"record has no column {name!r}; it has {', '.join(_attributes(layout))}")
+            refuse(layout, f"record has no column {name!r}; it has {those_there_are(name, _attributes(layout))}")
         return column_type(layout.columns[_attributes(layout).index(name)])
 
 

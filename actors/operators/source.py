@@ -43,6 +43,10 @@ class Source(Operator):
     def poll(self) -> Batch | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.
+
+        A batch is a list of records, which the next operator gets as they are, or a `pa.RecordBatch`, whose rows it
+        gets as Rows: `row["delay"]` or `row.delay`. A dict in a list is read by brackets alone; `DictRow(record)` (in
+        `understudy.messages`) by attribute too.
         """
         raise NotImplementedError(f"{type(self).__name__}.poll is not defined")  # abstract
 

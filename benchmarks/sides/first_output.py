@@ -39,7 +39,8 @@ class First(Operator):
 def run(order: Order) -> None:
     with job.local_cluster(order.options) as cluster:
         env = job.environment(order.out, order.options)
-        numbers = env.from_collection(range(RECORDS)).key_by(_tenth)
+        sources = order.options.get("parallelism", job.TASK_MANAGERS)
+        numbers = env.from_collection(range(RECORDS), parallelism=sources).key_by(_tenth)
         numbers.process(Count).process(First(order.out)).collect(name="counted")
         timed = job.timed(cluster, env, order.workload)
         committed_s = time.time()

@@ -50,7 +50,7 @@ class StreamEnvironment:
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
-    theirs from the number of TaskManagers.
+    theirs from the number of TaskManagers; `from_collection`, and what follows it, has 1.
     `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
     `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
     `mode`: "exactly-once" aligns barriers, so that a restored state covers each record once; "at-least-once" lets
@@ -116,7 +116,10 @@ class StreamEnvironment:
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
     ) -> DataStream:
-        """Read from a Source of your own, given as an instance, or as a class that needs no arguments."""
+        """Read from a Source of your own, given as an instance, or as a class that needs no arguments.
+
+        What its `poll` returns are the records, as `Source.poll` says.
+        """
         return self._start(source_of(source), name, parallelism, slot_sharing_group)
 
     def from_dataframe(
@@ -135,6 +138,9 @@ class StreamEnvironment:
         one partition, with the TaskManager that drives it, so `parallelism` (default: an equal share of the cluster's
         TaskManagers) is how many TaskManagers this source takes. `records_per_second` is the rate of all subtasks
         together.
+
+        A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. A subtask gives its rows in order;
+        between subtasks there is none, and Spark decides which rows stand in which partition.
         """
         name = self.graph.name_for(name, SparkSource.__name__)
         schema, rate = dataframe_schema(dataframe), _rate(records_per_second)
@@ -154,7 +160,15 @@ class StreamEnvironment:
         name: str | None = None,
         parallelism: int | None = None,
     ) -> DataStream:
-        """Read Python records from memory; they travel with the program.
+        """Read Python records from memory, in their order; they travel with the program.
+
+        One subtask reads them, whatever the environment's parallelism is, as the order within a key would be lost
+        between several. What follows has as many subtasks as the source and takes the records in order too, up to
+        `key_by`, `rebalance`, `broadcast`, `union` or an operator with a `parallelism` of its own: from there on
+        the work is shared out. With `parallelism=2` here, subtask i reads every second record, from the i-th on.
+
+        A record is what stands in `items`. A plain dict is given as a DictRow, which is the same dict and can be read
+        by attribute as well: `record["delay"]` or `record.delay`, as the rows of files and DataFrames.
 
         Raises InvalidSetting for an item that is no record (docs/records.md), as far as the first 100 items, and the
         first one of each type, tell.
@@ -163,7 +177,7 @@ class StreamEnvironment:
             raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {shown(items)}")
         source = CollectionSource(items, records_per_second=_rate(records_per_second), **self._batching())
         check_records("from_collection", source.records)
-        return self._start(source, name, parallelism, None)
+        return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
 
     def from_files(
         self,
@@ -176,7 +190,11 @@ class StreamEnvironment:
         name: str | None = None,
         parallelism: int | None = None,
     ) -> DataStream:
-        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None."""
+        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None.
+
+        A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
+        splits (a file, or a row group of a Parquet file); the rows of a split come in order.
+        """
         source = FileSource(
             text("path", path),
             format,
@@ -188,12 +206,15 @@ class StreamEnvironment:
         return self._start(source, name, parallelism, None)
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
         return self.from_files(path, "parquet", **options)
 
     def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
         return self.from_files(path, "csv", **options)
 
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
         return self.from_files(path, "jsonl", **options)
 
     def generate(
@@ -210,6 +231,9 @@ class StreamEnvironment:
 
         A function of two arguments gives columns: `function(start, rows)` returns a `pa.RecordBatch` of so many rows.
         It must be pure: after a restore it is asked for the same records again.
+
+        A record is what the function of one argument returns, as it is: a dict is read by brackets alone. Of columns it
+        is a Row: `row["delay"]` or `row.delay`. Subtask i of p gives every p-th record, or block of rows.
         """
         source = GeneratorSource(
             function_of(function, "generate"),
@@ -230,6 +254,7 @@ class StreamEnvironment:
         parallelism: int | None,
         slot_sharing_group: str | None,
         dataframe: Any = None,
+        leads: bool = False,
     ) -> DataStream:
         node = self.graph.add(
             "source",
@@ -240,6 +265,7 @@ class StreamEnvironment:
             parallelism=parallelism,
             slot_sharing_group=slot_sharing_group,
             dataframe=dataframe,
+            leads=leads,
         )
         return DataStream(self, [StreamEdge(node)])
 

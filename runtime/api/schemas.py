@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.operators.operator import Operator
+from ...messages import those_there_are
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
 
 
@@ -37,7 +38,7 @@ def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
     known = column in schema.names if isinstance(column, str) else -len(schema.names) <= column < len(schema.names)
     if not known:
         what = f"column {column!r}" if isinstance(column, str) else f"column number {column}"
-        raise UnknownColumn(f"{where}: there is no {what}; the stream has {', '.join(schema.names)}")
+        raise UnknownColumn(f"{where}: there is no {what}; the stream has {those_there_are(column, schema.names)}")
 
 
 def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:

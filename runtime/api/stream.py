@@ -4,7 +4,8 @@ A stream is a set of edges that do not lead anywhere yet; each method adds a nod
 returns the stream of what that node emits. Nothing runs before the environment is submitted to a cluster.
 
 Every method that adds an operator takes `name` (unique; questions and restored state are addressed by it),
-`parallelism` (default: the environment's, then the cluster's) and `slot_sharing_group` (default: its inputs').
+`parallelism` (default: the environment's, then the cluster's; behind `from_collection`, up to a `key_by` or another
+partitioning, the source's) and `slot_sharing_group` (default: its inputs').
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ...actors.operators.reduce import KeyedReduce
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
+from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .stream_graph import Role, StreamEdge, StreamNode
@@ -121,12 +123,17 @@ class DataStream(_Named):
         return self._then(type(made).__name__, made, schema=schema, **options)
 
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
-        """Partition by columns (names or positions), or by what one function returns for a record."""
+        """Partition by columns (names or positions), or by what one function returns for a record.
+
+        A name is a column of a row, an item of a dict, or an attribute of any other record. Raises UnknownColumn where
+        the columns, or a collection's records, are known to be without it.
+        """
         check_keys(keys, self.schema)
+        check_records(keys, [edge.source for edge in self._edges])
         return KeyedStream(self.environment, self._edges, keys)
 
     def union(self, *others: DataStream) -> DataStream:
-        """One stream of the records of all, in no particular order between them."""
+        """One stream of the records of all, in no particular order between them; each keeps its own."""
         edges = list(self._edges)
         for other in others:
             self._check_same_environment(other, "union")

@@ -53,6 +53,8 @@ class StreamNode:
     """The Spark DataFrame that a source reads."""
     follows_input: bool = False
     """Whether it has as many subtasks as what it reads, whatever `parallelism` says."""
+    leads: bool = False
+    """Whether what reads it by a forward edge follows it, if it has no parallelism of its own."""
 
     @property
     def operator_id(self) -> OperatorId:
@@ -84,8 +86,10 @@ class StreamGraph:
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
         dataframe: Any = None,
+        leads: bool = False,
     ) -> StreamNode:
         """Append a node. `name` has been made by `name_for`, which keeps names unique."""
+        follows = parallelism is None and len(inputs) == 1 and _is_led(inputs[0])
         node = StreamNode(
             position=len(self.nodes),
             role=role,
@@ -97,6 +101,8 @@ class StreamGraph:
             parallelism=at_least_or_none(f"parallelism of {name!r}", parallelism, 1),
             slot_sharing_group=_slot_sharing_group(slot_sharing_group, inputs),
             dataframe=dataframe,
+            follows_input=follows,
+            leads=leads or follows,
         )
         self.nodes.append(node)
         return node
@@ -159,6 +165,10 @@ def _identities_of(node: StreamNode) -> Iterator[str]:
     yield node.name
     if node.uid is not None:
         yield node.uid
+
+
+def _is_led(edge: StreamEdge) -> bool:
+    return edge.source.leads and edge.partitioning is None
 
 
 def _slot_sharing_group(explicit: str | None, inputs: Sequence[StreamEdge]) -> str:

@@ -163,7 +163,11 @@ def _program(
         ]
         for chain in chains
     }
-    selectors = {index: edge.selector for index, (edge, _) in enumerate(edges) if edge.selector is not None}
+    selectors = {
+        index: edge.selector.of_operator(consumer.name)
+        for index, (edge, consumer) in enumerate(edges)
+        if edge.selector is not None
+    }
     try:
         return JobProgram.of(parts, selectors, max_parallelism)
     except NotShippable as error:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from ...actors.elements import Batch
 from ...actors.operators.source import END, SourceState
+from ...messages import dict_rows
 from .index_share import IndexShare
 from .paced_source import PacedSource
 
@@ -14,6 +15,7 @@ from .paced_source import PacedSource
 class CollectionSource(PacedSource):
     """Subtask i of p emits every p-th record, from the i-th on; after a change of parallelism first what others left.
 
+    It gives DictRows in place of plain dicts, from `open` on: what is pickled are the user's own.
     Its offset is an IndexShare of places in the list. The list may have grown when it is restored.
     """
 
@@ -27,6 +29,7 @@ class CollectionSource(PacedSource):
 
     def open(self) -> None:
         super().open()
+        self.records = dict_rows(self.records)
         self._share = IndexShare.fresh(self.context.subtask_index, self.context.parallelism)
 
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:

@@ -42,6 +42,9 @@ class FrameKind(IntEnum):
     RECORDS = BatchFormat.RECORDS
     TUPLES = BatchFormat.TUPLES
     ROWS = BatchFormat.ROWS
+    DICTS = BatchFormat.DICTS
+    DICT_ROWS = BatchFormat.DICT_ROWS
+    MIXED_DICT_ROWS = BatchFormat.MIXED_DICT_ROWS
 
     @property
     def is_batch(self) -> bool:

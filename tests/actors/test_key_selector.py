@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey, UnusableKey
 from understudy.actors.records import rows_of
+from understudy.messages import DictRow, row_type
 from understudy.state.key_groups import InvalidKey, key_group
 
 FLIGHTS = pa.RecordBatch.from_pydict({"origin": ["JFK", "EWR"], "day": [1, 2], "air time": [5.0, 7.5]})
@@ -112,6 +113,20 @@ def test_a_key_that_is_none_names_the_record(records: Any, parts: tuple[int, ...
 def test_a_missing_column_says_what_there_is(records: Any, there: str) -> None:
     with pytest.raises(NoSuchColumn, match=f"key column 'tail'.*{there}"):
         KeySelector("tail").keys(records)
+
+
+@pytest.mark.parametrize("records", [FLIGHTS, rows_of(FLIGHTS), [DictRow(origin=1)], [Flight("JFK", 1)]], ids=type)
+def test_a_missing_column_says_which_one_is_close(records: Any) -> None:
+    with pytest.raises(NoSuchColumn, match=r"key column 'orgin' is not there.*; did you mean 'origin'\?"):
+        KeySelector("orgin").keys(records)
+
+
+def test_a_position_in_rows_of_several_shapes() -> None:
+    records = [row_type(("a", "b"))(1, 2), row_type(("b", "c"))(3, 4), (5, 6)]
+    assert KeySelector(1).keys(records) == [2, 4, 6]
+    assert KeySelector(-1).keys(records[:1]) == [2]
+    with pytest.raises(NoSuchColumn, match=r"key position 2 is not there.*; there is a, b$"):
+        KeySelector(2).keys(records[:1])
 
 
 def test_a_missing_column_of_a_later_record_names_that_record() -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.elements import Batch
-from understudy.actors.key_selector import KeySelector
+from understudy.actors.errors import UserCodeError
+from understudy.actors.key_selector import KeySelector, NoSuchColumn
 from understudy.actors.partitioner import MAX_BATCH_RECORDS, Parts, make_partitioner
 from understudy.messages import Partitioning
 from understudy.state.key_groups import key_group, operator_index_of
@@ -66,6 +67,19 @@ def test_rebalance_deals_whole_batches_in_turn_from_its_own_index() -> None:
 def test_broadcast_sends_everything_to_all() -> None:
     partitioner = make_partitioner(Partitioning.BROADCAST, channels=2)
     assert partitioner.split([1, 2]) == [(0, [1, 2]), (1, [1, 2])]
+
+
+def test_a_missing_key_is_told_in_the_name_of_the_operator_whose_key_it_is() -> None:
+    for selector, told in (
+        (KeySelector("orgin").of_operator("worst"), UserCodeError),
+        (KeySelector("orgin"), NoSuchColumn),
+    ):
+        partitioner = make_partitioner(Partitioning.HASH, channels=2, selector=selector)
+        with pytest.raises(told) as raised:
+            partitioner.split([{"origin": "JFK"}])
+        if isinstance(raised.value, UserCodeError):
+            assert (raised.value.operator_name, raised.value.record_position) == ("worst", None)
+            assert "there is origin; did you mean 'origin'?" in str(raised.value.__cause__)
 
 
 def test_forward_has_one_channel() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import understudy.runtime.system
 import understudy.state  # noqa: F401 - declares the messages of checkpoint metadata
-from understudy.messages import Message, Plain, Row, registered_messages, row_type
+from understudy.messages import DictRow, Message, Plain, Row, registered_messages, row_type
 
 SECOND = timedelta(seconds=1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -114,6 +114,7 @@ def plain_values() -> st.SearchStrategy[Any]:
             st.lists(inner, max_size=3),
             st.tuples(inner, inner),
             st.dictionaries(hashable, inner, max_size=3),
+            st.dictionaries(hashable, inner, max_size=3).map(DictRow),
             st.sets(hashable, max_size=3),
             st.lists(inner, min_size=1, max_size=3).map(_row),
         ),

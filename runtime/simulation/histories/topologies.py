@@ -181,7 +181,10 @@ def _keyed(workload: Workload) -> StreamEnvironment:
 def _spread(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     keys, rate = workload.keys, workload.records_per_second
-    numbers = env.from_collection(range(workload.records), records_per_second=rate, name="numbers")
+    everywhere = workload.parallelism
+    numbers = env.from_collection(
+        range(workload.records), records_per_second=rate, name="numbers", parallelism=everywhere
+    )
     numbers.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
     return env
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from understudy import KeyedOperator, ValueState
 from understudy.actors.errors import UserCodeError
+from understudy.actors.records import rows_of
+from understudy.messages import DictRow
 
 from .operators import EVERY, Repeats, Running
 from .stage import Stage, interpreted
@@ -120,6 +122,12 @@ def test_lists_of_records_are_taken_as_the_interpreted_operator_takes_them() -> 
         def process(self, record: Any, out: Any) -> None:
             out.collect((self.key, record["n"] * 2))
 
+    class ByNameAndAttribute(KeyedOperator):
+        compiled = True
+
+        def process(self, record: Any, out: Any) -> None:
+            out.collect((record["key"], record.n, record["items"], record["dep delay"]))
+
     class Whole(KeyedOperator):
         compiled = True
 
@@ -133,8 +141,12 @@ def test_lists_of_records_are_taken_as_the_interpreted_operator_takes_them() -> 
             key, number = record
             out.collect((key, record[0], number, record[-1]))
 
+    named = [{"key": key, "n": 3, "items": 4, "dep delay": 0.5} for key in "ab"]
     for cls, key, records in (
         (ByName, "key", [{"key": "a", "n": 3}, {"key": "b", "n": 4}]),
+        (ByNameAndAttribute, "key", list(map(DictRow, named))),
+        (ByNameAndAttribute, "key", pa.RecordBatch.from_pylist(named)),
+        (ByNameAndAttribute, "key", rows_of(pa.RecordBatch.from_pylist(named))),
         (Whole, lambda number: number % 2, [1, 2, 3]),
         (Unpacked, 0, [("a", 1.5), ("b", 2.5)]),
         (Unpacked, lambda record: record[0], [("a", 1.5), ("b", 2.5)]),

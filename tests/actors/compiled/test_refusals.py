@@ -81,7 +81,7 @@ def misspells(self: Any, record: Any, out: Any) -> None:
 
 
 def takes_an_item(self: Any, record: Any, out: Any) -> None:
-    out.collect(record["n"])
+    out.collect(record["nn"])
 
 
 def sets_an_attribute(self: Any, record: Any, out: Any) -> None:
@@ -129,7 +129,7 @@ def emits(self: Any, record: Any, out: Any) -> None:
         (collects_none, 1, "item value is float or None"),
         (collects_text, 1, "item value is str"),
         (misspells, 1, "record has no column 'nnn'; it has key, n, f, name"),
-        (takes_an_item, 1, "record has no item 'n'; its columns are reached by attribute"),
+        (takes_an_item, 1, "record has no item 'nn'; its columns are key, n, f, name; did you mean 'n'?"),
         (sets_an_attribute, 1, "total is set: what a function remembers must be state"),
         (reads_a_text, 1, "self.label cannot be used: a compiled function sees self's numbers and states"),
         (uses_a_large_number, 1, "HUGE is 1180591620717411303424, which does not fit into 64 bits"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from understudy.actors.operators.aggregate import Sum
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.messages import row_type
 from understudy.runtime.api import (
     DuplicateName,
     ForeignStream,
@@ -20,6 +22,21 @@ from understudy.runtime.api import (
     StreamEnvironment,
     UnknownColumn,
 )
+
+
+@dataclass
+class Flight:
+    origin: str
+    delay: int
+
+    @property
+    def route(self) -> str:
+        return self.origin
+
+
+class FlightTuple(NamedTuple):
+    origin: str
+    delay: int
 
 
 class Empty(Operator): ...
@@ -167,7 +184,9 @@ class TestColumns:
     def test_key_by_checks_names_and_positions(self, env: StreamEnvironment, program: Any) -> None:
         flights = env.from_source(program.Flights())
         flights.key_by("origin", 2)
-        with pytest.raises(UnknownColumn, match="there is no column 'orign'; the stream has origin, dep_delay, dist"):
+        with pytest.raises(
+            UnknownColumn, match=r"there is no column 'orign'; the stream has origin, dep_delay, dist.* mean 'origin'"
+        ):
             flights.key_by("orign")
         with pytest.raises(UnknownColumn, match="there is no column number 3"):
             flights.key_by(3)
@@ -177,8 +196,39 @@ class TestColumns:
         with pytest.raises(InvalidProgram, match=r"key_by: wanted column names, positions or (a|one) function, found"):
             env.from_collection([1]).key_by(*keys)
 
-    def test_records_have_no_columns_to_check(self, env: StreamEnvironment) -> None:
-        env.from_collection([{"a": 1}]).key_by("whatever")
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {"origin": "JFK", "delay": 1},
+            Flight("JFK", 1),
+            FlightTuple("JFK", 1),
+            row_type(("origin", "delay"))("JFK", 1),
+        ],
+        ids=["dict", "dataclass", "named tuple", "row"],
+    )
+    def test_key_by_checks_the_records_of_a_collection(self, env: StreamEnvironment, record: Any) -> None:
+        records = env.from_collection([record] * 3, name="flights")
+        records.key_by("origin", "delay")
+        wanted = r"there is no 'orgin' in record 0 of 'flights'; it has origin, delay; did you mean 'origin'\?"
+        with pytest.raises(UnknownColumn, match=wanted):
+            records.key_by("delay", "orgin")
+        with pytest.raises(UnknownColumn, match=wanted):
+            records.union(env.from_collection([record])).key_by("orgin")
+
+    def test_key_by_names_the_first_record_that_lacks_the_key(self, env: StreamEnvironment) -> None:
+        records = [{"origin": "JFK"}] * 7 + [{"orgin": "JFK"}]
+        with pytest.raises(UnknownColumn, match="'origin' in record 7 of 'collection-source-1'; it has orgin"):
+            env.from_collection(records).key_by("origin")
+
+    def test_key_by_reads_attributes_that_are_no_fields(self, env: StreamEnvironment) -> None:
+        env.from_collection([Flight("JFK", 1)]).key_by("route")
+
+    @pytest.mark.parametrize("records", [[], [3], [{"a": 1}, 3], [("JFK", 1)]], ids=repr)
+    def test_other_records_have_no_names_to_check(self, env: StreamEnvironment, records: list[Any]) -> None:
+        env.from_collection(records).key_by("whatever")
+
+    def test_what_follows_a_collection_has_records_of_its_own(self, env: StreamEnvironment) -> None:
+        env.from_collection([{"a": 1}]).map(lambda record: {"b": 1}).key_by("b")
 
     def test_aggregate_checks_its_columns(self, env: StreamEnvironment, program: Any) -> None:
         flights = env.from_source(program.Flights()).key_by("origin")

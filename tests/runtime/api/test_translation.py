@@ -29,7 +29,9 @@ class _DataFrame:
 
 
 def test_operators_without_a_shuffle_between_them_are_one_vertex(env: StreamEnvironment, program: Any) -> None:
-    env.from_collection([1], name="numbers").map(str, name="text").filter(bool).sink_to(program.Swallow, name="out")
+    env.from_collection([1], name="numbers", parallelism=2).map(str, name="text").filter(bool).sink_to(
+        program.Swallow, name="out"
+    )
     assert program.shape(env) == (["numbers -> text -> filter-1 -> out x2"], [])
 
 
@@ -42,12 +44,12 @@ def test_key_by_starts_a_new_vertex_behind_a_hash_edge(env: StreamEnvironment, p
 
 
 def test_another_parallelism_rebalances(env: StreamEnvironment, program: Any) -> None:
-    env.from_collection([1], name="a", parallelism=1).map(str, name="b").sink_to(program.Swallow, name="c")
+    env.from_collection([1], name="a").map(str, name="b", parallelism=2).sink_to(program.Swallow, name="c")
     assert program.shape(env) == (["a x1", "b -> c x2"], ["a =rebalance=> b"])
 
 
 def test_another_slot_sharing_group_is_not_chained_and_is_inherited(env: StreamEnvironment, program: Any) -> None:
-    mapped = env.from_collection([1], name="a").map(str, name="b", slot_sharing_group="heavy")
+    mapped = env.from_collection([1], name="a", parallelism=2).map(str, name="b", slot_sharing_group="heavy")
     mapped.sink_to(program.Swallow, name="c")
     assert program.shape(env) == (["a x2", "b -> c x2"], ["a =forward=> b"])
     groups = [vertex.slot_sharing_group for vertex in program.translated(env).graph.vertices]
@@ -66,7 +68,7 @@ def test_an_explicit_partitioning_is_kept(
 
 
 def test_a_union_is_several_edges_into_one_input(env: StreamEnvironment, program: Any) -> None:
-    left, right = env.from_collection([1], name="a"), env.from_collection([2], name="b", parallelism=1)
+    left, right = env.from_collection([1], name="a", parallelism=2), env.from_collection([2], name="b")
     left.union(right).map(str, name="both").sink_to(program.Swallow, name="out")
     assert program.shape(env) == (["a x2", "b x1", "both -> out x2"], ["a =forward=> both", "b =rebalance=> both"])
 
@@ -80,7 +82,8 @@ def test_a_keyed_union_hashes_every_edge(env: StreamEnvironment, program: Any) -
 
 
 def test_connected_streams_feed_two_inputs(env: StreamEnvironment, program: Any) -> None:
-    first, second = env.from_collection([1], name="a"), env.from_collection([2], name="b")
+    first = env.from_collection([1], name="a", parallelism=2)
+    second = env.from_collection([2], name="b", parallelism=2)
     first.key_by(0).connect(second.key_by(0)).process(program.Meet).sink_to(program.Swallow, name="out")
     assert program.shape(env) == (
         ["a x2", "b x2", "meet-1 -> out x2"],
@@ -92,7 +95,7 @@ def test_connected_streams_feed_two_inputs(env: StreamEnvironment, program: Any)
 
 
 def test_a_diamond_keeps_its_corners_apart(env: StreamEnvironment, program: Any) -> None:
-    top = env.from_collection([1], name="top")
+    top = env.from_collection([1], name="top", parallelism=2)
     left, right = top.map(str, name="left"), top.map(str, name="right")
     left.union(right).sink_to(program.Swallow, name="bottom")
     assert program.shape(env) == (
@@ -102,8 +105,8 @@ def test_a_diamond_keeps_its_corners_apart(env: StreamEnvironment, program: Any)
 
 
 def test_sources_come_first_and_producers_before_consumers(env: StreamEnvironment, program: Any) -> None:
-    early = env.from_collection([1], name="a").key_by(0).process(program.Worst, name="worst")
-    late = env.from_collection([2], name="b")
+    early = env.from_collection([1], name="a", parallelism=2).key_by(0).process(program.Worst, name="worst")
+    late = env.from_collection([2], name="b", parallelism=2)
     early.union(late).sink_to(program.Swallow, name="out")
     assert program.shape(env)[0] == ["a x2", "b x2", "worst x2", "out x2"]
 
@@ -113,7 +116,7 @@ def test_what_reaches_no_sink_is_left_out_with_a_warning(env: StreamEnvironment,
     source.map(str, name="forgotten")
     source.sink_to(program.Swallow, name="out")
     with pytest.warns(UserWarning, match="reach no sink and will not run: forgotten"):
-        assert program.shape(env) == (["a -> out x2"], [])
+        assert program.shape(env) == (["a -> out x1"], [])
 
 
 def test_a_program_without_sink_is_refused(env: StreamEnvironment, program: Any) -> None:
@@ -139,8 +142,58 @@ def test_the_cluster_may_choose_id_and_name(env: StreamEnvironment, program: Any
 
 def test_parallelism_is_the_operators_or_the_environments_or_the_clusters(program: Any) -> None:
     env = StreamEnvironment(parallelism=3)
-    env.from_collection([1], name="a").map(str, name="b", parallelism=4).sink_to(program.Swallow, name="c")
+    numbers = env.generate(str, 1, name="a").map(str, name="b", parallelism=4)
+    numbers.sink_to(program.Swallow, name="c")
     assert program.shape(env)[0] == ["a x3", "b x4", "c x3"]
+
+
+class TestCollections:
+    """One subtask reads a collection, as in Flink, and what follows by forward edges keeps its records together."""
+
+    @pytest.mark.parametrize("parallelism", [None, 1])
+    def test_one_subtask_reads_it_and_what_follows_is_chained(self, program: Any, parallelism: int | None) -> None:
+        env = StreamEnvironment(parallelism=3)
+        numbers = env.from_collection([1], name="a", parallelism=parallelism)
+        numbers.map(str, name="b").filter(bool, name="c").sink_to(program.Swallow, name="d")
+        assert program.shape(env) == (["a -> b -> c -> d x1"], [])
+
+    def test_its_own_parallelism_is_that_of_what_follows(self, program: Any) -> None:
+        env = StreamEnvironment(parallelism=3)
+        env.from_collection([1], name="a", parallelism=2).map(str, name="b").sink_to(program.Swallow, name="c")
+        assert program.shape(env) == (["a -> b -> c x2"], [])
+
+    def test_what_follows_may_have_a_parallelism_of_its_own(self, program: Any) -> None:
+        env = StreamEnvironment(parallelism=3)
+        env.from_collection([1], name="a").map(str, name="b", parallelism=2).sink_to(program.Swallow, name="c")
+        assert program.shape(env)[0] == ["a x1", "b x2", "c x3"]
+
+    def test_behind_a_key_the_default_holds_again(self, program: Any) -> None:
+        env = StreamEnvironment(parallelism=3)
+        keyed = env.from_collection([1], name="a").map(str, name="b").key_by(0)
+        keyed.process(program.Worst, name="worst").map(str, name="c").sink_to(program.Swallow, name="d")
+        assert program.shape(env) == (["a -> b x1", "worst -> c -> d x3"], ["a =hash=> worst"])
+
+    @pytest.mark.parametrize("method", ["rebalance", "broadcast"])
+    def test_behind_a_partitioning_the_default_holds_again(self, program: Any, method: str) -> None:
+        env = StreamEnvironment(parallelism=3)
+        getattr(env.from_collection([1], name="a"), method)().map(str, name="b").sink_to(program.Swallow, name="c")
+        assert program.shape(env) == (["a x1", "b -> c x3"], [f"a ={method}=> b"])
+
+    def test_behind_a_union_the_default_holds_again(self, program: Any) -> None:
+        env = StreamEnvironment(parallelism=3)
+        both = env.from_collection([1], name="a").union(env.from_collection([2], name="b"))
+        both.map(str, name="c").sink_to(program.Swallow, name="d")
+        assert program.shape(env)[0] == ["a x1", "b x1", "c -> d x3"]
+
+    def test_other_slots_and_several_readers_follow_too(self, program: Any) -> None:
+        env = StreamEnvironment(parallelism=3)
+        top = env.from_collection([1], name="top")
+        top.map(str, name="left", slot_sharing_group="heavy").sink_to(program.Swallow, name="one")
+        top.sink_to(program.Swallow, name="other")
+        assert program.shape(env) == (
+            ["top x1", "left -> one x1", "other x1"],
+            ["top =forward=> left", "top =forward=> other"],
+        )
 
 
 def test_a_parallelism_above_max_parallelism_is_refused(program: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from understudy.actors.errors import CannotRescale
 from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
+from understudy.messages import DictRow
 from understudy.runtime.connectors import (
     CollectionSource,
     FileSource,
@@ -127,6 +128,32 @@ def opened(source: Source, parallelism: int = 1, **where: Any) -> Source:
     source.context = make_context(0, parallelism, **where)
     source.open()
     return source
+
+
+@pytest.mark.parametrize("polls", [(1, 1), (3, 0), (0, 0), (2, 5)], ids=repr)
+def test_a_collection_that_two_subtasks_read_goes_on_in_one(polls: tuple[int, int]) -> None:
+    records, seen, recorded = list(range(40)), [], []
+    for subtask, count in enumerate(polls):
+        source = CollectionSource(records, batch_rows=4)
+        source.context = make_context(subtask, 2)
+        source.open()
+        for _ in range(count):
+            seen += source.poll()
+        recorded.append(RecordedOffset(subtask, 2, source.offset()))
+    alone = opened(CollectionSource(records, batch_rows=4))
+    continue_source(alone, recorded)
+    while (batch := alone.poll()) is not END:
+        seen += batch
+    assert sorted(seen) == records
+
+
+def test_a_collection_gives_its_dicts_as_rows_and_keeps_them_as_they_are() -> None:
+    records: list[Any] = [{"delay": 1}, 2]
+    source = opened(CollectionSource(records))
+    batch: Any = source.poll()
+    assert batch == records
+    assert (type(batch[0]), batch[0].delay) == (DictRow, 1)
+    assert type(records[0]) is dict
 
 
 def all_rows(source: Source) -> list[dict[str, Any]]:

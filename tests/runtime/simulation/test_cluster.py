@@ -35,7 +35,7 @@ class Count(KeyedOperator):
 
 def counting(records: int = 20, per_second: float | None = 10.0, **options: Any) -> StreamEnvironment:
     env = StreamEnvironment(**{"checkpoint_interval_ms": 500, **options})
-    numbers = env.from_collection(range(records), records_per_second=per_second)
+    numbers = env.from_collection(range(records), records_per_second=per_second, parallelism=env.parallelism or 2)
     numbers.key_by(lambda number: number % 2).process(Count, name="count").collect(name="out")
     return env
 

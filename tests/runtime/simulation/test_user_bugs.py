@@ -40,7 +40,7 @@ class Mindful(KeyedOperator):
 
 def _totals(operator: type[KeyedOperator]) -> StreamEnvironment:
     env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000)
-    env.from_collection(ORDERS).key_by("customer").process(operator, name="totals").collect(name="out")
+    env.from_collection(ORDERS, parallelism=2).key_by("customer").process(operator, name="totals").collect(name="out")
     return env
 
 

@@ -180,7 +180,7 @@ def test_workers_are_forked_with_everything_imported(spark: Any) -> None:
 
 def test_too_few_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:
     env = StreamEnvironment()
-    env.from_collection(range(5)).print()
+    env.from_collection(range(5), parallelism=3).print()
     with SparkCluster(spark, task_managers=3, slot_timeout_ms=8000) as cluster:
         job = cluster.submit(env)
         with pytest.raises(JobFailed, match="needs 3 slots, 2 are offered"):
