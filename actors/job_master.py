@@ -117,7 +117,13 @@ class JobMaster:
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
         self.report = JobReport(
-            graph, self.graph, self._roster, self._history, self._restarts, self.coordinator.statistics
+            graph,
+            self.graph,
+            self._roster,
+            self._history,
+            self._restarts,
+            self.coordinator.statistics,
+            self._restore_points,
         )
         self._now_ms = 0.0
         self._wall_ms = 0

@@ -48,6 +48,12 @@ class RestorePoints:
         """None when there is none, and from the job's first completed checkpoint on."""
         return self._origin
 
+    @property
+    def own(self) -> CompletedCheckpoint | None:
+        """The newest of the job's own that can be read, as far as that is known."""
+        newest = self._newest()
+        return None if self._origin is not None and newest is self._origin.checkpoint else newest
+
     def completed(self) -> None:
         """A checkpoint of the job is complete, a savepoint too."""
         self._origin = None

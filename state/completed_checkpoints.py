@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ..messages import (
     CheckpointId,
+    CheckpointRetention,
     JobEdge,
     JobId,
     JobStatus,
@@ -89,7 +90,10 @@ class CompletedCheckpointStore(Protocol):
         ...
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
-        """Empty the store; returns what the caller has to discard. A status that is not terminal means suspended."""
+        """The job has ended so. Empty the store, and return what the caller has to discard; or keep all that is
+        restorable, and return nothing, if the job leaves its checkpoints. A status that is not terminal means
+        suspended.
+        """
         ...
 
 
@@ -99,10 +103,11 @@ class StandaloneCompletedCheckpointStore:
     Flink: StandaloneCompletedCheckpointStore.
     """
 
-    def __init__(self, retain: int) -> None:
+    def __init__(self, retain: int, retention: CheckpointRetention = CheckpointRetention.NEVER) -> None:
         if retain < 1:
             raise ValueError(f"at least one completed checkpoint must be retained, found retain={retain}")
         self._retain = retain
+        self._retention = retention
         self._retained: list[CompletedCheckpoint] = []
         self._savepoint: CompletedCheckpoint | None = None
 
@@ -135,5 +140,7 @@ class StandaloneCompletedCheckpointStore:
         return iter(sorted(savepoint + self._retained, key=lambda each: each.checkpoint_id, reverse=True))
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
+        if self._retention.keeps(status):
+            return []
         dropped, self._retained, self._savepoint = self._retained, [], None
         return dropped

@@ -79,7 +79,8 @@ class JobFailed(ApiError):
 
     def __init__(self, details: JobDetails) -> None:
         story = tell_story(details.failures[-1]) if details.failures else "no cause was recorded"
-        super().__init__(f"job {details.name!r} ({details.job_id}) failed after {details.restarts} restarts\n{story}")
+        failed = f"job {details.name!r} ({details.job_id}) failed after {details.restarts} restarts"
+        super().__init__("\n".join([failed, story, *_way_back(details)]))
         self.details = details
 
 
@@ -87,7 +88,7 @@ class JobCanceled(ApiError):
     """The job was canceled before it finished."""
 
     def __init__(self, details: JobDetails) -> None:
-        super().__init__(f"job {details.name!r} ({details.job_id}) was canceled")
+        super().__init__("\n".join([f"job {details.name!r} ({details.job_id}) was canceled", *_way_back(details)]))
         self.details = details
 
 
@@ -105,3 +106,9 @@ class SavepointNotDisposed(ApiError):
 
 class ResultsUnavailable(ApiError):
     """There are no results to give; the text says why."""
+
+
+def _way_back(details: JobDetails) -> list[str]:
+    """A line that says how to start from what the job has left, if it has left something."""
+    path = details.retained_checkpoint_path
+    return [f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"] if path else []

@@ -51,6 +51,7 @@ from .errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .paths import AnyPath, target_folder
 from .translation import Translation
 
 log = logging.getLogger(__name__)
@@ -199,27 +200,29 @@ class JobHandle:
         """End the sources, let the job take its final checkpoint and finish."""
         return self._client.ask(StopJob(self.job_id))
 
-    def trigger_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
         """The future of the savepoint's path; it fails with SavepointFailed.
 
-        `target_directory`: a folder below the configured root of savepoints; None: the root itself.
+        It is kept in the folder `savepoints` of the job's checkpoint_dir, unless the cluster's configuration names
+        another one; without both, in the JobManager's memory, and is lost with its process.
+        `target_directory`: a folder below that root; None: the root itself.
         """
-        return self._savepoint(TriggerSavepoint(self.job_id, target_directory))
+        return self._savepoint(TriggerSavepoint(self.job_id, target_folder(target_directory)))
 
-    def stop_with_savepoint(self, target_directory: str | None = None, *, drain: bool = False) -> pykka.Future[str]:
+    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> pykka.Future[str]:
         """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
         results, and nothing comes after it. When the savepoint fails, the job goes on.
         """
-        return self._savepoint(StopWithSavepoint(self.job_id, target_directory, drain))
+        return self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
 
-    def cancel_with_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
         """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
 
         What sinks had not committed by then, they do when a job is restored from the savepoint.
         """
-        return self._savepoint(CancelWithSavepoint(self.job_id, target_directory))
+        return self._savepoint(CancelWithSavepoint(self.job_id, target_folder(target_directory)))
 
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""

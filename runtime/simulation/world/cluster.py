@@ -206,8 +206,12 @@ class SimulatedCluster(Cluster):
     def _make_savepoints(self) -> Savepoints:
         """The simulated disk outlives the cluster's processes, so nothing on it is temporary."""
         configuration = Configuration.of(self.settings.config)
-        store = configuration.savepoint_store(self._open_storage, lambda: self.world.new_id("sp"))
-        return Savepoints(store, self._open_storage)
+
+        def new_suffix() -> str:
+            return self.world.new_id("sp")
+
+        store = configuration.savepoint_store(self._open_storage, new_suffix)
+        return Savepoints(store, self._open_storage, new_suffix=new_suffix)
 
     def _start_launcher(self) -> Launcher:
         assert self._driver is not None
