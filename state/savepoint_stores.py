@@ -65,8 +65,8 @@ class SavepointStores:
         self._of_job.pop(job_id, None)
 
     def of_job(self, job_id: JobId) -> SavepointStore | None:
-        """None for a job that does not run here."""
-        return self._of_job.get(job_id)
+        """None for a job that does not run here, when each has its own."""
+        return self._of_job.get(job_id, self._configured)
 
     def of(self, checkpoints: CheckpointStorage) -> SavepointStore:
         """The store for jobs with this checkpoint directory; does not block."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from understudy.messages import (
     MAX_MESSAGE_BYTES,
     CheckpointId,
+    CheckpointRetention,
     JobEdge,
     JobId,
     JobStatus,
@@ -101,6 +102,26 @@ class TestStandaloneStore:
         store.add(make_checkpoint(2, savepoint=True))
         assert ids(store.shutdown(JobStatus.FINISHED)) == [1]
         assert ids(store.restorable()) == []
+
+    @pytest.mark.parametrize(
+        ("retention", "kept"),
+        [
+            (CheckpointRetention.ON_CANCELLATION, {JobStatus.FAILED, JobStatus.CANCELED}),
+            (CheckpointRetention.ON_FAILURE, {JobStatus.FAILED}),
+            (CheckpointRetention.NEVER, set()),
+        ],
+    )
+    def test_shutdown_keeps_all_that_is_restorable_as_the_job_has_ended(
+        self, retention: CheckpointRetention, kept: set[JobStatus]
+    ) -> None:
+        """Flink: CheckpointProperties.discardOnJobFailed and its like. A job that is suspended has not ended."""
+        for status in JobStatus:
+            store = StandaloneCompletedCheckpointStore(2, retention)
+            for each in (1, 2):
+                store.add(make_checkpoint(each))
+            store.add(make_checkpoint(3, savepoint=True))
+            assert ids(store.shutdown(status)) == ([] if status in kept else [1, 2])
+            assert ids(store.restorable()) == ([3, 2, 1] if status in kept else [])
 
 
 class TestStandaloneIdCounter:

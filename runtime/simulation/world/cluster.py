@@ -189,7 +189,7 @@ class SimulatedCluster(Cluster):
         self.probes.may_overtake = config.alignment_timeout_ms is not None
         storage = self._open_storage(config.directory)
         stored = self.stored[job.job_id] = StoredCheckpoints(
-            job.job_id, storage, self.disk, config.retained, self.faults, self.trace, self.probes.report
+            job.job_id, storage, self.disk, config, self.faults, self.trace, self.probes.report
         )
         job.on_event(partial(self._on_event, storage))
         job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
