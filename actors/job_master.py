@@ -105,7 +105,8 @@ class JobMaster:
     ) -> None:
         self.graph = ExecutionGraph(graph)
         plan = CheckpointPlan.of(graph)
-        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files)
+        predecessors = () if origin is None else origin.predecessors
+        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, predecessors)
         self._job = graph
         self._settings = settings
         self._history = FailureHistory(graph.name)

@@ -45,7 +45,9 @@ class FoundOrigin:
 
     def submitted(self, job_id: JobId) -> JobSubmitted:
         left_behind = tuple(map(str, self.report.left_behind))
-        return JobSubmitted(job_id, self.checkpoint.checkpoint_id, self.report.matched, left_behind)
+        return JobSubmitted(
+            job_id, self.checkpoint.checkpoint_id, self.report.matched, left_behind, self.origin.predecessors
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,14 @@ class SubmitJob:
 
 
 @message
+class Predecessor:
+    """A job that another one continues, and the checkpoint at which that one took over."""
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
+
+
+@message
 class JobSubmitted:
     job_id: JobId
     restored_checkpoint_id: CheckpointId = CheckpointId(0)
@@ -203,6 +211,8 @@ class JobSubmitted:
     """Names of the operators that found their state."""
     left_behind: tuple[str, ...] = ()
     """Ids of operators whose state nobody took, which was allowed."""
+    predecessors: tuple[Predecessor, ...] = ()
+    """The job whose checkpoint it was started from, before it the one that this was started from, ...: oldest first."""
 
 
 @message

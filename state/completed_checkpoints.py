@@ -18,6 +18,7 @@ from ..messages import (
     JobId,
     JobStatus,
     OperatorDescription,
+    Predecessor,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -54,6 +55,8 @@ class CompletedCheckpoint:
     is_final: bool = False
     """Nothing of its job comes after it: all data had ended, or the job was stopped at its barrier."""
     metadata_path: str = ""
+    predecessors: tuple[Predecessor, ...] = ()
+    """Of its job: those that it continues, the oldest first."""
 
     def states(self) -> tuple[SubtaskState, ...]:
         """All that it holds: what a discard has to delete beside the metadata file."""

@@ -41,6 +41,8 @@ from ...messages import (
     tag_of,
 )
 from ..connectors import CollectSink, FileSink, read_collected
+from ..connectors.committed_files import OutputOf
+from ..connectors.output_directory import OutputDirectory
 from ..system.future import ActorFuture
 from .errors import (
     JobCanceled,
@@ -115,6 +117,11 @@ class JobHandle:
     def status(self) -> JobStatus:
         """As last heard: the job itself may be a moment ahead."""
         return self._status
+
+    @property
+    def retained_checkpoint_path(self) -> str:
+        """Of a job that is known to have failed or been canceled: what it has left to start from, if it has."""
+        return self._last_details.retained_checkpoint_path if self._last_details is not None else ""
 
     def __repr__(self) -> str:
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
@@ -236,10 +243,17 @@ class JobHandle:
         sink = self._sink(name)
         if not isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
-        return list(self._collected[name]) if name in self._collected else read_collected(sink.path)
+        if name in self._collected:
+            return list(self._collected[name])
+        return read_collected(sink.path, of=self._output_of(name))
 
     def to_dataframe(self, name: str, spark: Any) -> Any:
-        """What a finished job's FileSink has written, as a DataFrame of this SparkSession."""
+        """What a finished job's FileSink has written, as a DataFrame of this SparkSession.
+
+        Only this job's files are read, whatever else is in the folder. Of a job that was started from a savepoint or
+        checkpoint also what the jobs before it had committed to this folder by then, so that the whole is exact.
+        Raises ResultsUnavailable when there is no file, as there are no columns then.
+        """
         sink = self._sink(name)
         if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
@@ -248,7 +262,11 @@ class JobHandle:
                 f"job {self.name!r} is {self._status.value}; its output is whole once it has finished"
             )
         format, options = _SPARK_READERS[sink.format]
-        return spark.read.format(format).options(**options).load(sink.path)
+        names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))
+        if not names:
+            raise ResultsUnavailable(f"job {self.name!r} has committed no record to {sink.path}")
+        root = sink.path.rstrip("/")
+        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
 
     # -- inside
 
@@ -278,7 +296,12 @@ class JobHandle:
         """Take the results home: the cluster may remove its files when it closes."""
         for name, sink in self._sinks.items():
             if isinstance(sink, CollectSink) and name not in self._collected:
-                self._collected[name] = read_collected(sink.path)
+                self._collected[name] = read_collected(sink.path, of=self._output_of(name))
+
+    def _output_of(self, name: str) -> OutputOf:
+        described = (one for vertex in self._graph.vertices for one in vertex.operators)
+        operator_id = next(one.operator_id for one in described if one.name == name)
+        return OutputOf(self.job_id, operator_id, self.submitted.predecessors)
 
     def _sink(self, name: str) -> Operator:
         sink = self._sinks.get(name)

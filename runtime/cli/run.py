@@ -135,8 +135,18 @@ def _run(
             cluster = hosting.make_cluster(task_managers, options.config, spark)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        with cluster:
-            return _run_job(cluster, env, options, results)
+        try:
+            with cluster:
+                return _run_job(cluster, env, options, results)
+        finally:
+            if interrupts.signal is not None:
+                _tell_what_is_kept(cluster)
+
+
+def _tell_what_is_kept(cluster: Cluster) -> None:
+    """After an interrupt nobody is told how the jobs have ended."""
+    for path in filter(None, (job.retained_checkpoint_path for job in cluster.handles)):
+        note(f"the job's checkpoint is kept; to go on from there: --from-savepoint {path}")
 
 
 def _display(env: StreamEnvironment, quiet: bool) -> Display:

@@ -256,6 +256,11 @@ class Cluster(ABC):
         """`submit` for a running event loop."""
         return await asyncio.to_thread(self.submit, env, name, **options)
 
+    @property
+    def handles(self) -> tuple[JobHandle, ...]:
+        """Those of all jobs that were submitted, in this order; also after the cluster's end."""
+        return tuple(self._handles)
+
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         return Client(system, job_manager, job_id)
 

@@ -24,6 +24,7 @@ from understudy.messages import (
     OperatorListHandle,
     OperatorSubtaskState,
     Partitioning,
+    Predecessor,
     StateDescription,
     StateHandle,
     SubtaskIndex,
@@ -137,7 +138,8 @@ class TestMetadataFile:
         st.booleans(),
     )
     def test_round_trip(self, states: list[SubtaskState | None], savepoint: bool) -> None:
-        completed = make_checkpoint(12, *states, savepoint=savepoint)
+        predecessors = (Predecessor(JobId("job-0"), CheckpointId(7)),) if savepoint else ()
+        completed = replace(make_checkpoint(12, *states, savepoint=savepoint), predecessors=predecessors)
         assert decode_metadata(encode_metadata(completed), "chk-12") == completed
 
     def test_may_be_larger_than_one_message(self) -> None:
