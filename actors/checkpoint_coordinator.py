@@ -24,6 +24,7 @@ from ..messages import (
     ExecutionAttemptId,
     JobId,
     JobStatus,
+    Predecessor,
 )
 from ..state.checkpoint_ids import CheckpointIdCounter
 from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
@@ -99,14 +100,16 @@ class CheckpointCoordinator:
         ids: CheckpointIdCounter,
         store: CompletedCheckpointStore,
         files: CheckpointFiles | None = None,
+        predecessors: tuple[Predecessor, ...] = (),
     ) -> None:
-        """`files`: who needs which of them, if that is not this job alone."""
+        """`files`: who needs which of them, if that is not this job alone. `predecessors`: jobs that it continues."""
         self.store = store
         self._files = files or CheckpointFiles(job_id, config.directory, SharedStateRegistry())
         self.statistics = CheckpointStatisticsTracker(job_id)
         self._job_id = job_id
         self._config = config
         self._vertices = plan.vertices
+        self._predecessors = predecessors
         self._ids = ids
         self._tasks = CheckpointTasks(plan)
         self._pending: dict[CheckpointId, PendingCheckpoint] = {}
@@ -221,9 +224,10 @@ class CheckpointCoordinator:
         pending = self._pending[ack.checkpoint_id]
         if pending.is_fully_acknowledged:
             tokens = self._requests.promised(pending)
-            self._emit(
-                StoreMetadata(pending.finalize(self._vertices, self._wall_ms, is_savepoint=bool(tokens)), tokens)
+            draft = pending.finalize(
+                self._vertices, self._wall_ms, is_savepoint=bool(tokens), predecessors=self._predecessors
             )
+            self._emit(StoreMetadata(draft, tokens))
 
     def _take(self, ack: AcknowledgeCheckpoint) -> AckResult:
         if ack.job_id != self._job_id:

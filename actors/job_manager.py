@@ -215,11 +215,12 @@ class JobManager(Actor):
             ),
             make_restart_strategy(graph.restart, self.context.random),
             ids,
-            StandaloneCompletedCheckpointStore(graph.checkpoints.retained),
+            StandaloneCompletedCheckpointStore(graph.checkpoints.retained, graph.checkpoints.retention),
             self.context.new_id,
             files=self._services.files.checkpoints_of(graph.job_id, storage),
             origin=None if found is None else found.origin,
         )
+        self._savepoints.job_begins(graph.job_id, storage)
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted)
         job.start()
         return submitted
@@ -350,6 +351,7 @@ class JobManager(Actor):
     def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
         for task_manager_id in released:
             self._owner.pop(task_manager_id, None)
+        self._savepoints.job_is_over(job_id)
         self._ended_jobs.append(job_id)
         if len(self._ended_jobs) > ENDED_JOBS_KEPT:
             del self._jobs[self._ended_jobs.popleft()]

@@ -108,7 +108,8 @@ class JobMaster:
     ) -> None:
         self.graph = ExecutionGraph(graph)
         plan = CheckpointPlan.of(graph)
-        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files)
+        predecessors = () if origin is None else origin.predecessors
+        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, predecessors)
         self._job = graph
         self._settings = settings
         self._failures = JobFailures(graph, self._emit)
@@ -120,7 +121,13 @@ class JobMaster:
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
         self.report = JobReport(
-            graph, self.graph, self._roster, self._failures.history, self._restarts, self.coordinator.statistics
+            graph,
+            self.graph,
+            self._roster,
+            self._failures.history,
+            self._restarts,
+            self.coordinator.statistics,
+            self._restore_points,
         )
         self._now_ms = 0.0
         self._wall_ms = 0

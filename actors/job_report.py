@@ -13,6 +13,7 @@ from .execution import Execution
 from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
 from .region_restarts import RegionRestarts
+from .restore_points import RestorePoints
 from .task_manager_roster import TaskManagerRoster
 
 
@@ -27,6 +28,7 @@ class JobReport:
         history: FailureHistory,
         restarts: RegionRestarts,
         checkpoints: CheckpointStatisticsTracker,
+        restore_points: RestorePoints,
     ) -> None:
         self._job = job
         self._graph = graph
@@ -34,6 +36,7 @@ class JobReport:
         self._history = history
         self._restarts = restarts
         self._checkpoints = checkpoints
+        self._restore_points = restore_points
 
     def details(self) -> JobDetails:
         """Everything a client may want to know, now."""
@@ -50,7 +53,13 @@ class JobReport:
             tasks=tuple(
                 metrics for metrics in self._roster.metrics() if self._graph.execution(metrics.attempt_id) is not None
             ),
+            retained_checkpoint_path=self._retained(),
         )
+
+    def _retained(self) -> str:
+        """After the job's end its store holds only what the job has left."""
+        kept = self._restore_points.own if self._graph.status.is_terminal else None
+        return "" if kept is None else f"{self._job.checkpoints.directory.rstrip('/')}/{kept.metadata_path}"
 
     def checkpoint_history(self, now_ms: float) -> CheckpointHistory:
         """What the last checkpoints cost, and why some failed; of those in progress, what is known by now."""

@@ -13,10 +13,11 @@ from typing import Any
 import pykka
 
 from ..messages import CheckpointId, JobId, JobSubmitted, SubmitJob
-from ..state import CheckpointStorage, StateError
+from ..state import CheckpointStorage, OutsideRoot, StateError
 from ..state.checkpoint_metadata import decode_metadata
 from ..state.completed_checkpoints import CompletedCheckpoint
-from ..state.savepoints import METADATA, Savepoints
+from ..state.savepoint_stores import candidates
+from ..state.savepoints import Savepoints, metadata_path
 from ..state.snapshot_file import state_handles
 from .context import ActorContext
 from .errors import CannotRestore
@@ -44,7 +45,9 @@ class FoundOrigin:
 
     def submitted(self, job_id: JobId) -> JobSubmitted:
         left_behind = tuple(map(str, self.report.left_behind))
-        return JobSubmitted(job_id, self.checkpoint.checkpoint_id, self.report.matched, left_behind)
+        return JobSubmitted(
+            job_id, self.checkpoint.checkpoint_id, self.report.matched, left_behind, self.origin.predecessors
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints) -> FoundOrigin:
     """Read what the job is to be started from, and see whether it fits. Raises CannotRestore. Blocks."""
     assert wanted.restore_from is not None, "nothing to restore from"
     try:
-        storage, checkpoint, path = _read(wanted.restore_from, wanted.graph.checkpoints.directory, savepoints)
+        storage, checkpoint, path = _read(wanted.restore_from, wanted, savepoints)
         for state in checkpoint.states():
             for handle in state_handles(state):
                 storage.check_there(handle)
@@ -109,14 +112,24 @@ def find_origin(wanted: SubmitJob, savepoints: Savepoints) -> FoundOrigin:
     return FoundOrigin(storage, checkpoint, path, report)
 
 
-def _read(path: str, directory: str, savepoints: Savepoints) -> tuple[CheckpointStorage, CompletedCheckpoint, str]:
-    """A path that ends in `_metadata` is a checkpoint's, below the job's checkpoint directory; else a savepoint's."""
-    if path.rpartition("/")[2] != METADATA:
-        savepoint = savepoints.load(path)
+def _read(path: str, wanted: SubmitJob, savepoints: Savepoints) -> tuple[CheckpointStorage, CompletedCheckpoint, str]:
+    """The path of a checkpoint's folder or metadata is one below the job's checkpoint directory; else a savepoint's."""
+    storage = savepoints.open_storage(wanted.graph.checkpoints.directory)
+    if (metadata := metadata_path(path)) is None:
+        savepoint = savepoints.load(path, wanted.working_directory, storage)
         return savepoint.storage, savepoint.checkpoint, savepoint.path
-    storage = savepoints.open_storage(directory)
-    relative = storage.resolve(path)
+    *earlier, last = candidates(metadata, wanted.working_directory)
+    relative = next(filter(None, (_there(storage, each) for each in earlier)), None) or storage.resolve(last)
     return storage, decode_metadata(storage.read_sealed(relative), relative), ""
+
+
+def _there(storage: CheckpointStorage, path: str) -> str:
+    """The path relative to the root; empty if it is not below it, or no file is there."""
+    try:
+        relative = storage.resolve(path)
+    except OutsideRoot:
+        return ""
+    return relative if storage.exists(relative) else ""
 
 
 def _cannot(wanted: SubmitJob, error: BaseException) -> CannotRestore:

@@ -17,6 +17,7 @@ from ..messages import (
     CheckpointId,
     ExecutionAttemptId,
     JobId,
+    Predecessor,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -130,11 +131,16 @@ class PendingCheckpoint:
         return tuple(state for state in self._acknowledged.values() if state is not None)
 
     def finalize(
-        self, vertices: Mapping[VertexId, VertexShape], completed_ms: int, *, is_savepoint: bool = False
+        self,
+        vertices: Mapping[VertexId, VertexShape],
+        completed_ms: int,
+        *,
+        is_savepoint: bool = False,
+        predecessors: tuple[Predecessor, ...] = (),
     ) -> CompletedCheckpoint:
         """The draft to be written, without a metadata path. Once; raises IllegalTransition while one is missing.
 
-        `is_savepoint`: it is to be one though its kind need not be.
+        `is_savepoint`: it is to be one though its kind need not be. `predecessors`: of the job.
         """
         if self.is_storing or not self.is_fully_acknowledged:
             raise IllegalTransition(
@@ -150,6 +156,7 @@ class PendingCheckpoint:
             vertices={vertex_id: self._snapshot(vertex_id, shape) for vertex_id, shape in vertices.items()},
             is_savepoint=self.kind.is_savepoint or is_savepoint,
             is_final=self.kind.is_final,
+            predecessors=predecessors,
         )
         return self.draft
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from ..messages import CheckpointId, FailureCause, JobGraph, SubtaskState
+from ..messages import CheckpointId, FailureCause, JobGraph, Predecessor, SubtaskState
 from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
 from .execution_graph import Region
 from .job_graph import SubtaskKey
@@ -23,6 +23,11 @@ class Origin:
     checkpoint: CompletedCheckpoint
     root: str
     """The URL that the paths of its state are relative to."""
+
+    @property
+    def predecessors(self) -> tuple[Predecessor, ...]:
+        """Of the job that starts here: its predecessors, and the one whose checkpoint it is."""
+        return (*self.checkpoint.predecessors, Predecessor(self.checkpoint.job_id, self.checkpoint.checkpoint_id))
 
 
 class RestorePoints:
@@ -47,6 +52,12 @@ class RestorePoints:
     def origin(self) -> Origin | None:
         """None when there is none, and from the job's first completed checkpoint on."""
         return self._origin
+
+    @property
+    def own(self) -> CompletedCheckpoint | None:
+        """The newest of the job's own that can be read, as far as that is known."""
+        newest = self._newest()
+        return None if self._origin is not None and newest is self._origin.checkpoint else newest
 
     def completed(self) -> None:
         """A checkpoint of the job is complete, a savepoint too."""

@@ -122,8 +122,8 @@ class SavepointCoordinator(Actor):
                 return self._take(job_id, target, Afterwards.CANCEL)
             case StopWithSavepoint(job_id, target, drain):
                 return self._take(job_id, target, Afterwards.DRAIN if drain else Afterwards.STOP)
-            case DisposeSavepoint(path):
-                return self._dispose(path)
+            case DisposeSavepoint(path, working_directory):
+                return self._dispose(path, working_directory)
             case _Outcome():
                 self._go_on(message)
             case PromiseSettled(token, answer):
@@ -147,17 +147,17 @@ class SavepointCoordinator(Actor):
         def go_on(_: Any) -> None:
             self._job_manager.tell(TakeSavepoint(job_id, token, target_directory, afterwards))
 
-        return self._promise(token, broken, go_on, self._savepoints.check_target, target_directory)
+        return self._promise(token, broken, go_on, self._savepoints.check_target, job_id, target_directory)
 
     # -- disposing
 
-    def _dispose(self, path: str) -> pykka.Future[Any]:
+    def _dispose(self, path: str, working_directory: str) -> pykka.Future[Any]:
         token = self.context.new_id("disposal")
 
         def go_on(removed: RemovedSavepoint) -> None:
             self._job_manager.tell(ReleaseSavepoint(token, removed))
 
-        return self._promise(token, DisposeSavepointFailure, go_on, self._savepoints.remove, path)
+        return self._promise(token, DisposeSavepointFailure, go_on, self._savepoints.remove, path, working_directory)
 
     # -- promises
 

@@ -121,6 +121,27 @@ class RestartStrategyConfig:
     jitter_factor: float = 0.1
 
 
+class CheckpointRetention(Enum):
+    """When a job's checkpoints stay after its end; one that has finished leaves none. Flink:
+    ExternalizedCheckpointRetention.
+    """
+
+    ON_CANCELLATION = "on_cancellation"
+    """When it fails, and when it is canceled."""
+    ON_FAILURE = "on_failure"
+    NEVER = "never"
+
+    def keeps(self, status: JobStatus) -> bool:
+        """Whether a job that has ended so leaves its checkpoints."""
+        match self:
+            case CheckpointRetention.ON_CANCELLATION:
+                return status in (JobStatus.FAILED, JobStatus.CANCELED)
+            case CheckpointRetention.ON_FAILURE:
+                return status is JobStatus.FAILED
+            case CheckpointRetention.NEVER:
+                return False
+
+
 @message
 class CheckpointConfig:
     """Flink: CheckpointConfig. `interval_ms` None: no periodic checkpoints, only the final one of a bounded job."""
@@ -138,6 +159,7 @@ class CheckpointConfig:
     """How long after its trigger a checkpoint's barriers may be aligned before they overtake what is in flight; None:
     as long as it takes. Only periodic checkpoints, and only with `exactly_once`; a savepoint is always aligned.
     """
+    retention: CheckpointRetention = CheckpointRetention.ON_FAILURE
 
 
 @message
@@ -172,6 +194,16 @@ class SubmitJob:
     """A savepoint's path, or that of a retained checkpoint's metadata, to start from."""
     allow_non_restored_state: bool = False
     """Whether state of operators that the program does not have may be left behind."""
+    working_directory: str = ""
+    """The client's, for a relative `restore_from`, which is looked for there first."""
+
+
+@message
+class Predecessor:
+    """A job that another one continues, and the checkpoint at which that one took over."""
+
+    job_id: JobId
+    checkpoint_id: CheckpointId
 
 
 @message
@@ -183,6 +215,8 @@ class JobSubmitted:
     """Names of the operators that found their state."""
     left_behind: tuple[str, ...] = ()
     """Ids of operators whose state nobody took, which was allowed."""
+    predecessors: tuple[Predecessor, ...] = ()
+    """The job whose checkpoint it was started from, before it the one that this was started from, ...: oldest first."""
 
 
 @message
@@ -285,6 +319,8 @@ class JobDetails:
     """0 as long as there is none."""
     latest_checkpoint_path: str
     tasks: tuple[TaskMetrics, ...]
+    retained_checkpoint_path: str = ""
+    """Of a job that has ended and left its checkpoints: the newest that can be read, to start a job from. Absolute."""
 
 
 @message

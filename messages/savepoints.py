@@ -62,6 +62,8 @@ class DisposeSavepoint:
     """
 
     savepoint_path: str
+    working_directory: str = ""
+    """The client's, for a relative path, which is looked for there first; empty: only below the savepoints' root."""
 
 
 @message

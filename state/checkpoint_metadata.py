@@ -21,6 +21,7 @@ from ..messages import (
     JobId,
     MalformedMessage,
     OperatorDescription,
+    Predecessor,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -65,6 +66,7 @@ class CheckpointMetadata:
     is_final: bool
     vertices: tuple[VertexMetadata, ...]
     state_count: int
+    predecessors: tuple[Predecessor, ...] = ()
 
 
 @message
@@ -116,6 +118,7 @@ def _decode(data: bytes, metadata_path: str) -> CompletedCheckpoint:
         is_savepoint=header.is_savepoint,
         is_final=header.is_final,
         metadata_path=metadata_path,
+        predecessors=header.predecessors,
     )
 
 
@@ -134,6 +137,7 @@ def _messages_of(completed: CompletedCheckpoint) -> Iterator[CheckpointMetadata 
             for vertex_id, vertex in completed.vertices.items()
         ),
         state_count=len(completed.states()),
+        predecessors=completed.predecessors,
     )
     for vertex_id, vertex in completed.vertices.items():
         for index, state in vertex.subtasks.items():

@@ -13,10 +13,12 @@ from typing import Protocol
 
 from ..messages import (
     CheckpointId,
+    CheckpointRetention,
     JobEdge,
     JobId,
     JobStatus,
     OperatorDescription,
+    Predecessor,
     SubtaskIndex,
     SubtaskState,
     VertexId,
@@ -53,6 +55,8 @@ class CompletedCheckpoint:
     is_final: bool = False
     """Nothing of its job comes after it: all data had ended, or the job was stopped at its barrier."""
     metadata_path: str = ""
+    predecessors: tuple[Predecessor, ...] = ()
+    """Of its job: those that it continues, the oldest first."""
 
     def states(self) -> tuple[SubtaskState, ...]:
         """All that it holds: what a discard has to delete beside the metadata file."""
@@ -89,7 +93,10 @@ class CompletedCheckpointStore(Protocol):
         ...
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
-        """Empty the store; returns what the caller has to discard. A status that is not terminal means suspended."""
+        """The job has ended so. Empty the store, and return what the caller has to discard; or keep all that is
+        restorable, and return nothing, if the job leaves its checkpoints. A status that is not terminal means
+        suspended.
+        """
         ...
 
 
@@ -99,10 +106,11 @@ class StandaloneCompletedCheckpointStore:
     Flink: StandaloneCompletedCheckpointStore.
     """
 
-    def __init__(self, retain: int) -> None:
+    def __init__(self, retain: int, retention: CheckpointRetention = CheckpointRetention.NEVER) -> None:
         if retain < 1:
             raise ValueError(f"at least one completed checkpoint must be retained, found retain={retain}")
         self._retain = retain
+        self._retention = retention
         self._retained: list[CompletedCheckpoint] = []
         self._savepoint: CompletedCheckpoint | None = None
 
@@ -135,5 +143,7 @@ class StandaloneCompletedCheckpointStore:
         return iter(sorted(savepoint + self._retained, key=lambda each: each.checkpoint_id, reverse=True))
 
     def shutdown(self, status: JobStatus) -> list[CompletedCheckpoint]:
+        if self._retention.keeps(status):
+            return []
         dropped, self._retained, self._savepoint = self._retained, [], None
         return dropped

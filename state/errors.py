@@ -17,6 +17,7 @@ StateError
     ├── WrongSavepointStore    a savepoint's path or directory that this kind of store cannot have
     ├── ForgedPointer      a savepoint's pointer leads to what is not its job's
     ├── OutsideRoot        a path from outside leads out of the checkpoint directory
+    │   └── UnknownSavepointRoot   a savepoint's path is below no folder in which savepoints are looked for
     ├── UnwritableRoot     the checkpoint directory cannot be made or written
     └── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
 """
@@ -123,6 +124,21 @@ class OutsideRoot(StorageError):
 
     def __init__(self, path: str, root: str, called: str = "checkpoint directory") -> None:
         super().__init__(path, f"is outside of the {called} {root}")
+        self.root = root
+
+
+class UnknownSavepointRoot(OutsideRoot):
+    """Savepoints are looked for in these directories only, and the path leads out of all of them."""
+
+    def __init__(self, path: str, roots: tuple[str, ...]) -> None:
+        StorageError.__init__(
+            self,
+            path,
+            f"is in none of the savepoint directories of this cluster's jobs ({', '.join(roots) or 'there are none'}): "
+            "set the checkpoint_dir of its job on the StreamEnvironment, or savepoints.state.backend.fs.dir on the "
+            "cluster",
+        )
+        self.root = ", ".join(roots)
 
 
 class UnwritableRoot(StorageError):

@@ -37,6 +37,7 @@ HEAP_PATHS = "jobmanager://savepoints/"
 CALLED = "savepoint directory (savepoints.state.backend.fs.dir)"
 """How errors call the root of a FilesystemSavepointStore."""
 
+_TO_LAST = "set checkpoint_dir on the StreamEnvironment (and savepoints.state.backend, if it is set, to filesystem)"
 _PREFIX = "savepoint-"
 _JOB_CHARACTERS = 12
 
@@ -61,6 +62,11 @@ class SavepointStore(Protocol):
 
     outlives_cluster: bool
     """Whether what is stored can be loaded by another cluster's store, later."""
+
+    @property
+    def checkpoints(self) -> CheckpointStorage | None:
+        """The one storage that its pointers lead to, whatever they say; None where each says it for itself."""
+        ...
 
     def canonical(self, path: str) -> str:
         """The path as `store` wrote it. Raises OutsideRoot or WrongSavepointStore."""
@@ -98,6 +104,7 @@ class HeapSavepointStore:
     """
 
     outlives_cluster = False
+    checkpoints: CheckpointStorage | None = None
 
     def __init__(self, *, new_suffix: Callable[[], str] = lambda: uuid4().hex[:12]) -> None:
         self._new_suffix = new_suffix
@@ -112,8 +119,7 @@ class HeapSavepointStore:
         if target_directory is not None:
             raise WrongSavepointStore(
                 target_directory,
-                "savepoints are kept in the JobManager's memory, which has no directories; "
-                "set savepoints.state.backend to filesystem",
+                f"savepoints are kept in the JobManager's memory, which has no directories; {_TO_LAST}",
             )
 
     def store(self, pointer: SavepointPointer, target_directory: str | None = None) -> str:
@@ -123,9 +129,9 @@ class HeapSavepointStore:
         if not self._has_warned:
             self._has_warned = True
             log.warning(
-                "%s is kept in the JobManager's memory and is lost with its process; for savepoints that last, "
-                "set savepoints.state.backend to filesystem and savepoints.state.backend.fs.dir",
+                "%s is kept in the JobManager's memory and is lost with its process; for one that lasts, %s",
                 path,
+                _TO_LAST,
             )
         return path
 
@@ -156,13 +162,23 @@ class HeapSavepointStore:
 class FilesystemSavepointStore:
     """Each pointer in a sealed file of its own: `<root>[/<target_directory>]/savepoint-<job id, shortened>-<random>`.
 
+    The root is that of `files`, or a `folder` of it. In a folder of a checkpoint directory the pointers lead to this
+    directory's own checkpoints alone, so that the directory may be moved as a whole.
     Configuration: `savepoints.state.backend: filesystem`. Flink: FsSavepointStore.
     """
 
     outlives_cluster = True
 
-    def __init__(self, files: CheckpointStorage, *, new_suffix: Callable[[], str] = lambda: uuid4().hex[:12]) -> None:
+    def __init__(
+        self,
+        files: CheckpointStorage,
+        *,
+        folder: str = "",
+        new_suffix: Callable[[], str] = lambda: uuid4().hex[:12],
+    ) -> None:
+        self.checkpoints: CheckpointStorage | None = files if folder else None
         self._files = files
+        self._folder = folder
         self._new_suffix = new_suffix
 
     def check(self) -> None:
@@ -216,12 +232,22 @@ class FilesystemSavepointStore:
         """A path from outside, or a name of ours in a folder from outside."""
         told = path if folder is None else folder
         if told.startswith(HEAP_PATHS):
-            here = f"savepoints are kept in files here, below {self._files.url}"
+            here = f"savepoints are kept in files here, below {self._root}"
             raise WrongSavepointStore(told, f"{here}; this one is in a JobManager's memory")
+        wanted = posixpath.join(folder or "", path)
+        if "://" not in wanted and "::" not in wanted:
+            wanted = posixpath.join(self._folder, wanted)
         try:
-            return self._files.resolve(posixpath.join(folder or "", path))
+            relative = self._files.resolve(wanted)
         except OutsideRoot as error:
-            raise OutsideRoot(told, self._files.url, CALLED) from error
+            raise OutsideRoot(told, self._root, CALLED) from error
+        if self._folder and not relative.startswith(f"{self._folder}/"):
+            raise OutsideRoot(told, self._root, CALLED)
+        return relative
+
+    @property
+    def _root(self) -> str:
+        return posixpath.join(self._files.url, self._folder) if self._folder else self._files.url
 
 
 def _name(pointer: SavepointPointer, suffix: str) -> str:

@@ -41,6 +41,11 @@ def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
     return f"{job_directory(job_id)}/{_CHECKPOINT}{checkpoint_id}"
 
 
+def is_checkpoint_folder(name: str) -> bool:
+    """Whether a folder of this name may hold a checkpoint."""
+    return name.startswith(_CHECKPOINT) and name.removeprefix(_CHECKPOINT).isdecimal()
+
+
 def inline_handle(data: bytes) -> StateHandle:
     """A handle that holds the bytes themselves."""
     return StateHandle(path=None, data=data, size_bytes=len(data), checksum=zlib.crc32(data))

@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from ...actors.operators.source import Source
-from ...messages import CheckpointConfig, RestartStrategyConfig, shown
+from ...messages import CheckpointConfig, CheckpointRetention, RestartStrategyConfig, shown
 from ..connectors import CollectionSource, FileSource, GeneratorSource, NotAScan, ScanSource, SparkSource, scan_plan
 from .checks import at_least, at_least_or_none, check_records, more_than, one_of, text
 from .errors import InvalidSetting
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 STATE_BACKENDS = ("memory", "filesystem")
 MODES = ("exactly-once", "at-least-once")
+RETENTIONS = tuple(retention.value for retention in CheckpointRetention)
 
 
 _INITIAL_MS = 200
@@ -53,6 +54,9 @@ class StreamEnvironment:
     theirs from the number of TaskManagers; `from_collection`, and what follows it, has 1.
     `checkpoint_interval_ms` None: no periodic checkpoints; a bounded job still ends with one.
     `checkpoint_dir`: a path or fsspec URL that all TaskManagers reach; the cluster's choice when None.
+    `retain_checkpoints`: when the newest checkpoints (`retained_checkpoints` of them) stay in `checkpoint_dir` after
+    the job's end, so that a job can be started from them: "on_failure"; "on_cancellation" means when it is canceled, as
+    a cluster that closes does, or fails; or "never". A job that has finished leaves none.
     `mode`: "exactly-once" aligns barriers, so that a restored state covers each record once; "at-least-once" lets
     records pass while barriers are awaited: less latency, and after a failure records that count twice. None are lost.
     `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
@@ -80,6 +84,7 @@ class StreamEnvironment:
         min_pause_ms: int = 0,
         max_concurrent_checkpoints: int = 1,
         retained_checkpoints: int = 1,
+        retain_checkpoints: str = "on_failure",
         tolerable_checkpoint_failures: int = 0,
         alignment_timeout_ms: int | None = None,
         buffer_timeout_ms: int = 5,
@@ -105,6 +110,7 @@ class StreamEnvironment:
             retained=at_least("retained_checkpoints", retained_checkpoints, 1),
             tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
             alignment_timeout_ms=_alignment_timeout(alignment_timeout_ms, mode),
+            retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()
 

@@ -22,7 +22,7 @@ ApiError
 
 from __future__ import annotations
 
-from ...actors.failure import REPEATED_FAILURE, tell_story
+from ...actors.failure import REPEATED_FAILURE, tell_line, tell_story
 from ...messages import JobDetails
 
 
@@ -78,7 +78,8 @@ class JobFailed(ApiError):
     """The job ended in failure. `details.failures` holds the causes, the decisive one last."""
 
     def __init__(self, details: JobDetails) -> None:
-        super().__init__(f"job {details.name!r} ({details.job_id}) {_how_it_failed(details)}")
+        failed = f"job {details.name!r} ({details.job_id}) {_how_it_failed(details)}"
+        super().__init__("\n".join([failed, *_way_back(details)]))
         self.details = details
 
 
@@ -86,7 +87,7 @@ class JobCanceled(ApiError):
     """The job was canceled before it finished."""
 
     def __init__(self, details: JobDetails) -> None:
-        super().__init__(f"job {details.name!r} ({details.job_id}) was canceled")
+        super().__init__("\n".join([f"job {details.name!r} ({details.job_id}) was canceled", *_way_back(details)]))
         self.details = details
 
 
@@ -107,11 +108,17 @@ class ResultsUnavailable(ApiError):
 
 
 def _how_it_failed(details: JobDetails) -> str:
-    """What a repeated failure was comes first; then the chain of causes."""
+    """What failed, in the first line; then the chain of causes."""
     after = f"failed after {details.restarts} restarts"
     if not details.failures:
-        return f"{after}\nno cause was recorded"
+        return f"{after}: no cause was recorded"
     last = details.failures[-1]
     if last.error_type == REPEATED_FAILURE and last.cause is not None:
         return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
-    return f"{after}\n{tell_story(last)}"
+    return f"{after}: {tell_line(last)}\n{tell_story(last)}"
+
+
+def _way_back(details: JobDetails) -> list[str]:
+    """A line that says how to start from what the job has left, if it has left something."""
+    path = details.retained_checkpoint_path
+    return [f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"] if path else []

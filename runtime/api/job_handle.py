@@ -44,6 +44,8 @@ from ...messages import (
 )
 from ...state import java_hash
 from ..connectors import CollectSink, FileSink, read_collected
+from ..connectors.committed_files import OutputOf
+from ..connectors.output_directory import OutputDirectory
 from ..system.future import ActorFuture
 from .errors import (
     JobCanceled,
@@ -54,6 +56,7 @@ from .errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .paths import AnyPath, target_folder
 from .translation import Translation
 
 log = logging.getLogger(__name__)
@@ -121,6 +124,11 @@ class JobHandle:
     def status(self) -> JobStatus:
         """As last heard: the job itself may be a moment ahead."""
         return self._status
+
+    @property
+    def retained_checkpoint_path(self) -> str:
+        """Of a job that is known to have failed or been canceled: what it has left to start from, if it has."""
+        return self._last_details.retained_checkpoint_path if self._last_details is not None else ""
 
     def __repr__(self) -> str:
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
@@ -210,27 +218,29 @@ class JobHandle:
         """End the sources, let the job take its final checkpoint and finish."""
         return self._client.ask(StopJob(self.job_id))
 
-    def trigger_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
         """The future of the savepoint's path; it fails with SavepointFailed.
 
-        `target_directory`: a folder below the configured root of savepoints; None: the root itself.
+        It is kept in the folder `savepoints` of the job's checkpoint_dir, unless the cluster's configuration names
+        another one; without both, in the JobManager's memory, and is lost with its process.
+        `target_directory`: a folder below that root; None: the root itself.
         """
-        return self._savepoint(TriggerSavepoint(self.job_id, target_directory))
+        return self._savepoint(TriggerSavepoint(self.job_id, target_folder(target_directory)))
 
-    def stop_with_savepoint(self, target_directory: str | None = None, *, drain: bool = False) -> pykka.Future[str]:
+    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> pykka.Future[str]:
         """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
         results, and nothing comes after it. When the savepoint fails, the job goes on.
         """
-        return self._savepoint(StopWithSavepoint(self.job_id, target_directory, drain))
+        return self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
 
-    def cancel_with_savepoint(self, target_directory: str | None = None) -> pykka.Future[str]:
+    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
         """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
 
         What sinks had not committed by then, they do when a job is restored from the savepoint.
         """
-        return self._savepoint(CancelWithSavepoint(self.job_id, target_directory))
+        return self._savepoint(CancelWithSavepoint(self.job_id, target_folder(target_directory)))
 
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""
@@ -244,10 +254,17 @@ class JobHandle:
         sink = self._sink(name)
         if not isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
-        return list(self._collected[name]) if name in self._collected else read_collected(sink.path)
+        if name in self._collected:
+            return list(self._collected[name])
+        return read_collected(sink.path, of=self._output_of(name))
 
     def to_dataframe(self, name: str, spark: Any) -> Any:
-        """What a finished job's FileSink has written, as a DataFrame of this SparkSession."""
+        """What a finished job's FileSink has written, as a DataFrame of this SparkSession.
+
+        Only this job's files are read, whatever else is in the folder. Of a job that was started from a savepoint or
+        checkpoint also what the jobs before it had committed to this folder by then, so that the whole is exact.
+        Raises ResultsUnavailable when there is no file, as there are no columns then.
+        """
         sink = self._sink(name)
         if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
@@ -256,7 +273,11 @@ class JobHandle:
                 f"job {self.name!r} is {self._status.value}; its output is whole once it has finished"
             )
         format, options = _SPARK_READERS[sink.format]
-        return spark.read.format(format).options(**options).load(sink.path)
+        names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))
+        if not names:
+            raise ResultsUnavailable(f"job {self.name!r} has committed no record to {sink.path}")
+        root = sink.path.rstrip("/")
+        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
 
     # -- inside
 
@@ -303,7 +324,12 @@ class JobHandle:
         """Take the results home: the cluster may remove its files when it closes."""
         for name, sink in self._sinks.items():
             if isinstance(sink, CollectSink) and name not in self._collected:
-                self._collected[name] = read_collected(sink.path)
+                self._collected[name] = read_collected(sink.path, of=self._output_of(name))
+
+    def _output_of(self, name: str) -> OutputOf:
+        described = (one for vertex in self._graph.vertices for one in vertex.operators)
+        operator_id = next(one.operator_id for one in described if one.name == name)
+        return OutputOf(self.job_id, operator_id, self.submitted.predecessors)
 
     def _sink(self, name: str) -> Operator:
         sink = self._sinks.get(name)

@@ -11,7 +11,16 @@ from typing import Any
 from ...actors.job_graph import slots_needed, validate
 from ...actors.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.operators.operator import Operator, described_states
-from ...messages import CheckpointConfig, JobEdge, JobGraph, JobId, JobVertex, OperatorDescription, VertexId
+from ...messages import (
+    CheckpointConfig,
+    CheckpointRetention,
+    JobEdge,
+    JobGraph,
+    JobId,
+    JobVertex,
+    OperatorDescription,
+    VertexId,
+)
 from ...state import InvalidState
 from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
@@ -96,7 +105,10 @@ def translate(
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
-    return config if config.directory else replace(config, directory=f"{work_dir}/checkpoints")
+    """The cluster's own folder goes with the cluster: nothing in it can be kept for later."""
+    if config.directory:
+        return config
+    return replace(config, directory=f"{work_dir}/checkpoints", retention=CheckpointRetention.NEVER)
 
 
 def _placed(node: StreamNode, directory: str) -> Operator:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from ...state import CheckpointStorage
 from ..api import StreamEnvironment
 from ..api.translation import translate
 from ..clusters import Cluster, LocalCluster
-from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, SavepointBackend
 from .spark_session import spark_session
 
 POSITIVE = click.IntRange(1)
@@ -109,33 +107,12 @@ def hosting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def with_savepoints_kept(config: dict[str, str], env: StreamEnvironment) -> dict[str, str]:
-    """The settings; where they do not say where savepoints go, it is below the program's own `checkpoint_dir`.
-
-    The JobManager's memory, which is the default elsewhere, ends with `run`, and would take a savepoint with it.
-    """
-    if SAVEPOINT_DIRECTORY in config or not env.checkpoints.directory:
-        return config
-    if config.get(SAVEPOINT_BACKEND, SavepointBackend.FILESYSTEM.value) != SavepointBackend.FILESYSTEM.value:
-        return config
-    return {**config, SAVEPOINT_DIRECTORY: f"{env.checkpoints.directory.rstrip('/')}/savepoints"}
-
-
 def check_directory(called: str, url: str) -> None:
     """Raises ClickException for one of a kind that fsspec does not know, or cannot open here."""
     try:
         CheckpointStorage(url or ".")
     except (ValueError, ImportError, OSError) as error:
         raise click.ClickException(f"{called} {url!r} cannot be opened: {error}") from error
-
-
-def path_from_here(_context: click.Context, _option: click.Parameter, path: str | None) -> str | None:
-    """A savepoint's path as the shell has completed it, made absolute; what is not here is the JobManager's to find,
-    below the savepoints' root. A click callback.
-    """
-    if path and not os.path.isabs(path) and os.path.exists(path):
-        return os.path.join(os.getcwd(), path)
-    return path
 
 
 def config_of(_context: click.Context, _option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from ..clusters.announcement import Announcement
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
 from ..connectors import CollectSink, PrintSink
 from .display import Display, narrate
-from .hosting import Hosting, check_directory, config_of, hosting_options, path_from_here, with_savepoints_kept
+from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts
 from .output import as_json_text, note, told
 from .program import Program, load_program
@@ -49,8 +49,7 @@ class Options:
     "-s",
     "--from-savepoint",
     metavar="PATH",
-    callback=path_from_here,
-    help="Begin with the state of this savepoint.",
+    help="Begin with the state of this savepoint, or of a retained checkpoint (…/chk-7).",
 )
 @click.option(
     "-n",
@@ -132,14 +131,23 @@ def _run(
         env = hosting.adapt(program.environment(arguments, spark))
         task_managers = hosting.task_managers_for(env)
         check_directory("checkpoint_dir", env.checkpoints.directory)
-        config = with_savepoints_kept(options.config, env)
-        check_directory(SAVEPOINT_DIRECTORY, config.get(SAVEPOINT_DIRECTORY, ""))
+        check_directory(SAVEPOINT_DIRECTORY, options.config.get(SAVEPOINT_DIRECTORY, ""))
         try:
-            cluster = hosting.make_cluster(task_managers, config, spark)
+            cluster = hosting.make_cluster(task_managers, options.config, spark)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        with cluster:
-            return _run_job(cluster, env, options, results)
+        try:
+            with cluster:
+                return _run_job(cluster, env, options, results)
+        finally:
+            if interrupts.signal is not None:
+                _tell_what_is_kept(cluster)
+
+
+def _tell_what_is_kept(cluster: Cluster) -> None:
+    """After an interrupt nobody is told how the jobs have ended."""
+    for path in filter(None, (job.retained_checkpoint_path for job in cluster.handles)):
+        note(f"the job's checkpoint is kept; to go on from there: --from-savepoint {path}")
 
 
 def _display(env: StreamEnvironment, quiet: bool) -> Display:

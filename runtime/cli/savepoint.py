@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from .connection import connect, connection_options
-from .hosting import path_from_here
 from .jobs import JSON
 from .output import note, print_json, told
 from .waiting import await_end, await_reply, await_savepoint, conclude
@@ -14,7 +13,7 @@ from .waiting import await_end, await_reply, await_savepoint, conclude
 @click.command()
 @click.argument("job", required=False)
 @click.argument("directory", metavar="[DIR]", required=False)
-@click.option("--dispose", metavar="PATH", callback=path_from_here, help="Remove this savepoint instead of taking one.")
+@click.option("--dispose", metavar="PATH", help="Remove this savepoint instead of taking one.")
 @JSON
 @connection_options
 @told

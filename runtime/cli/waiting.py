@@ -67,7 +67,10 @@ def await_savepoint(cluster: RemoteCluster, job_id: JobId, reply: Reply[str]) ->
             except TimeoutError:
                 progress.say(_how_far(cluster, job_id))
     if path.startswith(HEAP_PATHS):
-        note("this savepoint is in the JobManager's memory, and lost when its process ends (savepoints.state.backend)")
+        note(
+            "this savepoint is in the JobManager's memory, and lost when its process ends: set checkpoint_dir "
+            "(and savepoints.state.backend, if it is set, to filesystem)"
+        )
     return path
 
 

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -36,6 +35,7 @@ from ...state import CheckpointStorage
 from ...state.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobClient, JobHandle, disposed_path
+from ..api.paths import AnyPath, savepoint_at
 from ..api.translation import Translation, translate
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
@@ -192,14 +192,15 @@ class Cluster(ABC):
         env: StreamEnvironment,
         name: str = "job",
         *,
-        from_savepoint: str | os.PathLike[str] | None = None,
+        from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
     ) -> JobHandle:
         """Translate, check and start a job; returns at once. What is wrong with the program is raised here.
 
-        `from_savepoint`: a savepoint's path, or that of a retained checkpoint's `_metadata` below this environment's
-        checkpoint_dir. Its state is given to the operators with the same names or uids. Raises CannotRestore when it
-        cannot be used, and StateDoesNotFit, which is one, when the program does not fit it; then no job is started.
+        `from_savepoint`: the path of a savepoint, or of a retained checkpoint's folder (`chk-7`) or `_metadata` below
+        this environment's checkpoint_dir. A relative one is looked for in the working directory first. Its state is
+        given to the operators with the same names or uids. Raises CannotRestore when it cannot be used, and
+        StateDoesNotFit, which is one, when the program does not fit it; then no job is started.
         `allow_non_restored_state`: state of operators that the program does not have is left behind.
         """
         self._running()
@@ -225,7 +226,7 @@ class Cluster(ABC):
         self,
         translation: Translation,
         *,
-        from_savepoint: str | os.PathLike[str] | None = None,
+        from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, and start the job."""
@@ -234,12 +235,14 @@ class Cluster(ABC):
         self._open_storage(graph.checkpoints.directory).check()
         self._prepare(self._launch(graph, translation.program), translation)
         self._submitted.append(graph.job_id)
+        restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
         wanted = SubmitJob(
             graph,
             self.settings.task_managers,
             self.settings.slots_per_task_manager,
-            None if from_savepoint is None else os.fspath(from_savepoint),
+            restore_from,
             allow_non_restored_state,
+            working_directory,
         )
         submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
         if submitted.left_behind:
@@ -253,6 +256,11 @@ class Cluster(ABC):
         """`submit` for a running event loop."""
         return await asyncio.to_thread(self.submit, env, name, **options)
 
+    @property
+    def handles(self) -> tuple[JobHandle, ...]:
+        """Those of all jobs that were submitted, in this order; also after the cluster's end."""
+        return tuple(self._handles)
+
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
         return Client(system, job_manager, job_id)
 
@@ -262,13 +270,14 @@ class Cluster(ABC):
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url)
 
-    def dispose_savepoint(self, path: str) -> pykka.Future[str]:
+    def dispose_savepoint(self, path: AnyPath) -> pykka.Future[str]:
         """Nobody can restore from it any more, and its files go unless a running job needs them to recover.
 
+        It has to lie below the configured directory; without one, below the checkpoint_dir of a job of this cluster.
         The future of its path, once that is done; it fails with SavepointNotDisposed.
         """
         _, job_manager = self._running()
-        return job_manager.ask(DisposeSavepoint(path), timeout_ms=math.inf).map(disposed_path)
+        return job_manager.ask(DisposeSavepoint(*savepoint_at(path)), timeout_ms=math.inf).map(disposed_path)
 
     # -- what a subclass supplies
 

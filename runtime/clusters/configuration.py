@@ -1,7 +1,10 @@
 """Configuration: what is set by name, as text, the way Flink's configuration file and `-D key=value` have it.
 
-    savepoints.state.backend          jobmanager | filesystem     (by default filesystem if there is a directory)
+    savepoints.state.backend          jobmanager | filesystem
     savepoints.state.backend.fs.dir   a path or fsspec URL
+
+Without the first, the second means filesystem. Without both, each job's savepoints are in files below its own
+checkpoint_dir, and in memory if it has none.
 
 Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 """
@@ -13,6 +16,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
@@ -38,9 +42,12 @@ class SavepointBackend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A cluster's, checked. `savepoint_directory` is absolute; only the filesystem backend uses it."""
+    """A cluster's, checked. `savepoint_directory` is absolute; only the filesystem backend uses it.
 
-    savepoint_backend: SavepointBackend = SavepointBackend.JOBMANAGER
+    `savepoint_backend` None: each job's own, as SavepointStores says.
+    """
+
+    savepoint_backend: SavepointBackend | None = None
     savepoint_directory: str | None = None
 
     @classmethod
@@ -59,9 +66,11 @@ class Configuration:
 
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None
-    ) -> SavepointStore:
-        """The store that is wanted. Raises UnwritableRoot when its directory cannot be made or written."""
-        named = {} if new_suffix is None else {"new_suffix": new_suffix}
+    ) -> SavepointStore | None:
+        """The store of all jobs, or None. Raises UnwritableRoot when its directory cannot be made or written."""
+        if self.savepoint_backend is None:
+            return None
+        named: dict[str, Any] = {} if new_suffix is None else {"new_suffix": new_suffix}
         if self.savepoint_backend is SavepointBackend.JOBMANAGER or self.savepoint_directory is None:
             if self.savepoint_directory is not None:
                 log.warning("%s is set, but not used: %s is jobmanager", SAVEPOINT_DIRECTORY, SAVEPOINT_BACKEND)
@@ -71,9 +80,9 @@ class Configuration:
         return store
 
 
-def _backend(name: str | None, directory: str | None) -> SavepointBackend:
+def _backend(name: str | None, directory: str | None) -> SavepointBackend | None:
     if name is None:
-        return SavepointBackend.JOBMANAGER if directory is None else SavepointBackend.FILESYSTEM
+        return None if directory is None else SavepointBackend.FILESYSTEM
     try:
         return SavepointBackend(name)
     except ValueError:
@@ -82,4 +91,4 @@ def _backend(name: str | None, directory: str | None) -> SavepointBackend:
 
 
 def _absolute(directory: str) -> str:
-    return directory if "://" in directory or "::" in directory else os.path.abspath(directory)
+    return directory if "://" in directory or "::" in directory else os.path.abspath(os.path.expanduser(directory))

@@ -40,6 +40,7 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ..api.job_handle import disposed_path, savepoint_path
+from ..api.paths import AnyPath, savepoint_at, target_folder
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from ..system.address import is_reachable_base
 from ..system.errors import InvalidAddress
@@ -134,21 +135,25 @@ class RemoteCluster:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
         return self._ask(CancelJob(job_id), _expect(JobDetails)).get()
 
-    def trigger_savepoint(self, job_id: JobId, directory: str | None = None) -> Reply[str]:
+    def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> Reply[str]:
         """The savepoint's path; raises SavepointFailed with the JobManager's cause."""
-        return self._savepoint(TriggerSavepoint(job_id, directory))
+        return self._savepoint(TriggerSavepoint(job_id, target_folder(directory)))
 
-    def stop_with_savepoint(self, job_id: JobId, directory: str | None = None, *, drain: bool = False) -> Reply[str]:
+    def stop_with_savepoint(
+        self, job_id: JobId, directory: AnyPath | None = None, *, drain: bool = False
+    ) -> Reply[str]:
         """The same, of the savepoint that is the last thing the job does."""
-        return self._savepoint(StopWithSavepoint(job_id, directory, drain))
+        return self._savepoint(StopWithSavepoint(job_id, target_folder(directory), drain))
 
-    def cancel_with_savepoint(self, job_id: JobId, directory: str | None = None) -> Reply[str]:
+    def cancel_with_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> Reply[str]:
         """The same; then the job is cancelled."""
-        return self._savepoint(CancelWithSavepoint(job_id, directory))
+        return self._savepoint(CancelWithSavepoint(job_id, target_folder(directory)))
 
-    def dispose_savepoint(self, path: str) -> Reply[str]:
-        """The path of what is disposed; raises SavepointNotDisposed with the JobManager's cause."""
-        return self._ask(DisposeSavepoint(path), _disposed_path, self._savepoint_seconds)
+    def dispose_savepoint(self, path: AnyPath) -> Reply[str]:
+        """The path of what is disposed; a relative one is looked for in the working directory first. Raises
+        SavepointNotDisposed with the JobManager's cause.
+        """
+        return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_seconds)
 
     # -- inside
 

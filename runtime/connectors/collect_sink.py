@@ -7,8 +7,9 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from ...messages import CheckpointId, unpack_plain
+from .committed_files import OutputOf, checkpoint_of
 from .errors import UnreadableInput
-from .file_sink import FileSink, checkpoint_of
+from .file_sink import FileSink
 from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
 
 
@@ -28,10 +29,10 @@ class CollectSink(FileSink):
         super().open()
 
 
-def read_collected(directory: str, *, until: CheckpointId | None = None) -> list[Any]:
+def read_collected(directory: str, *, until: CheckpointId | None = None, of: OutputOf | None = None) -> list[Any]:
     """All committed records in `directory`: by subtask, and of one subtask in the order in which it took them.
 
-    With `until`: only those that this checkpoint and the ones before it cover.
+    With `until`: only those that this checkpoint and the ones before it cover; with `of`: only those of one job's sink.
     """
     fs, root = url_to_fs(directory)
     fs.invalidate_cache()
@@ -41,6 +42,9 @@ def read_collected(directory: str, *, until: CheckpointId | None = None) -> list
     paths = sorted(path for path in fs.ls(root, detail=False) if path.endswith(extension))
     if until is not None:
         paths = [path for path in paths if checkpoint_of(path.rpartition("/")[2]) <= until]
+    if of is not None:
+        mine = set(of.among(path.rpartition("/")[2] for path in paths))
+        paths = [path for path in paths if path.rpartition("/")[2] in mine]
     return [record for path in paths for record in _records(path, fs.cat_file(path))]
 
 

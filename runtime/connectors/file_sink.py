@@ -20,7 +20,6 @@ those later checkpoints, visible by then, are taken back: their names say the jo
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -35,6 +34,7 @@ from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.records import RecordMismatch, batch_of, conform, schema_problem
 from ...messages import CheckpointId
 from ...state import OperatorListState
+from .committed_files import fingerprint, slug
 from .errors import UnusableOutput
 from .file_writers import WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
@@ -157,7 +157,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def begin_transaction(self) -> FileTransaction:
         self._begun += 1
         context = self.context
-        attempt = f"{self._generation}-{context.attempt_number}-{_slug(context.attempt_id)}"
+        attempt = f"{self._generation}-{context.attempt_number}-{slug(context.attempt_id)}"
         name = f"{context.subtask_index}-{attempt}-{self._begun}{self._extension}"
         return {"in_progress": name, "final": "", "directory": self.path}
 
@@ -176,7 +176,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self._opened_directory().seal(self._file)
         self._file = None
         context = self.context
-        attempt = f"{_fingerprint(context.job_id)}-{context.attempt_number}-{_slug(context.attempt_id)}"
+        attempt = f"{fingerprint(context.job_id)}-{context.attempt_number}-{slug(context.attempt_id)}"
         return {**transaction, "final": f"{self._place}{self._checkpoint_id:010d}-{attempt}{self._extension}"}
 
     def commit(self, transaction: FileTransaction) -> None:
@@ -208,7 +208,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     @property
     def _place(self) -> str:
         """How the names of this subtask's visible files begin."""
-        return f"part-{_slug(self.context.operator_id)}-{self.context.subtask_index:05d}-"
+        return f"part-{slug(self.context.operator_id)}-{self.context.subtask_index:05d}-"
 
     def _opened_directory(self) -> OutputDirectory:
         assert self._directory is not None, "the sink is not open"
@@ -235,7 +235,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         """A fresh job founds a lineage, which all its subtasks call alike; a restored job continues its origin's."""
         context = self.context
         if not recorded:
-            return f"{_slug(context.job_id)}-{_slug(context.operator_id)}", 0
+            return f"{slug(context.job_id)}-{slug(context.operator_id)}", 0
         last = recorded[0]
         return last["lineage"], last["generation"] + (last["job_id"] != context.job_id)
 
@@ -250,7 +250,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             return
         restored = max(each["checkpoint_id"] for each in recorded)
         for name in self._opened_directory().committed(self._place):
-            if (parts := _COMMITTED.match(name, len(self._place))) is None or parts[2] != _fingerprint(context.job_id):
+            if (parts := _COMMITTED.match(name, len(self._place))) is None or parts[2] != fingerprint(context.job_id):
                 continue
             if int(parts[1]) > restored and int(parts[3]) < context.attempt_number:
                 self._opened_directory().take_back(name)
@@ -265,18 +265,3 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
             if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
                 directory.remove(name)
-
-
-def checkpoint_of(name: str) -> CheckpointId:
-    """The checkpoint that covers a visible file, by its name."""
-    return CheckpointId(int(name.split("-")[3]))
-
-
-def _fingerprint(text: str) -> str:
-    """Sixteen characters that stand for an id of any length."""
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _slug(text: str) -> str:
-    """Letters and digits only, so that a dash separates the parts of a name."""
-    return re.sub(r"[^A-Za-z0-9]", "", text)

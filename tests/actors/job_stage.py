@@ -66,7 +66,7 @@ class Stage:
             JobMasterSettings(task_managers=2, slots_per_task_manager=1, slot_timeout_ms=1000, cancel_timeout_ms=500),
             make_restart_strategy(job.restart, random.Random(1)),
             StandaloneCheckpointIdCounter(),
-            StandaloneCompletedCheckpointStore(job.checkpoints.retained),
+            StandaloneCompletedCheckpointStore(job.checkpoints.retained, job.checkpoints.retention),
             lambda prefix: f"{prefix}-{next(ids)}",
             origin=origin,
         )

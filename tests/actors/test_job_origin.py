@@ -12,6 +12,7 @@ from understudy.messages import (
     JobStatus,
     NotifyCheckpointComplete,
     OperatorId,
+    Predecessor,
     SubmitTask,
     TaskDeployment,
 )
@@ -34,6 +35,13 @@ def fail_and_restart(stage: Stage, deployments: list[TaskDeployment], cause: Fai
     for each in deployments[1:]:
         stage.report(each, ExecutionState.CANCELED)
     stage.tell(RestartDue(frozenset({"source-0", "sink-0"})))
+
+
+def fail(stage: Stage, deployments: list[TaskDeployment], cause: FailureCause = FAILURE) -> None:
+    """For good."""
+    stage.report(deployments[0], ExecutionState.FAILED, cause)
+    for each in deployments[1:]:
+        stage.report(each, ExecutionState.CANCELED)
 
 
 def restored(stage: Stage) -> list[tuple[int | None, str]]:
@@ -80,3 +88,39 @@ def test_the_last_checkpoint_of_another_job_does_not_end_this_one() -> None:
     assert [notice for notice in job.said(NotifyCheckpointComplete) if notice.final] == []
     job.checkpoint(deployments)
     assert job.master.status is JobStatus.RUNNING
+
+
+def test_its_checkpoints_name_the_jobs_that_it_continues() -> None:
+    """So that its output is known from that of others in the same folder, through any number of restarts."""
+    first, origin = Predecessor("job-0", 3), Predecessor(SAVED.job_id, SAVED.checkpoint_id)
+    job = Stage(graph(), Origin(replace(SAVED, predecessors=(first,)), ROOT))
+    deployments = job.running()
+    job.checkpoint(deployments)
+    (completed,) = job.master.coordinator.store.retained()
+    assert completed.predecessors == (first, origin)
+
+
+def test_a_job_that_ends_tells_what_it_has_left_but_not_what_it_was_started_from() -> None:
+    """That is its user's, who knows of it; here the job fails before and after its first checkpoint."""
+    job = Stage(graph(attempts=0), Origin(SAVED, ROOT))
+    fail(job, job.running())
+    assert job.master.status is JobStatus.FAILED
+    assert job.master.report.details().retained_checkpoint_path == ""
+
+    job = Stage(graph(attempts=0), Origin(SAVED, ROOT))
+    deployments = job.running()
+    number = job.checkpoint(deployments)
+    assert job.master.report.details().retained_checkpoint_path == "", "it runs"
+    fail(job, deployments)
+    assert job.master.report.details().retained_checkpoint_path == f"/nowhere/chk-{number}"
+
+
+def test_what_could_not_be_read_is_not_what_to_go_on_from() -> None:
+    job = Stage(graph(attempts=1))
+    deployments = job.running()
+    job.checkpoint(deployments)
+    fail_and_restart(job, deployments)
+    unreadable = FailureCause("CorruptState", "expected 5 bytes")
+    fail(job, [message.deployment for message in job.said(SubmitTask)], unreadable)
+    assert job.master.status is JobStatus.FAILED
+    assert job.master.report.details().retained_checkpoint_path == ""

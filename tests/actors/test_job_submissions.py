@@ -87,6 +87,20 @@ def test_a_checkpoint_is_found_by_its_metadata_file(saved: Saved, where: str) ->
     assert find_origin(saved.wanted(path), saved.savepoints).savepoint_path == ""
 
 
+@pytest.mark.parametrize("path", ["old/chk-7", "old/chk-7/", "{root}/old/chk-7"])
+def test_a_checkpoint_is_found_by_its_folder(saved: Saved, path: str) -> None:
+    """As `ls` shows it."""
+    found = find_origin(saved.wanted(path.format(root=saved.root)), saved.savepoints)
+    assert found.origin.checkpoint.metadata_path == METADATA
+
+
+def test_a_relative_path_of_a_checkpoint_is_looked_for_in_the_working_directory_first(saved: Saved) -> None:
+    for path, folder in [("chk-7", saved.root / "old"), (METADATA, saved.root.parent), ("old/chk-7", Path("/"))]:
+        found = find_origin(replace(saved.wanted(path), working_directory=str(folder)), saved.savepoints)
+        assert found.origin.checkpoint.metadata_path == METADATA
+    saved.refused("missing state", "chk-7")
+
+
 def test_what_was_left_behind_is_told(saved: Saved) -> None:
     found = find_origin(saved.wanted(name="b", allow=True), saved.savepoints)
     assert found.submitted(saved.wanted().graph.job_id).left_behind == ("a",)

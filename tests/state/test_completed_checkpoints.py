@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from understudy.messages import (
     MAX_MESSAGE_BYTES,
     CheckpointId,
+    CheckpointRetention,
     JobEdge,
     JobId,
     JobStatus,
@@ -23,6 +24,7 @@ from understudy.messages import (
     OperatorListHandle,
     OperatorSubtaskState,
     Partitioning,
+    Predecessor,
     StateDescription,
     StateHandle,
     SubtaskIndex,
@@ -102,6 +104,26 @@ class TestStandaloneStore:
         assert ids(store.shutdown(JobStatus.FINISHED)) == [1]
         assert ids(store.restorable()) == []
 
+    @pytest.mark.parametrize(
+        ("retention", "kept"),
+        [
+            (CheckpointRetention.ON_CANCELLATION, {JobStatus.FAILED, JobStatus.CANCELED}),
+            (CheckpointRetention.ON_FAILURE, {JobStatus.FAILED}),
+            (CheckpointRetention.NEVER, set()),
+        ],
+    )
+    def test_shutdown_keeps_all_that_is_restorable_as_the_job_has_ended(
+        self, retention: CheckpointRetention, kept: set[JobStatus]
+    ) -> None:
+        """Flink: CheckpointProperties.discardOnJobFailed and its like. A job that is suspended has not ended."""
+        for status in JobStatus:
+            store = StandaloneCompletedCheckpointStore(2, retention)
+            for each in (1, 2):
+                store.add(make_checkpoint(each))
+            store.add(make_checkpoint(3, savepoint=True))
+            assert ids(store.shutdown(status)) == ([] if status in kept else [1, 2])
+            assert ids(store.restorable()) == ([3, 2, 1] if status in kept else [])
+
 
 class TestStandaloneIdCounter:
     def test_setting_it_back_hands_out_no_id_twice(self) -> None:
@@ -116,7 +138,8 @@ class TestMetadataFile:
         st.booleans(),
     )
     def test_round_trip(self, states: list[SubtaskState | None], savepoint: bool) -> None:
-        completed = make_checkpoint(12, *states, savepoint=savepoint)
+        predecessors = (Predecessor(JobId("job-0"), CheckpointId(7)),) if savepoint else ()
+        completed = replace(make_checkpoint(12, *states, savepoint=savepoint), predecessors=predecessors)
         assert decode_metadata(encode_metadata(completed), "chk-12") == completed
 
     def test_may_be_larger_than_one_message(self) -> None:

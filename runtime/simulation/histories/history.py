@@ -154,7 +154,7 @@ class _History:
         if status == JobStatus.CANCELED.value and not self._user.has_ended(job.job_id):
             self._report(Violation("promise", "the job was cancelled, and its savepoint failed"))
         if status not in (LOST, STALLED) and not self._savepoints.requests:
-            self._report(self._leftover_files(status))
+            self._judge_files(status)
         self._report(leftover_processes(self._cluster, status))
 
     def _judge_savepoints(self, status: str) -> None:
@@ -167,7 +167,13 @@ class _History:
         for problem in self._savepoints.broken_promises(self._scenario.quiet_ms):
             self._report(Violation("promise", problem))
         if status != STALLED and not self._user.is_alone:
-            self._report(self._leftover_files(status))
+            self._judge_files(status)
+
+    def _judge_files(self, status: str) -> None:
+        """Once all jobs have ended, and no savepoint is left."""
+        for stored in self._cluster.stored.values():
+            stored.kept_are_there()
+        self._report(self._leftover_files(status))
 
     def _restarts(self) -> int:
         return sum(job._last_details.restarts for job in self._lineage.jobs if job._last_details is not None)
@@ -198,12 +204,14 @@ class _History:
     def _leftover_files(self, status: str) -> Violation | None:
         """A failed job leaves what its sinks had prepared for a checkpoint that never completed; and nobody removes
         what a zombie writes after the job's end, or what is left of a savepoint that storage would neither take nor
-        take back.
+        take back. Checkpoints that a job is to leave stay.
         """
         if self._cluster.launcher.zombies:
             return None
         may_be_torn = any(isinstance(fault, _STORAGE_FAULTS) for fault in self._scenario.faults)
-        files = [path for path, _ in self._cluster.disk.files() if not (may_be_torn and _TORN_SAVEPOINT in path)]
+        kept = {path for stored in self._cluster.stored.values() for path in stored.kept}
+        found = [path for path, _ in self._cluster.disk.files() if path not in kept]
+        files = [path for path in found if not (may_be_torn and _TORN_SAVEPOINT in path)]
         tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
         left = [path for path in files if "/collected/" not in path or ("/." in path and tidy)]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None

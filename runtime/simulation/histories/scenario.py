@@ -6,6 +6,7 @@ import random
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
+from ....messages import CheckpointRetention
 from ..world.faults import (
     FAULTS,
     JOB_MANAGER,
@@ -113,7 +114,7 @@ class Scenario:
         max_latency_ms = chance.choice((3.0, 3.0, 300.0))
         storage_ms = chance.choice((0.0, 0.0, 700.0))
         standard = Scenario(seed, name, workload, task_managers, slots, faults, max_latency_ms, storage_ms)
-        return _with_actions(_with_small_batches(_with_alignment_timeout(standard)))
+        return _with_retention(_with_actions(_with_small_batches(_with_alignment_timeout(standard))))
 
 
 def _with_actions(scenario: Scenario) -> Scenario:
@@ -135,6 +136,13 @@ def _with_alignment_timeout(scenario: Scenario) -> Scenario:
     if chance.random() < SLOW_PROCESSES:
         faults.append(random_slow_process(chance, scenario.task_managers, workload.duration_ms))
     return replace(scenario, workload=workload, faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _with_retention(scenario: Scenario) -> Scenario:
+    """What jobs leave of their checkpoints when they are canceled or fail."""
+    chance = random.Random(f"retention {scenario.seed}")
+    retention = chance.choice(sorted(each.value for each in CheckpointRetention))
+    return replace(scenario, workload=replace(scenario.workload, retain_checkpoints=retention))
 
 
 def _with_small_batches(scenario: Scenario) -> Scenario:

@@ -38,6 +38,7 @@ class Workload:
     records_per_second: float = 2.0
     checkpoint_interval_ms: int = 3_000
     retained_checkpoints: int = 2
+    retain_checkpoints: str = "on_failure"
     max_concurrent_checkpoints: int = 1
     alignment_timeout_ms: int | None = None
     buffer_timeout_ms: int = 5
@@ -137,6 +138,7 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
         checkpoint_timeout_ms=20_000,
         retained_checkpoints=workload.retained_checkpoints,
+        retain_checkpoints=workload.retain_checkpoints,
         max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
         buffer_timeout_ms=workload.buffer_timeout_ms,
         batch_rows=workload.batch_rows,

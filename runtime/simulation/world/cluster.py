@@ -189,7 +189,7 @@ class SimulatedCluster(Cluster):
         self.probes.may_overtake = config.alignment_timeout_ms is not None
         storage = self._open_storage(config.directory)
         stored = self.stored[job.job_id] = StoredCheckpoints(
-            job.job_id, storage, self.disk, config.retained, self.faults, self.trace, self.probes.report
+            job.job_id, storage, self.disk, config, self.faults, self.trace, self.probes.report
         )
         job.on_event(partial(self._on_event, storage))
         job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
@@ -206,8 +206,12 @@ class SimulatedCluster(Cluster):
     def _make_savepoints(self) -> Savepoints:
         """The simulated disk outlives the cluster's processes, so nothing on it is temporary."""
         configuration = Configuration.of(self.settings.config)
-        store = configuration.savepoint_store(self._open_storage, lambda: self.world.new_id("sp"))
-        return Savepoints(store, self._open_storage)
+
+        def new_suffix() -> str:
+            return self.world.new_id("sp")
+
+        store = configuration.savepoint_store(self._open_storage, new_suffix)
+        return Savepoints(store, self._open_storage, new_suffix=new_suffix)
 
     def _start_launcher(self) -> Launcher:
         assert self._driver is not None

@@ -4,6 +4,8 @@ Nothing that is retained is lost: whenever a checkpoint completes, the metadata 
 they point to are read and verified. Nothing that is discarded is kept: some time after nobody needs it any more
 nothing is left of a checkpoint. Each checkpoint ends once, and they complete in the order of their ids.
 
+A job that has ended leaves what it is set up to leave: the checkpoints that it would have restored from, or nothing.
+
 The user needs a savepoint until it is disposed of; its job until the next checkpoint is complete, since it would go
 back to the savepoint; and a job that was started from it for as long as that one likes.
 
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterable
 from ....messages import (
     CheckpointAborted,
     CheckpointCompleted,
+    CheckpointConfig,
     CheckpointId,
     JobId,
     JobStatus,
@@ -51,7 +54,7 @@ class StoredCheckpoints:
         job_id: JobId,
         storage: CheckpointStorage,
         disk: SimulatedDisk,
-        retain: int,
+        config: CheckpointConfig,
         faults: Iterable[Fault],
         trace: Trace,
         report: Callable[[str, str], None],
@@ -59,7 +62,8 @@ class StoredCheckpoints:
         self._folder = f"/{job_directory(job_id)}/chk-"
         self._storage = storage
         self._disk = disk
-        self._retain = retain
+        self._retain = config.retained
+        self._retention = config.retention
         self._report = report
         self._trace = trace
         kinds = {type(fault) for fault in faults}
@@ -73,7 +77,10 @@ class StoredCheckpoints:
         """Those that nobody has disposed of."""
         self._disposed: dict[CheckpointId, tuple[StateHandle, ...]] = {}
         """Those that the job would still go back to."""
+        self._newest_savepoint: tuple[CheckpointId, tuple[StateHandle, ...]] | None = None
+        """As long as no retained checkpoint is all that is newer: disposed of or not, the job may go back to it."""
         self._has_ended = False
+        self._kept: dict[CheckpointId, tuple[StateHandle, ...]] = {}
 
     def on(self, event: object, now_ms: float) -> None:
         match event:
@@ -86,6 +93,28 @@ class StoredCheckpoints:
                 self._restarts_ms.append(now_ms)
             case JobStatusChanged(status=status) if status.is_terminal:
                 self._has_ended = True
+                if self._retention.keeps(status):
+                    self._kept = self._restorable()
+
+    @property
+    def kept(self) -> set[str]:
+        """The files that a job which has ended is to leave, as the disk calls them."""
+        paths = [handle.path for handles in self._kept.values() for handle in handles]
+        paths += [f"{self._folder[1:]}{checkpoint_id}/_metadata" for checkpoint_id in self._kept]
+        return {f"{self._storage.root}/{path}" for path in paths if path is not None}
+
+    def kept_are_there(self) -> None:
+        """After the job's end: what it leaves can be read, so that a job can be started from it."""
+        for checkpoint_id in self._kept:
+            self._read(checkpoint_id, f"{self._folder[1:]}{checkpoint_id}/_metadata")
+        self._are_there(self._kept)
+
+    def _restorable(self) -> dict[CheckpointId, tuple[StateHandle, ...]]:
+        """What the job would restore from: the last checkpoints, and a savepoint that is not older than they."""
+        retained = {each: self._completed[each] for each in list(self._completed)[-self._retain :]}
+        if self._newest_savepoint is None or self._newest_savepoint[0] < min(retained, default=CheckpointId(0)):
+            return retained
+        return retained | dict([self._newest_savepoint])
 
     def disposed(self, checkpoint_id: CheckpointId) -> None:
         """The user has no savepoint there any more, and no other job was started from it."""
@@ -102,6 +131,8 @@ class StoredCheckpoints:
             del self._disposed[superseded]
             self._unneeded_ms[superseded] = now_ms
         if completed is not None and completed.is_savepoint:
+            if checkpoint_id > max(self._restorable(), default=CheckpointId(0)):
+                self._newest_savepoint = (checkpoint_id, _handles(completed))
             self._savepoints[checkpoint_id] = _handles(completed)
             return
         if self._completed and checkpoint_id < max(self._completed):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.messages import RestartStrategyKind
+from understudy.messages import CheckpointRetention, RestartStrategyKind
 from understudy.runtime.api import (
     InvalidOperator,
     InvalidSetting,
@@ -87,6 +87,8 @@ def test_settings_reach_the_checkpoint_config() -> None:
     checkpoints = StreamEnvironment(checkpoint_interval_ms=9, mode="at-least-once", retained_checkpoints=3).checkpoints
     assert (checkpoints.interval_ms, checkpoints.exactly_once, checkpoints.retained) == (9, False, 3)
     assert StreamEnvironment().checkpoints.exactly_once
+    assert StreamEnvironment().checkpoints.retention is CheckpointRetention.ON_FAILURE
+    assert StreamEnvironment(retain_checkpoints="never").checkpoints.retention is CheckpointRetention.NEVER
     assert StreamEnvironment().checkpoints.alignment_timeout_ms is None
     assert StreamEnvironment(alignment_timeout_ms=0).checkpoints.alignment_timeout_ms == 0
 

@@ -44,6 +44,7 @@ from understudy.runtime.api import (
     UnknownOperator,
 )
 from understudy.runtime.connectors import FileSink
+from understudy.runtime.connectors.committed_files import fingerprint
 from understudy.runtime.system.future import ActorFuture
 from understudy.state import InvalidKey
 
@@ -296,7 +297,10 @@ class TestResults:
         records = pack_plain(["one", "two"])
         directory = tmp_path / "collected" / "job-7" / "collected"
         directory.mkdir(parents=True)
-        (directory / "part-collected-0.records").write_bytes(len(records).to_bytes(4, "big") + records)
+        content = len(records).to_bytes(4, "big") + records
+        for job_id in ("job-7", "job-8"):
+            name = f"part-collected-00000-0000000001-{fingerprint(job_id)}-0-attempt.records"
+            (directory / name).write_bytes(content)
         assert job.results("collected") == ["one", "two"]
 
     def test_results_outlive_the_clusters_files(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
@@ -310,8 +314,14 @@ class TestResults:
         with pytest.raises(ResultsUnavailable, match="job 'job' is created; its output is whole once it has finished"):
             job.to_dataframe("files", None)
         client.move(JobStatus.FINISHED)
+        with pytest.raises(ResultsUnavailable, match=r"job 'job' has committed no record to .*out"):
+            job.to_dataframe("files", None)
+        (tmp_path / "out").mkdir()
+        mine = f"part-files-00000-0000000001-{fingerprint('job-7')}-0-attempt.csv"
+        for name in (mine, mine.replace("files", "other"), mine.replace(fingerprint("job-7"), fingerprint("job-8"))):
+            (tmp_path / "out" / name).write_text("a\n1\n")
         reader = Reader()
-        assert job.to_dataframe("files", reader) == f"csv {tmp_path}/out"
+        assert job.to_dataframe("files", reader) == f"csv ['{tmp_path}/out/{mine}']"
         assert reader.chosen == {"header": "true", "inferSchema": "true"}
 
     def test_a_sink_of_another_kind_or_none(self, job: JobHandle, client: Client) -> None:
@@ -342,5 +352,5 @@ class Reader:
         self.chosen = options
         return self
 
-    def load(self, path: str) -> str:
+    def load(self, path: list[str]) -> str:
         return f"{self.kind} {path}"

@@ -33,8 +33,13 @@ class Counting(KeyedOperator):
         out.collect((self.key, self.seen.value(), record))
 
 
-def build(count="", rate="500"):
-    env = StreamEnvironment(checkpoint_interval_ms=200, checkpoint_dir="checkpoints", restart_strategy=no_restart())
+def build(count="", rate="500", retain="on_failure"):
+    env = StreamEnvironment(
+        checkpoint_interval_ms=200,
+        checkpoint_dir="checkpoints",
+        restart_strategy=no_restart(),
+        retain_checkpoints=retain,
+    )
     numbers = env.generate(
         lambda index: index, int(count) if count else None, records_per_second=float(rate), name="numbers"
     )

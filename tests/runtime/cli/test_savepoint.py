@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from understudy.runtime.connectors import read_collected
+
 from .conftest import WAIT_S, Done, Running, Shell, eventually
 
 KEYS = 4
@@ -116,11 +118,42 @@ def test_a_job_is_cancelled_with_a_savepoint_that_it_can_go_on_from(shell: Shell
 
 def test_without_a_checkpoint_dir_a_savepoint_is_in_memory_and_says_so(shell: Shell) -> None:
     source = (shell.folder / "job.py").read_text()
-    (shell.folder / "job.py").write_text(source.replace(', checkpoint_dir="checkpoints"', ""))
+    (shell.folder / "job.py").write_text(source.replace('checkpoint_dir="checkpoints",', ""))
     checkpointing(shell)
     done = shell("savepoint", "job")
     assert path_of(done).startswith("jobmanager://")
     assert "lost when its process ends" in done.err
+
+
+def collected_by(shell: Shell, run: Running) -> list[tuple[int, int, int]]:
+    """What a run that could not tell its results had committed."""
+    (folder,) = shell.folder.glob(f"checkpoints/collected/{run.job_id}/*")
+    return [(key, number, index) for key, number, index in read_collected(str(folder))]
+
+
+def newest_checkpoint(shell: Shell, run: Running) -> Path:
+    """As the documentation says: the newest folder that has its metadata."""
+    complete = (path.parent for path in shell.folder.glob(f"checkpoints/{run.job_id}/chk-*/_metadata"))
+    return max(complete, key=lambda folder: int(folder.name.removeprefix("chk-")))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_run_that_was_ended_goes_on_from_the_checkpoint_that_it_leaves(shell: Shell, number: signal.Signals) -> None:
+    """Interrupted, because its environment asks for it; killed, in any case. What one run had not committed, the next
+    commits: together it is exact.
+    """
+    run = checkpointing(shell, "--", "", "500", "on_cancellation")
+    done = run.interrupt(number)
+    newest = newest_checkpoint(shell, run)
+    if number is signal.SIGINT:
+        assert done.code == 130, done.err
+        assert f"--from-savepoint {newest}/_metadata" in done.err
+        assert len(list(shell.folder.rglob("_metadata"))) == 1
+    arguments = ["--from-savepoint", from_here(shell, str(newest)), "--", "3000", "5000"]
+    after = shell("run", "job:build", "-q", *arguments)
+    assert after.code == 0, after.err
+    assert_counts_go_on(collected_by(shell, run), records_of(after))
+    assert newest_checkpoint(shell, run) == newest, "it is its user's"
 
 
 def test_state_that_no_operator_takes_is_left_behind_only_if_that_is_allowed(shell: Shell) -> None:

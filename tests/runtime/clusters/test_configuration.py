@@ -21,16 +21,17 @@ DIRECTORY = "savepoints.state.backend.fs.dir"
 @pytest.mark.parametrize(
     ("settings", "backend", "directory"),
     [
-        ({}, SavepointBackend.JOBMANAGER, None),
+        ({}, None, None),
         ({BACKEND: "jobmanager"}, SavepointBackend.JOBMANAGER, None),
         ({DIRECTORY: "/savepoints"}, SavepointBackend.FILESYSTEM, "/savepoints"),
         ({BACKEND: "filesystem", DIRECTORY: "s3://bucket/a"}, SavepointBackend.FILESYSTEM, "s3://bucket/a"),
+        ({DIRECTORY: "~/savepoints"}, SavepointBackend.FILESYSTEM, os.path.expanduser("~/savepoints")),
         ({DIRECTORY: "relative"}, SavepointBackend.FILESYSTEM, os.path.abspath("relative")),
         ({BACKEND: "jobmanager", DIRECTORY: "/savepoints"}, SavepointBackend.JOBMANAGER, "/savepoints"),
     ],
 )
 def test_savepoints_are_on_files_if_there_is_a_directory_unless_told_otherwise(
-    settings: dict[str, str], backend: SavepointBackend, directory: str | None
+    settings: dict[str, str], backend: SavepointBackend | None, directory: str | None
 ) -> None:
     assert Configuration.of(settings) == Configuration(backend, directory)
 
@@ -60,7 +61,8 @@ def test_a_directory_that_is_not_used_is_warned_of(caplog: pytest.LogCaptureFixt
 
 
 def test_each_backend_has_its_store(tmp_path: Path) -> None:
-    heap = Configuration.of({}).savepoint_store(CheckpointStorage)
+    assert Configuration.of({}).savepoint_store(CheckpointStorage) is None, "each job has its own"
+    heap = Configuration.of({BACKEND: "jobmanager"}).savepoint_store(CheckpointStorage)
     assert isinstance(heap, HeapSavepointStore)
     files = Configuration.of({DIRECTORY: str(tmp_path / "new")}).savepoint_store(CheckpointStorage)
     assert isinstance(files, FilesystemSavepointStore)

@@ -17,7 +17,7 @@ from understudy.actors.operators.source import Source
 from understudy.actors.restore_points import RestorePoints
 from understudy.actors.savepoint_coordinator import Afterwards
 from understudy.actors.task import Task
-from understudy.messages import CheckpointCompleted, TriggerSavepointFailure, TriggerSavepointSuccess
+from understudy.messages import CheckpointCompleted, JobStatus, TriggerSavepointFailure, TriggerSavepointSuccess
 from understudy.runtime.connectors.file_sink import FileSink
 from understudy.runtime.simulation.histories.actions import (
     CancelWithSavepoint,
@@ -31,6 +31,7 @@ from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import Fault, KillAtOperation, KillProcess, SlowStorage
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoint_metadata import encode_metadata
+from understudy.state.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 from understudy.state.shared_state import SavepointAt, SharedStateRegistry
 
 from .mutant import CUT, EARLY, KEPT, LEAKED, LIVENESS, LOST, OUTPUT, PROMISE, Patch, mutant, nothing
@@ -141,6 +142,20 @@ def a_disposal_takes_what_the_job_would_go_back_to(patch: Patch) -> None:
 def the_state_of_a_disposed_savepoint_stays(patch: Patch) -> None:
     patch.setattr(JobFiles, "_delete", nothing)
     patch.setattr(CheckpointStorage, "delete_job", nothing)
+
+
+@mutant(LOST, within=20, scenarios=a_cancellation)
+def a_canceled_job_leaves_nothing_whatever_was_asked_for(patch: Patch) -> None:
+    def shutdown(self: StandaloneCompletedCheckpointStore, status: JobStatus) -> list[CompletedCheckpoint]:
+        dropped, self._retained, self._savepoint = self._retained, [], None
+        return dropped
+
+    patch.setattr(StandaloneCompletedCheckpointStore, "shutdown", shutdown)
+
+
+@mutant(LEAKED, within=20, scenarios=a_cancellation)
+def a_job_leaves_its_checkpoints_though_it_was_not_to(patch: Patch) -> None:
+    patch.setattr(StandaloneCompletedCheckpointStore, "shutdown", lambda self, status: [])
 
 
 @mutant(LOST, EARLY, within=20, scenarios=savepoints_now_and_then)

@@ -162,6 +162,13 @@ class TestQuestions:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting())
             cluster.run_for(1_500)
+            path = job.trigger_savepoint().get(timeout=10)
+            assert path.startswith("sim:///storage/checkpoints/savepoints/savepoint-")
+
+    def test_savepoints_may_be_kept_in_memory(self) -> None:
+        with SimulatedCluster(1, config={"savepoints.state.backend": "jobmanager"}) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(1_500)
             assert job.trigger_savepoint().get(timeout=10).startswith("jobmanager://savepoints/")
 
     def test_savepoints_are_files_where_there_is_a_directory_and_are_disposed_of(self) -> None:

@@ -1,0 +1,35 @@
+"""Paths of savepoints as a user writes them, in the API and on the command line: text or os.PathLike, with `~`.
+
+What a relative path is relative to, the JobManager finds out: it knows below which folders savepoints are.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from .errors import InvalidSetting
+
+AnyPath = str | os.PathLike[str]
+
+
+def savepoint_at(path: AnyPath) -> tuple[str, str]:
+    """The path of a savepoint or retained checkpoint, and the folder in which a relative one is looked for first."""
+    written = _text("a savepoint's path", path)
+    folder = ""
+    if not (os.path.isabs(written) or "://" in written or "::" in written):
+        with suppress(OSError):  # the working directory may have been deleted
+            folder = os.getcwd()
+    return written, folder
+
+
+def target_folder(path: AnyPath | None) -> str | None:
+    """The folder for a savepoint: below the savepoints' root, if it is relative."""
+    return None if path is None else _text("target_directory", path)
+
+
+def _text(name: str, path: AnyPath) -> str:
+    written = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(written, str) or not written:
+        raise InvalidSetting(f"{name}: wanted a path that is not empty, found {path!r:.80}")
+    return os.path.expanduser(written)
