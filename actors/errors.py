@@ -2,6 +2,7 @@
 
 ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
+├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
@@ -30,6 +31,17 @@ class UserCodeError(ActorError):
         super().__init__(f"operator {operator_name!r} raised{where}")
         self.operator_name = operator_name
         self.record_position = record_position
+
+
+class UnwantedResult(ActorError, TypeError):
+    """User code returned a coroutine or a generator, or a value where there is no place for one.
+
+    `index`: whose result it is, of the records of a batch; None when it is not one record's.
+    """
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        super().__init__(text)
+        self.index = index
 
 
 class ChannelBroken(ActorError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, itemgetter, length_hint
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ from ..messages import Row
 from ..state.column_hash import combined, hashes_of
 from ..state.key_groups import groups_of_hashes, key_groups_of
 from .elements import Batch
-from .errors import ActorError
+from .errors import ActorError, UnwantedResult
 from .records import rows_of, rows_one_by_one, values_of
+from .unrun import UNRUN, refuse_first
 
 KeyPart: TypeAlias = "str | int | Callable[[Any], Any]"
 
@@ -101,9 +102,19 @@ class KeySelector:
 
 
 def _check_no_null(part: KeyPart, column: list[Any], batch: Batch) -> None:
-    if NoneType in set(map(type, column)):
+    kinds = set(map(type, column))
+    if callable(part) and any(UNRUN[kind] for kind in kinds):
+        _refuse_unrun(column)
+    if NoneType in kinds:
         position = column.index(None)
         raise NullKey(position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}")
+
+
+def _refuse_unrun(keys: list[Any]) -> NoReturn:
+    try:
+        refuse_first("the key function", keys, "return the key")
+    except UnwantedResult as error:
+        raise KeySelectionFailed(error.index or 0, str(error)) from None
 
 
 def _place(batch: pa.RecordBatch, part: Any) -> int:

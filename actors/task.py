@@ -48,9 +48,10 @@ from .elements import (
 from .errors import UserCodeError
 from .failure import describe_in_task
 from .operator_chain import blame
-from .operators.source import END, Source, continue_source
+from .operators.source import END, Source, continue_source, offset_of, poll
 from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
 from .task_setup import TaskParts, TaskServices, build_task
+from .unrun import RETURN, has_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,7 @@ class Task(Actor):
         assert operator is not None, f"no operator {question.operator!r} in {self.deployment.vertex_name!r}"
         asked = question.plain_question if question.question is None else question.question
         with parts.state.reading(operator, question.has_key, question.key):
-            return operator.on_receive(asked)
+            return has_run(f"{type(operator).__name__}.on_receive", operator.on_receive(asked), RETURN)
 
     # -- checkpoints
 
@@ -329,7 +330,7 @@ class Task(Actor):
 
     def _offset_of(self, source: Source) -> Any:
         with blame(source, self._records_in):
-            return source.offset()
+            return offset_of(source)
 
     def _acknowledge(self, written: SnapshotWritten) -> None:
         self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
@@ -383,7 +384,7 @@ class Task(Actor):
         if not self._polls:
             return False
         with blame(source, self._records_in):
-            batch = source.poll()
+            batch = poll(source)
             if batch is None:
                 return False
         if batch is END:

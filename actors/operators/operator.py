@@ -19,6 +19,7 @@ from ..context import Clock
 from ..elements import Batch
 from ..errors import UserCodeError
 from ..key_selector import KeySelectionFailed
+from ..unrun import refuse
 
 if TYPE_CHECKING:
     from ...state.backend import KeyedStateBackend
@@ -291,7 +292,7 @@ class KeyedOperator(Operator):
         return (batch.slice(start, PIECE_ROWS) for start in range(0, len(batch), PIECE_ROWS))
 
     def _process_keyed(
-        self, process: Callable[[Any, Collector], None], input_index: int, batch: Batch, out: Collector
+        self, process: Callable[[Any, Collector], Any], input_index: int, batch: Batch, out: Collector
     ) -> None:
         try:
             keys, records = self._selectors[input_index].keyed_rows(batch)
@@ -301,7 +302,8 @@ class KeyedOperator(Operator):
         try:
             for key, record in zip(left, records, strict=True):
                 backend.current_key = self.key = key
-                process(record, out)
+                if (result := process(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         self._taken += len(batch)
