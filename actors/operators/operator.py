@@ -143,6 +143,13 @@ class Operator(Actor):
             for name, value in (attributes or {}).items():
                 object.__setattr__(self, name, value)
 
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Called where the job is submitted, before anything of it starts: raise what would make it fail, such as a
+        folder that cannot be written. Leave nothing behind, and keep nothing open: the operator is pickled already.
+
+        `on_this_machine`: whether it runs on this machine too, and so finds the same files.
+        """
+
     def open(self) -> None:
         """Called once per attempt, on the task's thread; state is restored and readable."""
 

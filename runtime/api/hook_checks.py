@@ -24,6 +24,7 @@ _BATCH = "return one batch each time it is called, in place of `yield`"
 
 HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
     Operator: {
+        "check_at_submit": NO_YIELD,
         "open": NO_YIELD,
         "process_batch": COLLECT,
         "process_batch_2": COLLECT,

@@ -1,6 +1,7 @@
 """What can go wrong where data enters and leaves.
 
 ConnectorError
+├── UnknownFileSystem       a URL that fsspec cannot open; names the package that is missing
 ├── NoInput                 a path that names no readable file
 ├── UnreadableInput         a file whose content is not what its format or schema says
 ├── InputChanged            a file that is not what it was when the job was made
@@ -9,6 +10,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
+├── UnwritableOutput        a folder that a sink cannot write to; known when the job is submitted
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
 
@@ -17,6 +19,10 @@ from __future__ import annotations
 
 class ConnectorError(Exception):
     """Base of all errors of the connectors."""
+
+
+class UnknownFileSystem(ConnectorError, ValueError):
+    """The URL's protocol is unknown, or what fsspec needs for it is not installed."""
 
 
 class NoInput(ConnectorError, ValueError):
@@ -49,6 +55,10 @@ class RewindImpossible(ConnectorError):
 
 class PartitionFailed(ConnectorError):
     """The Spark partition cannot be read on; `__cause__` is what Spark raised."""
+
+
+class UnwritableOutput(ConnectorError, OSError):
+    """No file can be written there; the text says what was found, and what to do."""
 
 
 class LostTransaction(ConnectorError):

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from ...state import DurableFiles
 from .errors import LostTransaction
+from .locations import located
 
 _TRIES = 5
 """Another subtask that ends may remove the hidden folder between its making and the file's."""
@@ -23,7 +24,8 @@ class OutputDirectory:
     """One output directory, with one hidden folder. All names are relative to these two."""
 
     def __init__(self, url: str, hidden: str) -> None:
-        self._files, root = DurableFiles.at(url)
+        fs, root = located(url)
+        self._files = DurableFiles(fs)
         self.root = root.rstrip("/")
         self.hidden = f"{self.root}/{hidden}"
         self._is_root_synced = False
