@@ -136,6 +136,7 @@ class Task(Actor):
         try:
             return function(*args)
         except BaseException as error:  # noqa: BLE001 - user code may call sys.exit, or let a CancelledError through
+            self._services.when_failed(error)
             self._end(ExecutionState.FAILED, describe_in_task(error, self.deployment, self._services.task_manager_name))
             return None
 

@@ -84,6 +84,7 @@ class StreamEnvironment:
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
+        self.restart_is_default = restart_strategy is None
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.checkpoints = CheckpointConfig(
             directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),

@@ -1,0 +1,110 @@
+"""PacedWorld: a world whose time does not run ahead of real time, and stands still while code runs.
+
+Between two events it waits as long as they are apart, so that rates, intervals and timeouts are what they say. Code
+takes no time, however long it takes: what is later happens when it is done. So at a breakpoint nothing times out, and
+afterwards nothing is made up for.
+
+All happens on one thread. Another thread may only hand something over, with `from_outside`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ..world.process import EPOCH_MS, Process, ProcessClock
+from ..world.trace import Trace
+from ..world.world import World
+
+_NAP_MS = 5.0
+"""Shorter waits are put together: a sleep takes some time of its own."""
+
+
+class PacedWorld(World):
+    """Made, and run, on one thread. It keeps no trace."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=0)
+        self.trace = _NoTrace(self)
+        self.thread = threading.get_ident()
+        self._born_ms = int(time.time() * 1000)
+        self._owed_ms = 0.0
+        """How far this time is ahead of real time."""
+        self._looked_ms = _real_ms()
+        self._outside: deque[Callable[[], object]] = deque()
+        self._knocked = threading.Event()
+
+    def process(self, name: str, host: str = "") -> Process:
+        """Its wall clock is right when the world begins."""
+        process = super().process(name, host)
+        process.clock = ProcessClock(self, 0.0, self._born_ms - EPOCH_MS)
+        return process
+
+    def from_outside(self, function: Callable[[], object]) -> None:
+        """Have it called soon, on the world's thread. From any thread."""
+        self._outside.append(function)
+        self._knocked.set()
+
+    def run_until(self, is_over: Callable[[], bool], limit_ms: float) -> bool:
+        running, current = asyncio._get_running_loop(), self.current
+        self._enter(current)
+        try:
+            while not is_over():
+                self._let_in()
+                due_ms = self._due_ms()
+                if due_ms > limit_ms or due_ms == math.inf:
+                    if limit_ms == math.inf or self._wait_until(limit_ms):
+                        return False
+                elif self._wait_until(due_ms):
+                    self._take_next()
+            return True
+        finally:
+            self.current = current
+            asyncio._set_running_loop(running)
+
+    def _due_ms(self) -> float:
+        if self._soon:
+            return self.now_ms
+        return self._later[0][0] if self._later else math.inf
+
+    def _take_next(self) -> None:
+        event = self._soon.popleft() if self._soon else heapq.heappop(self._later)[2]
+        if not event.is_cancelled:
+            self._happen(event)
+
+    def _let_in(self) -> None:
+        self._knocked.clear()
+        while self._outside:
+            self._outside.popleft()()
+
+    def _wait_until(self, due_ms: float) -> bool:
+        """Let time go on; False when something came from outside first."""
+        ahead_ms = max(0.0, due_ms - self.now_ms)
+        real_ms = _real_ms()
+        self._owed_ms = max(0.0, self._owed_ms - (real_ms - self._looked_ms)) + ahead_ms
+        self._looked_ms = real_ms
+        if self._owed_ms < _NAP_MS:
+            self.now_ms += ahead_ms
+            return True
+        has_knocked = self._knocked.wait(self._owed_ms / 1000)
+        slept_ms = _real_ms() - real_ms
+        self._looked_ms = real_ms + slept_ms
+        left_ms = min(ahead_ms, max(0.0, self._owed_ms - slept_ms)) if has_knocked else 0.0
+        self._owed_ms = 0.0
+        self.now_ms += ahead_ms - left_ms
+        return not has_knocked
+
+
+class _NoTrace(Trace):
+    def add(self, who: str, what: str, *details: Any) -> None:
+        """Nothing reads it, and a job may run for days."""
+
+
+def _real_ms() -> float:
+    return time.monotonic() * 1000
