@@ -59,6 +59,7 @@ class DebugCluster(WorldCluster):
         wanted = ClusterSettings(task_managers, slots_per_task_manager, **settings)
         super().__init__(wanted, PacedWorld(), _LATENCY)
         self._errors: dict[JobId, list[BaseException]] = {}
+        self._is_submitting = False
 
     # ---- life
 
@@ -90,9 +91,17 @@ class DebugCluster(WorldCluster):
         made = super().translate(env, name, job_id)
         return replace(made, graph=replace(made.graph, restart=no_restart())) if env.restart_is_default else made
 
+    def submit_translated(self, translation: Translation, **options: Any) -> JobHandle:
+        """None of the job's code runs before it is waited for."""
+        self._is_submitting = True
+        try:
+            return super().submit_translated(translation, **options)
+        finally:
+            self._is_submitting = False
+
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
         job_id = translation.graph.job_id
-        errors = self._errors[job_id] = []
+        errors = self._errors.setdefault(job_id, [])
         return _DebugJobHandle(client, translation, self._wait, lambda: self.world.now_ms, errors)
 
     # ---- what WorldCluster asks for
@@ -122,6 +131,8 @@ class DebugCluster(WorldCluster):
             raise RuntimeError(
                 "a debug cluster runs on the thread that made it, and whoever waits makes it run: wait on that thread"
             )
+        if not self._is_submitting:
+            world.catch_up()
         return world.run_until(is_over, math.inf if timeout_s is None else world.now_ms + timeout_s * 1000)
 
 

@@ -2,7 +2,8 @@
 
 Between two events it waits as long as they are apart, so that rates, intervals and timeouts are what they say. Code
 takes no time, however long it takes: what is later happens when it is done. So at a breakpoint nothing times out, and
-afterwards nothing is made up for.
+afterwards nothing is made up for. The world goes on only while somebody waits for it; a little of the time in between
+it can make up for (`catch_up`), so that also who only asks again and again sees it go on.
 
 All happens on one thread. Another thread may only hand something over, with `from_outside`.
 """
@@ -25,6 +26,9 @@ from ..world.world import World
 _NAP_MS = 5.0
 """Shorter waits are put together: a sleep takes some time of its own."""
 
+CATCH_UP_MS = 1000.0
+"""Whoever was at a breakpoint outside for an hour does not want to wait until all of it is made up for."""
+
 
 class PacedWorld(World):
     """Made, and run, on one thread. It keeps no trace."""
@@ -36,7 +40,9 @@ class PacedWorld(World):
         self._born_ms = int(time.time() * 1000)
         self._owed_ms = 0.0
         """How far this time is ahead of real time."""
-        self._looked_ms = _real_ms()
+        self._looked_ms = self._left_ms = _real_ms()
+        """When real time was looked at last, and when this world was left."""
+        self._is_paced = True
         self._outside: deque[Callable[[], object]] = deque()
         self._knocked = threading.Event()
 
@@ -50,6 +56,16 @@ class PacedWorld(World):
         """Have it called soon, on the world's thread. From any thread."""
         self._outside.append(function)
         self._knocked.set()
+
+    def catch_up(self) -> None:
+        """Let as much time go on as has passed outside, while nobody waited, up to `CATCH_UP_MS`."""
+        if self.current is None:
+            outside_ms = min(_real_ms() - self._left_ms, CATCH_UP_MS)
+            self._is_paced = False
+            try:
+                self.run_for(outside_ms)
+            finally:
+                self._is_paced = True
 
     def run_until(self, is_over: Callable[[], bool], limit_ms: float) -> bool:
         running, current = asyncio._get_running_loop(), self.current
@@ -65,6 +81,7 @@ class PacedWorld(World):
                     self._take_next()
             return True
         finally:
+            self._left_ms = _real_ms()
             self.current = current
             asyncio._set_running_loop(running)
 
@@ -86,6 +103,9 @@ class PacedWorld(World):
     def _wait_until(self, due_ms: float) -> bool:
         """Let time go on; False when something came from outside first."""
         ahead_ms = max(0.0, due_ms - self.now_ms)
+        if not self._is_paced:
+            self.now_ms += ahead_ms
+            return True
         real_ms = _real_ms()
         self._owed_ms = max(0.0, self._owed_ms - (real_ms - self._looked_ms)) + ahead_ms
         self._looked_ms = real_ms
