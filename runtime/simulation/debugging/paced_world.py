@@ -30,21 +30,28 @@ CATCH_UP_MS = 1000.0
 """Whoever was at a breakpoint outside for an hour does not want to wait until all of it is made up for."""
 
 
+def _real_ms() -> float:
+    return time.monotonic() * 1000
+
+
 class PacedWorld(World):
     """Made, and run, on one thread. It keeps no trace."""
 
-    def __init__(self) -> None:
+    def __init__(self, real_ms: Callable[[], float] = _real_ms, nap: Callable[[float], bool] | None = None) -> None:
+        """`real_ms`: the clock that it keeps to; `nap(seconds)`: waits, and tells whether something knocked."""
         super().__init__(seed=0)
         self.trace = _NoTrace(self)
         self.thread = threading.get_ident()
         self._born_ms = int(time.time() * 1000)
         self._owed_ms = 0.0
         """How far this time is ahead of real time."""
-        self._looked_ms = self._left_ms = _real_ms()
+        self._real_ms = real_ms
+        self._looked_ms = self._left_ms = real_ms()
         """When real time was looked at last, and when this world was left."""
         self._is_paced = True
         self._outside: deque[Callable[[], object]] = deque()
         self._knocked = threading.Event()
+        self._nap = nap or self._knocked.wait
 
     def process(self, name: str, host: str = "") -> Process:
         """Its wall clock is right when the world begins."""
@@ -60,7 +67,7 @@ class PacedWorld(World):
     def catch_up(self) -> None:
         """Let as much time go on as has passed outside, while nobody waited, up to `CATCH_UP_MS`."""
         if self.current is None:
-            outside_ms = min(_real_ms() - self._left_ms, CATCH_UP_MS)
+            outside_ms = min(self._real_ms() - self._left_ms, CATCH_UP_MS)
             self._is_paced = False
             try:
                 self.run_for(outside_ms)
@@ -72,7 +79,8 @@ class PacedWorld(World):
         self._enter(current)
         try:
             while not is_over():
-                self._let_in()
+                if self._let_in():
+                    continue
                 due_ms = self._due_ms()
                 if due_ms > limit_ms or due_ms == math.inf:
                     if limit_ms == math.inf or self._wait_until(limit_ms):
@@ -81,7 +89,7 @@ class PacedWorld(World):
                     self._take_next()
             return True
         finally:
-            self._left_ms = _real_ms()
+            self._left_ms = self._real_ms()
             self.current = current
             asyncio._set_running_loop(running)
 
@@ -95,10 +103,13 @@ class PacedWorld(World):
         if not event.is_cancelled:
             self._happen(event)
 
-    def _let_in(self) -> None:
+    def _let_in(self) -> bool:
+        """Whether anything has come from outside."""
         self._knocked.clear()
-        while self._outside:
+        count = len(self._outside)
+        for _ in range(count):
             self._outside.popleft()()
+        return bool(count)
 
     def _wait_until(self, due_ms: float) -> bool:
         """Let time go on; False when something came from outside first."""
@@ -106,14 +117,14 @@ class PacedWorld(World):
         if not self._is_paced:
             self.now_ms += ahead_ms
             return True
-        real_ms = _real_ms()
-        self._owed_ms = max(0.0, self._owed_ms - (real_ms - self._looked_ms)) + ahead_ms
+        real_ms = self._real_ms()
+        self._owed_ms = max(0.0, self._owed_ms + ahead_ms - (real_ms - self._looked_ms))
         self._looked_ms = real_ms
         if self._owed_ms < _NAP_MS:
             self.now_ms += ahead_ms
             return True
-        has_knocked = self._knocked.wait(self._owed_ms / 1000)
-        slept_ms = _real_ms() - real_ms
+        has_knocked = self._nap(self._owed_ms / 1000)
+        slept_ms = self._real_ms() - real_ms
         self._looked_ms = real_ms + slept_ms
         left_ms = min(ahead_ms, max(0.0, self._owed_ms - slept_ms)) if has_knocked else 0.0
         self._owed_ms = 0.0
@@ -124,7 +135,3 @@ class PacedWorld(World):
 class _NoTrace(Trace):
     def add(self, who: str, what: str, *details: Any) -> None:
         """Nothing reads it, and a job may run for days."""
-
-
-def _real_ms() -> float:
-    return time.monotonic() * 1000
