@@ -3,6 +3,7 @@
 ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
+├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
@@ -39,6 +40,17 @@ class RecordNotSent(UserCodeError):
     def __init__(self, operator_name: str, why: object) -> None:
         super().__init__(operator_name, None)
         self.args = (f"operator {operator_name!r} emitted a record that cannot be sent: {why}",)
+
+
+class UnwantedResult(ActorError, TypeError):
+    """User code returned a coroutine or a generator, or a value where there is no place for one.
+
+    `index`: whose result it is, of the records of a batch; None when it is not one record's.
+    """
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        super().__init__(text)
+        self.index = index
 
 
 class ChannelBroken(ActorError):

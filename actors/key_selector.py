@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, itemgetter, length_hint
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,9 @@ from ..state.column_hash import combined, hashes_of
 from ..state.key_groups import groups_of_hashes, key_groups_of
 from ..state.key_hash import KEY_TYPES, InvalidKey, java_hash
 from .elements import Batch
-from .errors import ActorError
+from .errors import ActorError, UnwantedResult
 from .records import rows_of, rows_one_by_one, values_of
+from .unrun import UNRUN, refuse_first
 
 KeyPart: TypeAlias = "str | int | Callable[[Any], Any]"
 
@@ -119,6 +120,8 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
     kinds = set(map(type, column))
     if kinds <= KEY_TYPES:
         return
+    if callable(part) and any(UNRUN[kind] for kind in kinds):
+        _refuse_unrun(column)
     if NoneType in kinds:
         position = [value is None for value in column].index(True)
         raise NullKey(position, f"{_told(part)} is None: every record needs a key; found it {_at(batch, position)}")
@@ -128,6 +131,13 @@ def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
             java_hash(column[position])
         except InvalidKey as error:
             raise UnusableKey(position, f"{_told(part)} {_at(batch, position)}: {error}") from error
+
+
+def _refuse_unrun(keys: list[Any]) -> NoReturn:
+    try:
+        refuse_first("the key function", keys, "return the key")
+    except UnwantedResult as error:
+        raise KeySelectionFailed(error.index or 0, str(error)) from None
 
 
 def _place(batch: pa.RecordBatch, part: Any) -> int:

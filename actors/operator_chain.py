@@ -16,6 +16,10 @@ from .elements import Batch
 from .errors import UserCodeError
 from .operators.operator import Collector, Operator, Takes
 from .records import batch_of, rows_of
+from .unrun import has_run, refuse
+
+_EMITTING = ("on_end", "before_barrier")
+"""Hooks that emit to a collector, and so return nothing."""
 
 
 class OperatorChain:
@@ -33,8 +37,8 @@ class OperatorChain:
         OperatorChain.
         """
         for operator in reversed(self.operators):
+            _call(operator, "open")
             with blame(operator):
-                operator.open()
                 operator._opened()
 
     def process(self, batch: Batch, input_index: int = 0, start: int = 0) -> None:
@@ -43,64 +47,54 @@ class OperatorChain:
             self._emit(batch)
             return
         operator, out = self.operators[start], self._collectors[start]
+        process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
         with blame(operator):
             taken = _as_taken(operator._taken_as(input_index), batch)
         is_last = start == len(self.operators) - 1  # what goes out to other tasks costs something per batch
         for piece in (taken,) if is_last else operator._in_pieces(input_index, taken):
             with blame(operator):
-                if input_index:
-                    operator.process_batch_2(piece, out)
-                else:
-                    operator.process_batch(piece, out)
+                if (result := process(piece, out)) is not None:
+                    refuse(f"{type(operator).__name__}.process_batch{'_2' if input_index else ''}", result)
             self._pass_on(start)
 
     def end(self) -> None:
         """All input has ended: each operator in turn emits what is left."""
         for index, operator in enumerate(self.operators):
-            with blame(operator):
-                operator.on_end(self._collectors[index])
+            _call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
 
     def idle(self) -> float | None:
         """There is no input: operators may emit what they hold back. Returns in how many ms one wants to be asked
         again.
         """
-        delays = []
+        delays: list[float | None] = []
         for index in self._idlers:
-            operator = self.operators[index]
-            with blame(operator):
-                delays.append(operator.on_idle(self._collectors[index]))
+            delays.append(_call(self.operators[index], "on_idle", self._collectors[index]))
             self._pass_on(index)
         return min((delay for delay in delays if delay is not None), default=None)
 
     def checkpoint(self, checkpoint_id: CheckpointId) -> None:
         """Let each operator emit what it holds back, then each put what must survive into its state."""
         for index in self._flushers:
-            operator, out = self.operators[index], self._collectors[index]
-            with blame(operator):
-                operator.before_barrier(checkpoint_id, out)
+            _call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
             self._pass_on(index)
         for operator in self.operators:
-            with blame(operator):
-                operator.on_checkpoint(checkpoint_id)
+            _call(operator, "on_checkpoint", checkpoint_id)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with blame(operator):
-                operator.on_checkpoint_complete(checkpoint_id)
+            _call(operator, "on_checkpoint_complete", checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with blame(operator):
-                operator.on_checkpoint_aborted(checkpoint_id)
+            _call(operator, "on_checkpoint_aborted", checkpoint_id)
 
     def close(self) -> list[UserCodeError]:
         """Close every operator, the first one first; returns what they raised instead of stopping at it."""
         errors: list[UserCodeError] = []
         for operator in self.operators:
             try:
-                with blame(operator):
-                    operator.close()
+                _call(operator, "close")
             except UserCodeError as error:  # the others must be closed too
                 errors.append(error)
         return errors
@@ -137,6 +131,18 @@ class blame:
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         if error is not None and not isinstance(error, UserCodeError):
             raise UserCodeError(self._operator.context.name, self._position) from error
+
+
+def _call(operator: Operator, hook: str, *args: Any) -> Any:
+    """Call one of the operator's hooks. What it returns is refused if nothing of the hook has run, or if it was to emit
+    that.
+    """
+    with blame(operator):
+        result = getattr(operator, hook)(*args)
+        if result is None:
+            return None
+        what = f"{type(operator).__name__}.{hook}"
+        return refuse(what, result) if hook in _EMITTING else has_run(what, result)
 
 
 def _as_taken(takes: Takes, batch: Batch) -> Batch:

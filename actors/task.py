@@ -48,9 +48,10 @@ from .elements import (
 from .errors import UserCodeError
 from .failure import describe_in_task
 from .operator_chain import blame
-from .operators.source import END, Source, continue_source
+from .operators.source import END, Source, continue_source, offset_of, poll
 from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
 from .task_setup import TaskParts, TaskServices, build_task
+from .unrun import RETURN, has_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class Task(Actor):
         try:
             return function(*args)
         except BaseException as error:  # noqa: BLE001 - user code may call sys.exit, or let a CancelledError through
+            self._services.when_failed(error)
             self._end(ExecutionState.FAILED, describe_in_task(error, self.deployment, self._services.task_manager_name))
             return None
 
@@ -269,7 +271,7 @@ class Task(Actor):
         assert operator is not None, f"no operator {question.operator!r} in {self.deployment.vertex_name!r}"
         asked = question.plain_question if question.question is None else question.question
         with parts.state.reading(operator, question.has_key, question.key):
-            return operator.on_receive(asked)
+            return has_run(f"{type(operator).__name__}.on_receive", operator.on_receive(asked), RETURN)
 
     # -- checkpoints
 
@@ -329,7 +331,7 @@ class Task(Actor):
 
     def _offset_of(self, source: Source) -> Any:
         with blame(source, self._records_in):
-            return source.offset()
+            return offset_of(source)
 
     def _acknowledge(self, written: SnapshotWritten) -> None:
         self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
@@ -383,7 +385,7 @@ class Task(Actor):
         if not self._polls:
             return False
         with blame(source, self._records_in):
-            batch = source.poll()
+            batch = poll(source)
             if batch is None:
                 return False
         if batch is END:

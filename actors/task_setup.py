@@ -21,6 +21,12 @@ from .outputs import OutputEdge, TaskOutputs
 from .partitioner import make_partitioner
 from .task_state import StateServices, TaskState
 
+WhenFailed = Callable[[BaseException], None]
+
+
+def ignore_failure(error: BaseException) -> None:
+    """Failures are reported to the JobManager in any case."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskServices:
@@ -34,6 +40,8 @@ class TaskServices:
     """How long a task may keep what it emits to send it in larger batches; 0: it sends each at once."""
     resources: dict[str, Any]
     task_manager_name: str
+    when_failed: WhenFailed = ignore_failure
+    """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,14 @@ import pyarrow.compute as pc
 
 from ..elements import Batch
 from ..records import batch_of
+from ..unrun import UNRUN, refuse
 from .operator import Collector, Takes
 from .record_function import RecordFunction
+
+_CHECKED = 10_000
+"""Of so many records of an attempt the condition's result is looked at: it costs as much as a short condition."""
+_SMALL = 16
+"""And of those of a batch that is no larger, as other things cost more there."""
 
 
 class Filter(RecordFunction):
@@ -35,7 +41,8 @@ class Filter(RecordFunction):
         elif isinstance(batch, pa.RecordBatch):
             out.emit(batch.filter(pa.array(self._over(batch, self._test), pa.bool_())))
         else:
-            out.emit(self._over(batch, self._keep))
+            is_checked = self._taken < _CHECKED or len(batch) <= _SMALL
+            out.emit(self._over(batch, self._keep_checked if is_checked else self._keep))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (schema,) = inputs
@@ -50,11 +57,22 @@ class Filter(RecordFunction):
 
     def _test(self, records: Iterator[Any]) -> list[bool]:
         condition = self._function
-        return [bool(condition(record)) for record in records]
+        return [_checked(condition(record)) for record in records]
+
+    def _keep_checked(self, records: Iterator[Any]) -> list[Any]:
+        condition = self._function
+        return [record for record in records if _checked(condition(record))]
 
     def _keep(self, records: Iterator[Any]) -> list[Any]:
         condition = self._function
         return [record for record in records if condition(record)]
+
+
+def _checked(kept: Any) -> bool:
+    """Whether it counts as true. A coroutine would, too, whatever its own result is."""
+    if UNRUN[type(kept)]:
+        refuse("the condition of filter", kept, "return True or False")
+    return bool(kept)
 
 
 def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:

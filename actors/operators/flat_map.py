@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import GeneratorType
 from typing import Any
 
 from ..elements import Batch
+from ..unrun import UNRUN, check_records, refuse
 from .operator import Collector
 from .record_function import RecordFunction
 
@@ -18,4 +20,14 @@ class FlatMap(RecordFunction):
 
     def _flat_map(self, records: Iterator[Any]) -> list[Any]:
         function = self._function
-        return [item for record in records for item in function(record)]
+        items: list[Any] = []
+        for record in records:
+            made = function(record)
+            try:
+                items.extend(made)
+            except TypeError:
+                if UNRUN[type(made)] and not isinstance(made, GeneratorType):
+                    refuse("the function of flat_map", made)
+                raise
+        check_records("the iterable of flat_map", items, "yield its items, with `yield from`", one_each=False)
+        return items

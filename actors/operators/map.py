@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..elements import Batch
+from ..unrun import check_records
 from .operator import Collector
 from .record_function import RecordFunction
 
@@ -18,4 +19,6 @@ class Map(RecordFunction):
 
     def _map(self, records: Iterator[Any]) -> list[Any]:
         function = self._function
-        return [function(record) for record in records]
+        results = [function(record) for record in records]
+        check_records("the function of map", results, "return one record; flat_map takes a generator")
+        return results

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import GeneratorType
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
+from ..unrun import UNRUN, refuse
 from .operator import Collector, Operator, Takes
 
 Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
@@ -21,7 +23,10 @@ class MapBatches(Operator):
         self._function = function
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
-        for result in _batches(self._function(batch)):
+        made = self._function(batch)
+        if UNRUN[type(made)] and not isinstance(made, GeneratorType):
+            refuse("the function of map_batches", made)
+        for result in _batches(made):
             if not isinstance(result, pa.RecordBatch):
                 raise _unwanted(result)
             out.emit(result)

@@ -19,6 +19,7 @@ from ..context import Clock
 from ..elements import Batch
 from ..errors import UserCodeError
 from ..key_selector import KeySelectionFailed
+from ..unrun import refuse
 
 if TYPE_CHECKING:
     from ...state.backend import KeyedStateBackend
@@ -141,6 +142,13 @@ class Operator(Actor):
         for attributes in state if isinstance(state, tuple) else (state,):
             for name, value in (attributes or {}).items():
                 object.__setattr__(self, name, value)
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Called where the job is submitted, before anything of it starts: raise what would make it fail, such as a
+        folder that cannot be written. Leave nothing behind, and keep nothing open: the operator is pickled already.
+
+        `on_this_machine`: whether it runs on this machine too, and so finds the same files.
+        """
 
     def open(self) -> None:
         """Called once per attempt, on the task's thread; state is restored and readable."""
@@ -291,7 +299,7 @@ class KeyedOperator(Operator):
         return (batch.slice(start, PIECE_ROWS) for start in range(0, len(batch), PIECE_ROWS))
 
     def _process_keyed(
-        self, process: Callable[[Any, Collector], None], input_index: int, batch: Batch, out: Collector
+        self, process: Callable[[Any, Collector], Any], input_index: int, batch: Batch, out: Collector
     ) -> None:
         try:
             keys, records = self._selectors[input_index].keyed_rows(batch)
@@ -301,7 +309,8 @@ class KeyedOperator(Operator):
         try:
             for key, record in zip(left, records, strict=True):
                 backend.current_key = self.key = key
-                process(record, out)
+                if (result := process(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
         self._taken += len(batch)

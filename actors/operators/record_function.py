@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 
 from ..elements import Batch
-from ..errors import UserCodeError
+from ..errors import UnwantedResult, UserCodeError
 from ..records import rows_of, rows_one_by_one, values_of
 from .operator import Operator, Takes
 
@@ -37,7 +37,8 @@ class RecordFunction(Operator):
         try:
             result = run(records)
         except Exception as error:
-            position = self._taken + len(batch) - length_hint(left) - 1
+            index = error.index if isinstance(error, UnwantedResult) else None
+            position = self._taken + (len(batch) - length_hint(left) - 1 if index is None else index)
             raise UserCodeError(self.context.name, position) from error
         self._taken += len(batch)
         return result

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...state.descriptors import ValueState
+from ..unrun import UNRUN, refuse
 from .operator import Collector, KeyedOperator
 
 
@@ -20,5 +21,7 @@ class KeyedReduce(KeyedOperator):
     def process(self, record: Any, out: Collector) -> None:
         held = self._result.value()
         result = record if held is None else self._function(held, record)
+        if UNRUN[type(result)]:
+            refuse("the function of reduce", result, "return the new result")
         self._result.update(result)
         out.collect(result)

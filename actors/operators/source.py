@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...messages import StateDescription
 from ..elements import Batch
 from ..errors import CannotRescale
+from ..unrun import RETURN, has_run
 from .operator import Operator
 
 
@@ -93,9 +94,24 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
     was, now = ordered[0].parallelism, source.context.parallelism
     assert [each[:2] for each in ordered] == list(product(range(was), [was])), f"not one checkpoint: {ordered}"
     if was == now:
-        source.seek(ordered[source.context.subtask_index].offset)
+        _call(source, "seek", ordered[source.context.subtask_index].offset)
     else:
-        source.rescale([each.offset for each in ordered])
+        _call(source, "rescale", [each.offset for each in ordered])
+
+
+def poll(source: Source) -> Batch | Literal[SourceState.END] | None:
+    """What its `poll` returns; raises UnwantedResult for a coroutine or a generator."""
+    return _call(source, "poll")  # type: ignore[no-any-return]
+
+
+def offset_of(source: Source) -> Any:
+    """The same of its `offset`."""
+    return _call(source, "offset")
+
+
+def _call(source: Source, method: str, *args: Any) -> Any:
+    result = getattr(source, method)(*args)
+    return has_run(f"{type(source).__name__}.{method}", result, RETURN)
 
 
 def can_rescale(source: Source) -> bool:

@@ -98,6 +98,7 @@ class StreamEnvironment:
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
+        self.restart_is_default = restart_strategy is None
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.max_same_failures = at_least_or_none("max_same_failures", max_same_failures, 1)
         self.checkpoints = CheckpointConfig(

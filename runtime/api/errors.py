@@ -9,6 +9,7 @@ ApiError
 │   ├── SchemaMismatch       columns that do not fit the operator or sink
 │   ├── ForeignStream        streams of two environments in one program
 │   ├── NotPicklable         user code that cannot be shipped; says what inside it
+│   ├── OperatorCheckFailed  an operator's own check at submit, as of the folder that a sink writes to
 │   ├── NoSink               nothing would run
 │   └── ClusterTooSmall      fewer TaskManagers or slots than the program needs
 ├── UnknownOperator          a job was asked for an operator that it does not have
@@ -60,6 +61,10 @@ class ForeignStream(InvalidProgram):
 
 class NotPicklable(InvalidProgram, TypeError):
     """User code is shipped with cloudpickle, and something inside it cannot be."""
+
+
+class OperatorCheckFailed(InvalidProgram):
+    """What an operator's `check_at_submit` raised, which is the cause: the job would fail."""
 
 
 class NoSink(InvalidProgram):

@@ -56,6 +56,7 @@ from .errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .hook_checks import check_function
 from .paths import AnyPath, target_folder
 from .translation import Translation
 
@@ -244,6 +245,7 @@ class JobHandle:
 
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""
+        check_function("on_event", callback)
         with self._lock:
             self._listeners.append(callback)
 

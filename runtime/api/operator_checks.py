@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ...actors.operators.operator import KeyedOperator, Operator
 from ...actors.operators.source import Source
 from .errors import InvalidOperator
+from .hook_checks import check_function, check_hooks
 
 T = TypeVar("T", bound=Operator)
 
@@ -26,6 +27,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     _check_input_count(operator, inputs)
     for index in range(inputs):
         _check_defines_process(operator, index)
+    check_hooks(operator)
     return operator
 
 
@@ -35,6 +37,7 @@ def source_of(given: Any) -> Source:
     for method in ("poll", "offset", "seek"):
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    check_hooks(source)
     return source
 
 
@@ -44,6 +47,7 @@ def function_of(given: Any, method: str) -> Any:
         raise InvalidOperator(f"{method}: wanted a function, found the operator {_name_of(given)}: use process(...)")
     if not callable(given):
         raise InvalidOperator(f"{method}: wanted a function, found {_name_of(given)} {given!r:.80}")
+    check_function(method, given)
     return given
 
 

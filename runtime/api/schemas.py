@@ -10,6 +10,7 @@ import pyarrow as pa
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
+from .hook_checks import check_function
 
 
 def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
@@ -17,6 +18,7 @@ def check_keys(keys: Sequence[Any], schema: pa.Schema | None) -> None:
     if not keys:
         raise InvalidProgram("key_by: wanted column names, positions or a function, found nothing")
     if len(keys) == 1 and callable(keys[0]):
+        check_function("key_by", keys[0])
         return
     for key in keys:
         if isinstance(key, bool) or not isinstance(key, str | int):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...actors.job_graph import slots_needed, validate
 from ...actors.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.operators.operator import Operator, described_states
+from ...actors.unrun import has_run
 from ...messages import (
     CheckpointConfig,
     CheckpointRetention,
@@ -25,7 +26,7 @@ from ...state import InvalidState
 from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
-from .errors import ClusterTooSmall, InvalidOperator, NotPicklable
+from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -53,6 +54,17 @@ class Translation:
     dataframes: tuple[DataFrameBinding, ...]
     sinks: Mapping[str, Operator]
     """By name, as they are shipped; the handle knows from them where the results are."""
+    operators: Mapping[str, Operator]
+    """All of them, by name."""
+
+    def check_operators(self, on_this_machine: bool) -> None:
+        """Let each operator say what would make it fail; raises OperatorCheckFailed, naming the operator."""
+        for name, operator in self.operators.items():
+            try:
+                check: Callable[[bool], Any] = operator.check_at_submit
+                has_run(f"{type(operator).__name__}.check_at_submit", check(on_this_machine))
+            except Exception as error:
+                raise OperatorCheckFailed(f"operator {name!r} ({type(operator).__name__}): {error}") from error
 
 
 def translate(
@@ -101,6 +113,7 @@ def translate(
         program=_program(chains, operators, edges, environment.max_parallelism),
         dataframes=tuple(_binding(chain[0], sizes) for chain in chains if chain[0].dataframe is not None),
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
+        operators={node.name: operators[node.position] for node in nodes},
     )
 
 

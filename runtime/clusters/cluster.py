@@ -229,10 +229,13 @@ class Cluster(ABC):
         from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
     ) -> JobHandle:
-        """What `submit` does then: check the checkpoint directory, and start the job."""
+        """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
+        job.
+        """
         system, job_manager = self._running()
         graph = translation.graph
         self._open_storage(graph.checkpoints.directory).check()
+        translation.check_operators(self._runs_on_this_machine())
         self._prepare(self._launch(graph, translation.program), translation)
         self._submitted.append(graph.job_id)
         restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
@@ -266,6 +269,10 @@ class Cluster(ABC):
 
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
         return JobHandle(client, translation)
+
+    def _runs_on_this_machine(self) -> bool:
+        """Whether all TaskManagers do, and so have the files that are here."""
+        return True
 
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from ...actors.launcher import Launcher
 from ..api.errors import InvalidProgram
@@ -12,16 +13,34 @@ from .cluster import Cluster, ClusterSettings
 from .local_launcher import LocalLauncher
 from .task_manager_process import TaskManagerLaunch
 
+_DEBUG_CLUSTER = "understudy.runtime.simulation.debugging.debug_cluster:DebugCluster"
+"""By name: it is made of the simulator, which is made of clusters."""
+
 
 class LocalCluster(Cluster):
     """`with LocalCluster(task_managers=2) as cluster: cluster.submit(env)`. Further settings: ClusterSettings.
 
     `unix_sockets`: records pass between TaskManagers through Unix sockets that only this user can reach; without, and
     always for control, through TCP and CURVE.
+    `debug`: no processes: everything runs in the caller's process and thread while it waits, for `breakpoint()`, an
+    IDE or a profiler (docs/debugging.md).
     """
 
+    def __new__(cls, *args: Any, debug: bool = False, **settings: Any) -> Self:
+        """With `debug` a cluster of another class, which has the same methods."""
+        if not debug:
+            return super().__new__(cls)
+        cluster: Self = pkgutil.resolve_name(_DEBUG_CLUSTER)(*args, **settings)
+        return cluster
+
     def __init__(
-        self, task_managers: int = 1, slots_per_task_manager: int = 1, *, unix_sockets: bool = True, **settings: Any
+        self,
+        task_managers: int = 1,
+        slots_per_task_manager: int = 1,
+        *,
+        unix_sockets: bool = True,
+        debug: bool = False,
+        **settings: Any,
     ) -> None:
         super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
         self._unix_sockets = unix_sockets

@@ -52,6 +52,10 @@ class SparkCluster(Cluster):
             self._launcher.close()
             self._launcher = None
 
+    def _runs_on_this_machine(self) -> bool:
+        context: Any = self._spark.sparkContext
+        return str(context.master).startswith("local")
+
     def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
         assert self._launcher is not None
         dataframes = {

@@ -22,7 +22,7 @@ from ...actors.channels import DataPlane
 from ...actors.context import Ref
 from ...actors.job_program import JobProgram
 from ...actors.task_manager import TaskManager, TaskManagerSpec
-from ...actors.task_setup import TaskServices
+from ...actors.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
 from ...state import CheckpointStorage
@@ -100,6 +100,7 @@ def make_task_manager(
     *,
     resources: dict[str, Any],
     pid: int,
+    when_failed: WhenFailed = ignore_failure,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
     services = TaskServices(
@@ -115,6 +116,7 @@ def make_task_manager(
         buffer_timeout_ms=launch.buffer_timeout_ms,
         resources=resources,
         task_manager_name=task_manager_id,
+        when_failed=when_failed,
     )
     spec = TaskManagerSpec(
         task_manager_id,

@@ -1,6 +1,7 @@
 """What can go wrong where data enters and leaves.
 
 ConnectorError
+├── UnknownFileSystem       a URL that fsspec cannot open; names the package that is missing
 ├── NoInput                 a path that names no readable file
 ├── UnreadableInput         a file whose content is not what its format or schema says
 ├── InputChanged            a file that is not what it was when the job was made
@@ -9,7 +10,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
-├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
+├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed; at submit, if it can be seen there
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
 
@@ -18,6 +19,10 @@ from __future__ import annotations
 
 class ConnectorError(Exception):
     """Base of all errors of the connectors."""
+
+
+class UnknownFileSystem(ConnectorError, ValueError):
+    """The URL's protocol is unknown, or what fsspec needs for it is not installed."""
 
 
 class NoInput(ConnectorError, ValueError):

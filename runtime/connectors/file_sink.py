@@ -38,6 +38,7 @@ from .committed_files import fingerprint, slug
 from .errors import UnusableOutput
 from .file_writers import WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
+from .output_trial import is_local, try_output
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,13 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         """Hidden files of earlier attempts that some subtask may still have to commit; None before that is known."""
 
     # -- at submit
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Raises UnusableOutput when no file can be written to the path. A local path of other machines is not tried
+        here.
+        """
+        if on_this_machine or not is_local(self.path):
+            try_output(self.path)
 
     def output_schema(self, *inputs: pa.Schema | None) -> None:
         """A sink emits nothing; raises ValueError when an input cannot be written."""

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
-from fsspec.core import url_to_fs
 
 from ...actors.records import column_problem, conform
 from .errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
+from .locations import located
 from .split_source import COLUMN_BATCH_ROWS, SplitSource
 
 
@@ -58,7 +58,7 @@ class FileSource(SplitSource):
         return narrowed
 
     def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
-        fs, _ = url_to_fs(self.path)
+        fs, _ = located(self.path)
         try:
             with fs.open(split.path, "rb") as file:
                 for batch in READ_FORMATS[self.format].batches(file, split, self._options):
@@ -71,7 +71,7 @@ class FileSource(SplitSource):
 
 def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
     """The files that a path, folder or glob names, sorted. Raises NoInput."""
-    fs, path = url_to_fs(url)
+    fs, path = located(url)
     if fs.isfile(path):
         return fs, [path]
     if fs.isdir(path):

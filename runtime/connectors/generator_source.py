@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...actors.elements import Batch
 from ...actors.operators.source import END, SourceState
+from ...actors.unrun import check_records, has_run
 from .index_share import IndexShare
 from .paced_source import PacedSource
 
@@ -55,7 +56,11 @@ class GeneratorSource(PacedSource):
         taken = self._share.take(max_records, limit, adjacent=self.columnar)
         if taken is None:
             return END
-        return self._columns(taken) if self.columnar else [self.function(index) for index in taken]
+        if self.columnar:
+            return self._columns(taken)
+        records = [self.function(index) for index in taken]
+        check_records("the function of generate", records, "return the record of that index", one_each=False)
+        return records
 
     def offset(self) -> dict[str, Any]:
         return self._share.to_plain()
@@ -79,7 +84,7 @@ class GeneratorSource(PacedSource):
 
     def _columns(self, taken: range) -> pa.RecordBatch:
         start, rows = taken.start, len(taken)
-        batch = self.function(start, rows)
+        batch = has_run("the function of generate", self.function(start, rows), "return a pa.RecordBatch")
         if not isinstance(batch, pa.RecordBatch) or batch.num_rows != rows:
             raise TypeError(f"function({start}, {rows}): wanted a pa.RecordBatch of {rows} rows, found {batch!r:.80}")
         return batch

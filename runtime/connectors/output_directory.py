@@ -16,6 +16,7 @@ from typing import BinaryIO
 from ...actors.passing_errors import is_lasting
 from ...state import DurableFiles
 from .errors import LostTransaction, UnusableOutput
+from .locations import located
 
 _TRIES = 5
 """Another subtask that ends may remove the hidden folder between its making and the file's."""
@@ -31,7 +32,8 @@ class OutputDirectory:
     """One output directory, with one hidden folder. All names are relative to these two."""
 
     def __init__(self, url: str, hidden: str) -> None:
-        self._files, root = DurableFiles.at(url)
+        fs, root = located(url)
+        self._files = DurableFiles(fs)
         self.root = root.rstrip("/")
         self.hidden = f"{self.root}/{hidden}"
         self._is_root_synced = False

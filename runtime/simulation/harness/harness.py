@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from ....actors.elements import Batch
 from ....actors.operators.operator import Operator
-from ....actors.operators.source import END, Source, SourceState
+from ....actors.operators.source import END, Source, SourceState, offset_of
 from ....actors.records import rows_of
+from ....actors.unrun import RETURN, has_run
 from ....messages import (
     AskOperator,
     CheckpointId,
@@ -185,7 +186,7 @@ class OperatorHarness:
 
     def offset(self) -> Any:
         """Where the source stands: what a checkpoint would record now."""
-        return self._own_source().offset()
+        return offset_of(self._own_source())
 
     # -- output
 
@@ -244,7 +245,7 @@ class OperatorHarness:
         question = decode(encode(_question(self._job.job_id, asked.context.name, message, key)))
         received = question.plain_question if question.question is None else question.question
         with self._attempt.state.reading(asked, question.has_key, question.key):
-            answer = asked.on_receive(received)
+            answer = has_run(f"{type(asked).__name__}.on_receive", asked.on_receive(received), RETURN)
         return decode(encode(OperatorAnswer(answer))).answer
 
     # -- the end of the attempt

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ....actors.elements import Batch
 from ....actors.operator_chain import OperatorChain, blame
-from ....actors.operators.source import END, Source, SourceState, continue_source
+from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of, poll
 from ....actors.task_setup import by_id, place
 from ....actors.task_state import StateServices, TaskState
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
@@ -98,7 +98,7 @@ class HostedAttempt:
         self.woken = False
         with self._deadly():
             with blame(source, self._polled):
-                polled = source.poll()
+                polled = poll(source)
             if polled is END:
                 self.end()
             elif polled is not None:
@@ -120,7 +120,7 @@ class HostedAttempt:
             offset = None
             if self.source is not None:
                 with blame(self.source, self._polled):
-                    offset = (self.source.offset(),)
+                    offset = (offset_of(self.source),)
             write = self.state.snapshot(checkpoint_id, offset, data_ended=self.ended)
         at_ms = self.clock.now_ms()
         return lambda: self._snapshot(checkpoint_id, at_ms, write()[0])

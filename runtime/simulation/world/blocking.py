@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...system.future import ActorFuture
+from .event_loop import off_loop
 from .world import Process, ProcessKilled, Stuck
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class SimulatedBlocking:
     def _on_thread(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         self._world.is_on_thread = True
         try:
-            return function(*args)
+            with off_loop():
+                return function(*args)
         finally:
             self._world.is_on_thread = False

@@ -7,10 +7,11 @@ that is `async def` and waits for something is not supported: nothing in a clust
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from ...system.dispatcher import Driven, drive
 from ...system.stepping_dispatcher import SteppingSeat
-from .event_loop import Event
+from .event_loop import Event, off_loop
 from .world import Process, ProcessKilled, Stuck
 
 _TURN = 32
@@ -122,7 +123,8 @@ class SimulatedGroup:
         clock, seats, world = self._process.clock, list(self._seats), self._process.world
         self._is_turning = world.is_on_thread = True
         try:
-            worked = [seat.turn(clock) for seat in seats]
+            with off_loop():
+                worked = [seat.turn(clock) for seat in seats]
         except (ProcessKilled, KeyboardInterrupt, Stuck):
             raise
         except BaseException as error:
@@ -147,10 +149,14 @@ class SimulatedGroup:
             seat.cell.abandon("its thread ended")
 
 
+GroupMaker = Callable[[Process, random.Random], SimulatedGroup]
+
+
 class SimulatedStepping:
     """Stands for the stepping dispatcher: one group for each name."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, make_group: GroupMaker = SimulatedGroup) -> None:
+        self._make_group = make_group
         self._process = process
         self._chance = process.world.chance(f"turns of {process.name}")
         self._groups: dict[str, SimulatedGroup] = {}
@@ -158,7 +164,7 @@ class SimulatedStepping:
     def attach(self, cell: Driven, argument: str) -> SteppingSeat:
         group = self._groups.get(argument)
         if group is None:
-            group = self._groups[argument] = SimulatedGroup(self._process, self._chance)
+            group = self._groups[argument] = self._make_group(self._process, self._chance)
         return SteppingSeat(cell, group)
 
     def launch(self, seat: SteppingSeat) -> None:

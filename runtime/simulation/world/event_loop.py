@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,17 @@ class Event:
 
     def when(self) -> float:
         return self.when_ms / 1000
+
+
+@contextmanager
+def off_loop() -> Iterator[None]:
+    """What runs within is work of a thread, which has no event loop running: it may run one of its own."""
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(running)
 
 
 def _nothing() -> None:

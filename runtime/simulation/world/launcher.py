@@ -36,6 +36,7 @@ class SimulatedLauncher:
         tell: Callable[[object], None],
         boot: Boot,
         is_cut_off: Callable[[Process, Process], bool] = lambda _one, _other: False,
+        start_ms: tuple[float, float] = _START_MS,
     ) -> None:
         self._world = world
         self._owner = owner
@@ -43,6 +44,7 @@ class SimulatedLauncher:
         self._boot = boot
         self._chance = world.chance("launcher")
         self._is_cut_off = is_cut_off
+        self._start_ms = start_ms
         self._launches: dict[JobId, TaskManagerLaunch] = {}
         self._starting: dict[Place, Event] = {}
         self._living: dict[Place, Process] = {}
@@ -61,7 +63,7 @@ class SimulatedLauncher:
     # ---- as Launcher
 
     def start(self, job_id: JobId, index: int) -> None:
-        delay_s = self._chance.uniform(*_START_MS) / 1000
+        delay_s = self._chance.uniform(*self._start_ms) / 1000
         launch = self._launches[job_id]
         self._starting[job_id, index] = self._owner.loop.call_later(delay_s, self._start, launch, index)
 

@@ -230,15 +230,15 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
     """Put watching calls in front of the operator's own."""
     on_checkpoint, on_complete = operator.on_checkpoint, operator.on_checkpoint_complete
 
-    def checkpoint(checkpoint_id: CheckpointId) -> None:
+    def checkpoint(checkpoint_id: CheckpointId) -> Any:
         for channel in inputs:
             channel.polled_before[checkpoint_id] = channel.polled
         probes.may_raise("on_checkpoint")
-        on_checkpoint(checkpoint_id)
+        return on_checkpoint(checkpoint_id)
 
-    def complete(checkpoint_id: CheckpointId) -> None:
+    def complete(checkpoint_id: CheckpointId) -> Any:
         probes.told_complete(process, operator, checkpoint_id)
-        on_complete(checkpoint_id)
+        return on_complete(checkpoint_id)
 
     operator.on_checkpoint = checkpoint
     operator.on_checkpoint_complete = complete
@@ -251,12 +251,13 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
 
 
 def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:
-    commit = sink.commit
+    commit: Callable[[Any], Any] = sink.commit
 
-    def committed(handle: Any) -> None:
+    def committed(handle: Any) -> Any:
         probes.commits(process, sink, handle)
-        commit(handle)
+        result = commit(handle)
         probes.look(probes.when_committed)
+        return result
 
     return committed
 

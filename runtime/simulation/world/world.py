@@ -109,6 +109,7 @@ class World:
         it may become a little later, and much later when a process was frozen in the middle of something.
         """
         running, current = asyncio._get_running_loop(), self.current
+        self._enter(current)
         soon, later, happen = self._soon, self._later, self._happen
         try:
             while not is_over():
@@ -176,8 +177,7 @@ class World:
         elif self.events - self._counted > _STUCK_EVENTS:
             raise Stuck(f"{_STUCK_EVENTS} events within a millisecond at {self.now_ms:.3f} ms, the last one {event}")
         if process is not self.current:
-            self.current = process
-            asyncio._set_running_loop(None if process is None else process.loop)
+            self._enter(process)
         try:
             if event.context is None:
                 event.function(*event.args)
@@ -192,6 +192,11 @@ class World:
             if process is None:
                 raise
             self._raised(process, error)
+
+    def _enter(self, process: Process | None) -> None:
+        """What happens next happens on behalf of this process, on its event loop."""
+        self.current = process
+        asyncio._set_running_loop(None if process is None else process.loop)
 
     def _raised(self, process: Process, error: Exception) -> None:
         """As an event loop does, note it and go on."""

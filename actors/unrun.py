@@ -1,0 +1,102 @@
+"""Unrun code: a coroutine or a generator in the place of a value. Nothing of it has run, and nothing ever would.
+
+What shows before the job runs is refused when the stream is built (runtime/api/operator_checks.py). The rest is caught
+here, where user code returns: `lambda record: fetch(record)` looks like any other function. Checks cost next to nothing
+as long as nothing is wrong. What is refused is closed, so that Python does not warn of it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any, NoReturn, TypeVar
+
+from .errors import UnwantedResult
+
+T = TypeVar("T")
+
+NOT_ASYNC = "write a plain function, and call a blocking client there, or asyncio.run(...)"
+COLLECT = "write out.collect(x) in place of `yield x`"
+RETURN = "return the value in place of `yield`"
+NO_YIELD = "take the `yield` out: it is called for what it does"
+
+_SAMPLED = 16
+"""Of so many results of one function one is looked at, and always the first."""
+
+
+class _UnrunKinds(dict[type, bool]):
+    """By type: whether its objects are code that has not run. Filled as types come by."""
+
+    def __missing__(self, kind: type) -> bool:
+        is_unrun = hasattr(kind, "__await__") or issubclass(kind, GeneratorType | AsyncGeneratorType)
+        self[kind] = is_unrun
+        return is_unrun
+
+
+UNRUN = _UnrunKinds()
+
+
+def has_run(what: str, result: T, in_place_of_yield: str = NO_YIELD) -> T:
+    """The result of a call, `what`, as it is. Raises UnwantedResult when nothing of that call has run."""
+    if result is not None and UNRUN[type(result)]:
+        refuse(what, result, in_place_of_yield)
+    return result
+
+
+def refuse(what: str, result: Any, in_place_of_yield: str = COLLECT, index: int | None = None) -> NoReturn:
+    """Raises UnwantedResult, saying what to write instead. `index`: whose of the records of a batch it is."""
+    kind = type(result)
+    name = getattr(result, "__qualname__", "")
+    told = f"{_KINDS.get(kind.__name__, f'an awaitable {kind.__qualname__}')}{f' ({name})' if name else ''}"
+    _close(result)
+    if isinstance(result, GeneratorType):
+        raise UnwantedResult(f"{what} returned {told}, none of whose code has run: {in_place_of_yield}", index)
+    if UNRUN[kind]:
+        raise UnwantedResult(f"{what} returned {told}; operators and callbacks are not async yet: {NOT_ASYNC}", index)
+    raise UnwantedResult(
+        f"{what} returned {_shown(result)}, which would be lost: wanted None; what goes to the next operator is given "
+        "to out.collect(x)",
+        index,
+    )
+
+
+def check_records(what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True) -> None:
+    """Look at a sample of what a function has made of the records of one batch; raises UnwantedResult. `one_each`: the
+    error says which record it is.
+
+    A sample, as a look at each costs as much as a short function. One that slips through is no record that could be
+    sent to another task or stored, so it is found there.
+    """
+    if len(results) <= _SAMPLED:
+        is_unrun = bool(results) and UNRUN[type(results[0])]
+    else:
+        is_unrun = any([UNRUN[kind] for kind in set(map(type, results[::_SAMPLED]))])  # noqa: C419 (faster)
+    if is_unrun:
+        refuse_first(what, results, in_place_of_yield, one_each=one_each)
+
+
+def refuse_first(
+    what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True
+) -> NoReturn:
+    """The same for the first of the results that has not run; the others are closed, too."""
+    unrun = [index for index, result in enumerate(results) if UNRUN[type(result)]]
+    for index in unrun[1:]:
+        _close(results[index])
+    refuse(what, results[unrun[0]], in_place_of_yield, unrun[0] if one_each else None)
+
+
+_KINDS = {"coroutine": "a coroutine", "generator": "a generator", "async_generator": "an async generator"}
+
+
+def _close(result: Any) -> None:
+    """An async generator that was never begun needs no closing."""
+    if UNRUN[type(result)] and not isinstance(result, AsyncGeneratorType) and callable(getattr(result, "close", None)):
+        result.close()
+
+
+def _shown(result: Any) -> str:
+    kind = type(result).__name__
+    try:
+        return f"{result!r:.80} ({kind})"
+    except Exception:  # noqa: BLE001 - the user's own __repr__
+        return f"a {kind}"

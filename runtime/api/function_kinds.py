@@ -1,0 +1,96 @@
+"""What calling a function gives: its result, or code that has not run yet. Known from the function itself, uncalled.
+
+A function is judged by what is called: a `functools.partial`, a bound method, a cached function or an object with
+`__call__` by the function behind it; a decorated one by the decorator's own function, which may well run a coroutine
+to its end. What such a function returns is looked at when the job runs (actors/unrun.py).
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+_WITH_A_FUNCTION = (MethodType, staticmethod, classmethod)
+_CACHED = type(functools.cache(len))
+
+
+class FunctionKind(Enum):
+    PLAIN = "plain"
+    GENERATOR = "generator"
+    COROUTINE = "coroutine"
+    ASYNC_GENERATOR = "async generator"
+
+    @property
+    def is_async(self) -> bool:
+        return self in (FunctionKind.COROUTINE, FunctionKind.ASYNC_GENERATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFound:
+    """`name`: the function's own. `where`: its file and line, of a generator those of its first `yield`."""
+
+    kind: FunctionKind
+    name: str
+    where: str
+
+    def __str__(self) -> str:
+        match self.kind:
+            case FunctionKind.GENERATOR:
+                return f"a generator (`yield` at {self.where})"
+            case FunctionKind.ASYNC_GENERATOR:
+                return f"an async generator ({self.where})"
+            case FunctionKind.COROUTINE:
+                return f"`async def` ({self.where})"
+            case _:
+                return f"a plain function ({self.where})"
+
+
+def found(given: Callable[..., Any]) -> FunctionFound:
+    """Of whatever can be called. A class counts as plain: to call it makes an object."""
+    function = _called(given)
+    kind = _kind(function)
+    code = getattr(inspect.unwrap(function) if kind is FunctionKind.PLAIN else function, "__code__", None)
+    return FunctionFound(kind, getattr(function, "__qualname__", type(function).__qualname__), _where(code, kind))
+
+
+def _called(given: Any) -> Any:
+    """The function that runs when this is called; what has none that Python shows is returned as it is."""
+    while not isinstance(given, FunctionType | type):
+        if isinstance(given, functools.partial):
+            given = given.func
+        elif isinstance(given, _WITH_A_FUNCTION):
+            given = given.__func__
+        elif isinstance(given, _CACHED):
+            given = given.__wrapped__  # type: ignore[attr-defined]
+        elif isinstance(method := getattr(type(given), "__call__", None), FunctionType):  # noqa: B004
+            given = method
+        else:
+            break
+    return given
+
+
+def _kind(function: Any) -> FunctionKind:
+    if inspect.isasyncgenfunction(function):
+        return FunctionKind.ASYNC_GENERATOR
+    if inspect.iscoroutinefunction(function):
+        return FunctionKind.COROUTINE
+    return FunctionKind.GENERATOR if inspect.isgeneratorfunction(function) else FunctionKind.PLAIN
+
+
+def _where(code: Any, kind: FunctionKind) -> str:
+    if not isinstance(code, CodeType):
+        return "of unknown source"
+    line = code.co_firstlineno
+    if kind is FunctionKind.GENERATOR:
+        line = next((each.positions.lineno for each in _yields(code) if each.positions and each.positions.lineno), line)
+    return f"{code.co_filename}:{line}"
+
+
+def _yields(code: CodeType) -> list[dis.Instruction]:
+    return [each for each in dis.get_instructions(code) if each.opname == "YIELD_VALUE"]

@@ -1,0 +1,101 @@
+"""Which of an operator's methods may be what kind of function, and what to write in place of another.
+
+Every method that a task calls is a plain function: its result is there when it returns. One that is a generator or
+`async def` would be called, and nothing of it would run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.source import Source
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
+from ...state import InvalidState
+from ...state.descriptors import declared_states
+from ..connectors.paced_source import PacedSource
+from .errors import InvalidOperator
+from .function_kinds import FunctionKind, found
+
+_BATCH = "return one batch each time it is called, in place of `yield`"
+
+HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
+    Operator: {
+        "check_at_submit": NO_YIELD,
+        "open": NO_YIELD,
+        "process_batch": COLLECT,
+        "process_batch_2": COLLECT,
+        "on_end": COLLECT,
+        "on_idle": COLLECT,
+        "before_barrier": COLLECT,
+        "on_checkpoint": NO_YIELD,
+        "on_checkpoint_complete": NO_YIELD,
+        "on_checkpoint_aborted": NO_YIELD,
+        "close": NO_YIELD,
+        "on_receive": RETURN,
+        "output_schema": RETURN,
+    },
+    KeyedOperator: {"process": COLLECT, "process_2": COLLECT},
+    Source: {
+        "poll": _BATCH,
+        "offset": RETURN,
+        "seek": NO_YIELD,
+        "rescale": NO_YIELD,
+        "poll_delay_ms": RETURN,
+        "source_schema": RETURN,
+    },
+    PacedSource: {"read": _BATCH},
+    TwoPhaseCommitSink: {
+        "begin_transaction": RETURN,
+        "write": NO_YIELD,
+        "pre_commit": RETURN,
+        "commit": NO_YIELD,
+        "abort": NO_YIELD,
+        "recover_and_commit": NO_YIELD,
+        "recover_and_abort": NO_YIELD,
+    },
+}
+"""By the class whose users define it: what to write in a hook in place of `yield`."""
+
+FUNCTIONS: Mapping[str, str | None] = {
+    "map": "return one record; for several use flat_map, which takes a generator",
+    "filter": "return True or False",
+    "flat_map": None,
+    "map_batches": None,
+    "reduce": "return the new result",
+    "key_by": "return the key",
+    "generate": "return the record of that index",
+    "on_event": NO_YIELD,
+}
+"""By the method of a stream that takes a function: the same; None where a generator is as good."""
+
+_STATE_FUNCTIONS = ("reduce", "fold", "merge")
+
+
+def check_hooks(operator: Operator) -> None:
+    """Raises InvalidOperator for a method, or a function of a state, that would not run."""
+    kind = type(operator).__name__
+    for base, hooks in HOOKS.items():
+        for hook, in_place_of_yield in hooks.items() if isinstance(operator, base) else ():
+            _check(f"{kind}.{hook}", getattr(operator, hook), in_place_of_yield)
+    with suppress(InvalidState):  # which is told at submit
+        for attribute, declared in declared_states(type(operator)).items():
+            for name in _STATE_FUNCTIONS:
+                if callable(function := getattr(declared, name, None)):
+                    _check(f"{kind}.{attribute}: the {name} function", function, RETURN)
+
+
+def check_function(method: str, function: Callable[..., Any]) -> None:
+    """The same for the function that a method of a stream takes."""
+    _check(f"{method}: the function {found(function).name}", function, FUNCTIONS[method])
+
+
+def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None) -> None:
+    there = found(function)
+    if there.kind.is_async:
+        raise InvalidOperator(f"{what} is {there}, and operators and callbacks are not async yet: {NOT_ASYNC}")
+    if there.kind is FunctionKind.GENERATOR and in_place_of_yield is not None:
+        raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")

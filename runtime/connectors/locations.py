@@ -1,0 +1,26 @@
+"""Locations: local paths and fsspec URLs, as sources and sinks are given them, and what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsspec.core import url_to_fs
+from fsspec.registry import known_implementations
+from fsspec.utils import get_protocol
+
+from .errors import UnknownFileSystem
+
+
+def located(url: str) -> tuple[Any, str]:
+    """The file system and the path in it. Raises UnknownFileSystem, saying which package is missing if one is."""
+    try:
+        return url_to_fs(url)  # type: ignore[no-any-return]
+    except (ImportError, ValueError) as error:
+        known = known_implementations.get(protocol := get_protocol(url))
+        if known is None:
+            what = f"fsspec knows no protocol {protocol!r}: write a local path, or a URL such as s3://bucket/folder"
+        elif isinstance(error, ImportError):
+            what = f"{protocol}:// needs the package {known['class'].partition('.')[0]}, which is not there: {error}"
+        else:
+            what = str(error)
+        raise UnknownFileSystem(f"{url}: {what}") from error

@@ -1,0 +1,71 @@
+"""Can a sink write to this folder? Tried by whoever submits a job, before the job starts and writes into it.
+
+A file is written and removed, and so is each folder that had to be made for it: a trial leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+from contextlib import suppress
+
+from ...state import DurableFiles
+from .errors import UnusableOutput
+from .locations import located
+
+_FILE = ".understudy-trial"
+_ADVICE = {
+    errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
+    errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
+    errno.EROFS: "its file system is read-only: choose another folder",
+    errno.ENOSPC: "its disk is full: make space, or choose another folder",
+}
+
+
+def try_output(url: str) -> None:
+    """Raises UnusableOutput, or UnknownFileSystem for a URL that cannot be opened at all."""
+    fs, path = located(url)
+    files, root = DurableFiles(fs), path.rstrip("/")
+    made = _missing(files, root) if files.has_folders else []
+    try:
+        if made:
+            fs.makedirs(root, exist_ok=True)
+        fs.pipe_file(f"{root}/{_FILE}", b"")
+        files.remove(f"{root}/{_FILE}")
+    except Exception as error:  # object stores have errors of their own
+        raise UnusableOutput(_told(files, url, root, error)) from error
+    finally:
+        for folder in made:
+            files.remove_empty_folder(folder)
+
+
+def is_local(url: str) -> bool:
+    """Whether it is a path of this machine, which another machine may not have. Raises UnknownFileSystem."""
+    return DurableFiles(located(url)[0]).is_local
+
+
+def _missing(files: DurableFiles, root: str) -> list[str]:
+    """The folders that are not there yet, the innermost first."""
+    missing = []
+    while root and not files.exists(root):
+        missing.append(root)
+        root = posixpath.dirname(root)
+    return missing
+
+
+def _told(files: DurableFiles, url: str, root: str, error: Exception) -> str:
+    if (file := _file_in_the_way(files, root)) is not None:
+        where = "it" if file == root else file
+        return f"cannot write to {url}: {where} is a file, and wanted is a folder: choose another, or remove the file"
+    reason = f"{type(error).__name__}: {error}"
+    advice = _ADVICE.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f"cannot write to {url}: {f'{advice} ({reason})' if advice else reason}"
+
+
+def _file_in_the_way(files: DurableFiles, root: str) -> str | None:
+    with suppress(Exception):  # what cannot be looked at is told by the error that there is
+        while root.strip("/"):
+            if files.fs.isfile(root):
+                return root
+            root = posixpath.dirname(root)
+    return None

@@ -1,0 +1,1 @@
+"""A job in one process and thread, for debuggers and profilers."""

@@ -1,0 +1,227 @@
+"""WorldCluster: a cluster in one thread of the caller's process; its processes are those of a World.
+
+Actors, messages, channels and checkpoints are a real cluster's. Event loops, threads, the network, the processes and
+their clocks are the world's, which goes on only while somebody waits: in `job.wait()`, in `get()` of a future that the
+cluster gave, or in `run_for`. A subclass says which files there are, how time passes, and what else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, Self
+
+from ....actors.context import Ref
+from ....actors.job_program import JobProgram
+from ....actors.launcher import Launcher
+from ....messages import JobId, TaskManagerId
+from ...api.environment import StreamEnvironment
+from ...api.errors import InvalidProgram
+from ...api.job_handle import JobClient, JobHandle
+from ...api.translation import Translation
+from ...clusters.cluster import Cluster, ClusterSettings
+from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
+from ...system import ActorSystem
+from .blocking import SimulatedBlocking
+from .data_plane import SimulatedDataPlane
+from .dispatchers import SimulatedDispatcher, SimulatedStepping
+from .launcher import SimulatedLauncher
+from .network import Network, NetworkOptions
+from .transport import SimulatedTransport
+from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
+from .world import Process, World
+
+DATA_PORT = 7001
+
+
+class WorldCluster(Cluster):
+    """See the module. `world` is new, and this cluster's own."""
+
+    def __init__(self, settings: ClusterSettings, world: World, network: NetworkOptions) -> None:
+        super().__init__(settings)
+        self.world = world
+        self.network = Network(world, network)
+        self.launcher: SimulatedLauncher
+        self._driver: Process | None = None
+
+    # ---- life
+
+    def start(self) -> Self:
+        """Start the JobManager's process; entering the cluster as a context manager does it."""
+        if self._driver is not None:
+            raise RuntimeError("this cluster has been started already")
+        self._driver = driver = self.world.process("job-manager")
+        self._system = system = self._make_system(driver)
+        try:
+            self._run_in(driver, system.open())
+            self._start_job_manager(system)
+        except BaseException:
+            self.close()
+            raise
+        driver.when_ended(self._lost)
+        return self
+
+    def close(self) -> None:
+        """Forget the world. Nothing of it is left: it had no thread and no socket."""
+        for process in list(self.processes()):
+            process.kill("the cluster was closed")
+        self._system = self._job_manager = None
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
+        return self.submit(env, name, **options)
+
+    def _lost(self, reason: str) -> None:
+        """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""
+        self._lose_jobs(reason)
+        if self._system is not None:
+            self._system.asks.close()
+
+    def processes(self) -> Iterator[Process]:
+        """All that live, zombies too."""
+        return (process for process in self.world.processes if process.is_alive)
+
+    @property
+    def job_manager(self) -> Ref:
+        """Its asks give futures that let the world go on."""
+        return self._running()[1]
+
+    # ---- what a subclass supplies
+
+    @abstractmethod
+    def _blocking_delay_ms(self) -> float:
+        """How long the next call that blocks takes."""
+
+    @abstractmethod
+    def _hosted(self, process: Process, launch: TaskManagerLaunch) -> tuple[SimulatedDataPlane, JobProgram]:
+        """The data plane of a new TaskManager, and the program that it runs."""
+
+    @abstractmethod
+    def _wait(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Let the world go on until the condition holds; False when it does not within this time."""
+
+    def _task_failed(self, job_id: JobId, error: BaseException) -> None:
+        """A task's code has raised, and its attempt is about to fail."""
+
+    # ---- what Cluster asks for
+
+    def _start_job_manager(self, system: ActorSystem) -> None:
+        ref = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
+        self._job_manager = WaitingRef(ref, self._wait)
+
+    def _start_launcher(self) -> Launcher:
+        self.launcher = self._make_launcher(self._started_driver())
+        return self.launcher
+
+    def _make_launcher(self, driver: Process) -> SimulatedLauncher:
+        return SimulatedLauncher(self.world, driver, self._tell_job_manager, self._boot, self.network.is_cut_off)
+
+    def _stop_launcher(self) -> None:
+        """Its processes end with the world."""
+
+    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
+        if translation.dataframes:
+            names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
+            raise InvalidProgram(f"source {names} reads a Spark DataFrame, which {type(self).__name__} does not have")
+        self.launcher.prepare(launch)
+
+    def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
+        return SimulatedClient(system, job_manager, job_id, self._wait)
+
+    def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
+        return SimulatedJobHandle(client, translation, self._wait, lambda: self.world.now_ms)
+
+    # ---- inside
+
+    def _started_driver(self) -> Process:
+        assert self._driver is not None, "the cluster has not been started"
+        return self._driver
+
+    def _make_system(self, process: Process) -> ActorSystem:
+        timing = self.world.chance(f"threads of {process.name}")
+        return ActorSystem(
+            process.name,
+            loop=process.loop,
+            clock=process.clock,
+            random_source=self.world.chance(f"random of {process.name}"),
+            new_id=self.world.new_id,
+            transport=SimulatedTransport(self.network.of(process)),
+            blocking=SimulatedBlocking(process, self._blocking_delay_ms),
+            dispatchers={
+                "asyncio": SimulatedDispatcher(process),
+                "thread": SimulatedDispatcher(process, timing),
+                "stepping": self._stepping(process),
+            },
+        )
+
+    def _stepping(self, process: Process) -> SimulatedStepping:
+        return SimulatedStepping(process)
+
+    def _boot(self, process: Process, launch: TaskManagerLaunch, index: int) -> None:
+        """A TaskManager process comes to life. Done on behalf of the new process."""
+        process.loop.call_soon(self._begin, process, replace(launch, index=index))
+
+    def _begin(self, process: Process, launch: TaskManagerLaunch) -> None:
+        process.loop.create_task(self._run_task_manager(process, launch)).add_done_callback(partial(_end, process))
+
+    async def _run_task_manager(self, process: Process, launch: TaskManagerLaunch) -> str:
+        """What run_task_manager does in a real process."""
+        system = self._make_system(process)
+        await system.open()
+        data_plane, program = self._hosted(process, launch)
+        ended = process.loop.create_future()
+        system.spawn(
+            make_task_manager(
+                launch,
+                TaskManagerId(process.name),
+                program,
+                data_plane,
+                self._open_storage,
+                partial(_settle, ended),
+                resources={},
+                pid=len(self.world.processes),
+                when_failed=partial(self._task_failed, launch.job_id),
+            ),
+            name="task-manager",
+        )
+        reason: str = await ended
+        await system.close()
+        data_plane.close()
+        return reason
+
+    def _run_in(self, process: Process, coroutine: Any) -> None:
+        """Run a coroutine in a process that has nothing else to do yet."""
+        task: list[Any] = []
+        process.loop.call_soon(lambda: task.append(process.loop.create_task(coroutine)))
+        self.world.run_until(lambda: bool(task) and task[0].done(), self.world.now_ms)
+        task[0].result()
+
+
+def data_endpoint(process: Process) -> str:
+    return f"tcp://{process.name}:{DATA_PORT}"
+
+
+@lru_cache(maxsize=16)
+def load_program(data: bytes) -> JobProgram:
+    """The same for all TaskManagers of all histories of one job: each task unpickles operators of its own."""
+    return JobProgram.loads(data)
+
+
+def _settle(ended: asyncio.Future[str], reason: str) -> None:
+    """The first reason counts."""
+    if not ended.done():
+        ended.set_result(reason)
+
+
+def _end(process: Process, task: asyncio.Task[str]) -> None:
+    """What a TaskManager's process is for is done, or it failed to be."""
+    error = task.exception()
+    process.kill(task.result() if error is None else f"{type(error).__name__}: {error}")

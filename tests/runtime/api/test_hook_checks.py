@@ -1,0 +1,227 @@
+"""A coroutine or a generator that would never run is refused where the stream is built, saying what to write."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from understudy import FileSink
+from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.source import Source
+from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from understudy.runtime.api import InvalidOperator, StreamEnvironment
+from understudy.runtime.api.hook_checks import HOOKS
+from understudy.runtime.simulation import OperatorHarness
+from understudy.state import FoldingState, ReducingState
+
+NOT_ASYNC = "operators and callbacks are not async yet: write a plain function, and call a blocking client there, or"
+
+
+async def fetch(*_: Any) -> Any: ...
+
+
+def several(*_: Any) -> Iterator[int]:
+    yield 1
+
+
+async def stream(*_: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+class Bound:
+    async def method(self, record: Any) -> Any: ...
+
+    @staticmethod
+    async def static(record: Any) -> Any: ...
+
+    @classmethod
+    async def of_class(cls, record: Any) -> Any: ...
+
+    async def __call__(self, record: Any) -> Any: ...
+
+
+def plain_around(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        return asyncio.run(function(*args))
+
+    return run
+
+
+def async_around(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def run(*args: Any) -> Any:
+        return function(*args)
+
+    return run
+
+
+@async_around
+def decorated(record: Any) -> Any: ...
+
+
+ASYNC = {
+    "a function": fetch,
+    "an async generator": stream,
+    "a partial": functools.partial(functools.partial(fetch, 1), 2),
+    "a bound method": Bound().method,
+    "a static method": Bound.static,
+    "a class method": Bound.of_class,
+    "an object": Bound(),
+    "a cached function": functools.lru_cache(fetch),
+    "a decorated function": decorated,
+    "a lambda's partial": functools.partial(Bound().method),
+}
+
+
+class TestFunctions:
+    @pytest.mark.parametrize("function", ASYNC.values(), ids=ASYNC)
+    @pytest.mark.parametrize("method", ["map", "filter", "flat_map", "map_batches", "key_by"])
+    def test_no_function_of_a_stream_is_async(self, env: StreamEnvironment, method: str, function: Any) -> None:
+        with pytest.raises(
+            InvalidOperator, match=rf"{method}: the function .*test_hook_checks.py:\d+\), and {NOT_ASYNC}"
+        ):
+            getattr(env.from_collection([1]), method)(function)
+
+    def test_nor_that_of_reduce_and_generate(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidOperator, match=r"generate: the function fetch is `async def` \("):
+            env.generate(fetch, 10)
+        with pytest.raises(InvalidOperator, match=r"reduce: the function fetch is `async def` \("):
+            env.from_collection([1]).key_by(abs).reduce(fetch)
+
+    @pytest.mark.parametrize(
+        ("method", "instead"),
+        [
+            ("map", "return one record; for several use flat_map, which takes a generator"),
+            ("filter", "return True or False"),
+            ("key_by", "return the key"),
+        ],
+    )
+    def test_a_generator_is_refused_where_one_value_is_wanted(
+        self, env: StreamEnvironment, method: str, instead: str
+    ) -> None:
+        line = several.__code__.co_firstlineno + 1
+        where = rf"a generator \(`yield` at .*test_hook_checks.py:{line}\), and none of its code would run: {instead}"
+        with pytest.raises(InvalidOperator, match=f"{method}: the function several is {where}"):
+            getattr(env.from_collection([1]), method)(several)
+
+    def test_flat_map_and_map_batches_take_generators(self, env: StreamEnvironment) -> None:
+        env.from_collection([1]).flat_map(several).map_batches(several)
+
+    def test_a_decorator_that_runs_the_coroutine_is_as_good_as_any_function(self, env: StreamEnvironment) -> None:
+        env.from_collection([1]).map(plain_around(fetch)).filter(functools.partial(plain_around(fetch), 1))
+
+    def test_a_class_and_a_builtin_are_plain(self, env: StreamEnvironment) -> None:
+        env.from_collection([1]).map(Bound).map(str).map(len)
+
+
+def operator_with(base: type[Operator], hook: str, function: Any) -> type[Operator]:
+    """A complete operator, but for this hook."""
+
+    def done(self: Any, *_: Any) -> None: ...
+
+    wanted = {"poll", "offset", "seek"} if issubclass(base, Source) else {"process", "process_batch"}
+    return type("Broken", (base,), dict.fromkeys(wanted, done) | {hook: function})
+
+
+async def async_hook(self: Any, *_: Any) -> Any: ...
+
+
+def yielding_hook(self: Any, *_: Any) -> Any:
+    yield 1
+
+
+ALL_HOOKS = [(base, hook) for base, hooks in HOOKS.items() for hook in hooks]
+
+
+class TestHooks:
+    @pytest.mark.parametrize(("base", "hook"), ALL_HOOKS, ids=lambda it: getattr(it, "__name__", it))
+    def test_no_hook_is_async_or_a_generator(self, env: StreamEnvironment, base: type[Operator], hook: str) -> None:
+        for function, found in (
+            (async_hook, "`async def` "),
+            (yielding_hook, "a generator "),
+            (stream, "an async gen"),
+        ):
+            broken = operator_with(base, hook, function)
+            with pytest.raises(InvalidOperator, match=f"^Broken.{hook} is {found}"):
+                put_into(env, broken, hook)
+
+    def test_every_public_hook_of_the_base_classes_is_in_the_table(self) -> None:
+        for base in (Operator, KeyedOperator, Source, TwoPhaseCommitSink):
+            methods = {name for name, each in vars(base).items() if name[0] != "_" and callable(each)}
+            known = {hook for hooks in HOOKS.values() for hook in hooks}
+            assert methods - known <= {"transactions"}, base
+
+    def test_it_says_what_to_write(self, env: StreamEnvironment) -> None:
+        class Yielding(KeyedOperator):
+            def process(self, record: Any, out: Collector) -> Any:
+                if record:
+                    yield record
+
+        line = Yielding.process.__code__.co_firstlineno + 2
+        with pytest.raises(InvalidOperator) as caught:
+            env.from_collection([1]).key_by(abs).process(Yielding)
+        assert str(caught.value) == (
+            f"Yielding.process is a generator (`yield` at {__file__}:{line}), and none of its code would run: "
+            "write out.collect(x) in place of `yield x`"
+        )
+
+    def test_compiled_operators_sinks_and_the_harness_too(self, env: StreamEnvironment) -> None:
+        class Compiled(KeyedOperator):
+            compiled = True
+
+            async def process(self, record: Any, out: Collector) -> None: ...  # type: ignore[override]
+
+        class Sink(FileSink):
+            async def commit(self, transaction: Any) -> None: ...  # type: ignore[override]
+
+        with pytest.raises(InvalidOperator, match=rf"Compiled.process is `async def` .*{NOT_ASYNC}"):
+            env.from_collection([1]).key_by(abs).process(Compiled)
+        with pytest.raises(InvalidOperator, match=r"Sink.commit is `async def`"):
+            env.from_collection([1]).sink_to(Sink("/tmp/nowhere"))
+        with pytest.raises(InvalidOperator, match=r"Compiled.process is `async def`"):
+            OperatorHarness(Compiled, key_by=abs)
+
+    def test_a_method_of_ones_own_may_be_anything(self, env: StreamEnvironment) -> None:
+        class Free(KeyedOperator):
+            def process(self, record: Any, out: Collector) -> None:
+                for each in self.write(record):
+                    out.collect(each)
+
+            def write(self, record: Any) -> Iterator[Any]:
+                yield record
+
+            async def poll(self) -> None: ...
+
+        env.from_collection([1]).key_by(abs).process(Free)
+
+    @pytest.mark.parametrize(
+        ("state", "name"),
+        [
+            (ReducingState(int, fetch), "reduce"),
+            (ReducingState(int, several), "reduce"),
+            (FoldingState(int, 0, fetch), "fold"),
+            (FoldingState(int, 0, max, merge=fetch), "merge"),
+        ],
+        ids=["reduce", "generator", "fold", "merge"],
+    )
+    def test_functions_of_states(self, env: StreamEnvironment, state: Any, name: str) -> None:
+        operator = operator_with(KeyedOperator, "process", lambda self, record, out: None)
+        operator.total = state  # type: ignore[attr-defined]
+        with pytest.raises(InvalidOperator, match=f"^Broken.total: the {name} function is "):
+            env.from_collection([1]).key_by(abs).process(operator)
+
+
+def put_into(env: StreamEnvironment, operator: type[Operator], hook: str) -> None:
+    if issubclass(operator, Source):
+        env.from_source(operator.__new__(operator))
+    elif hook.endswith("_2"):
+        operator.inputs = 2
+        first, second = env.from_collection([1]).key_by(abs), env.from_collection([1]).key_by(abs)
+        first.connect(second).process(operator)
+    else:
+        env.from_collection([1]).key_by(abs).process(operator)

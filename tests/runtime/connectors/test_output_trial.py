@@ -1,0 +1,104 @@
+"""A folder is tried before a job writes into it: what is wrong is told, and nothing is left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+from understudy import FileSink
+from understudy.runtime.connectors import FileSource
+from understudy.runtime.connectors.errors import UnknownFileSystem, UnusableOutput
+from understudy.runtime.connectors.output_trial import try_output
+
+
+class Refusing(LocalFileSystem):
+    """A local folder on which nothing can be written, for this reason."""
+
+    protocol = "refusing"
+    number = errno.EROFS
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        raise OSError(self.number, os.strerror(self.number), path)
+
+    pipe_file = makedirs  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _known() -> None:
+    fsspec.register_implementation("refusing", Refusing, clobber=True)
+
+
+def everything_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "part-1").write_text("mine")
+    try_output(str(tmp_path))
+    assert everything_in(tmp_path) == [tmp_path / "part-1"]
+
+
+def test_of_missing_folders_nothing_is_left(tmp_path: Path) -> None:
+    try_output(f"{tmp_path}/a/b/c/")
+    try_output(f"file://{tmp_path}/a/b/c")
+    assert everything_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(("below", "where"), [("", "it"), ("/deep/er", "{file}")])
+def test_a_file_in_the_way(tmp_path: Path, below: str, where: str) -> None:
+    file = tmp_path / "taken"
+    file.write_text("a file")
+    with pytest.raises(UnusableOutput) as caught:
+        try_output(f"{file}{below}")
+    told = f"cannot write to {file}{below}: {where.format(file=file)} is a file, and wanted is a folder: choose another"
+    assert str(caught.value).startswith(told)
+    assert everything_in(tmp_path) == [file]
+    assert file.read_text() == "a file"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EROFS, r"its file system is read-only: choose another folder \(OSError: "),
+        (errno.EACCES, r"this user may not write there: .* \(PermissionError: "),
+        (errno.ENOSPC, "its disk is full"),
+        (errno.EIO, r"OSError: \[Errno 5\]"),
+    ],
+)
+def test_why_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str) -> None:
+    monkeypatch.setattr(Refusing, "number", number)
+    for folder in (tmp_path, tmp_path / "new"):
+        with pytest.raises(UnusableOutput, match=f"cannot write to refusing://{folder}: {told}"):
+            try_output(f"refusing://{folder}")
+    assert everything_in(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UnusableOutput, match="this user may not write there"):
+        try_output(f"{tmp_path}/new")
+
+
+@pytest.mark.parametrize("make", [try_output, lambda url: FileSource(url, "csv")])
+def test_an_unknown_protocol_and_a_missing_package(make: Any) -> None:
+    with pytest.raises(UnknownFileSystem, match=r"bogus://x/y: fsspec knows no protocol 'bogus': write a local path"):
+        make("bogus://x/y")
+    with pytest.raises(UnknownFileSystem, match=r"gs://x/y: gs:// needs the package gcsfs, which is not there: "):
+        make("gs://x/y")
+
+
+def test_a_sink_of_other_machines_tries_only_what_they_share(tmp_path: Path) -> None:
+    file = tmp_path / "taken"
+    file.write_text("a file")
+    FileSink(str(file)).check_at_submit(on_this_machine=False)
+    with pytest.raises(UnusableOutput):
+        FileSink(str(file)).check_at_submit(on_this_machine=True)
+    with pytest.raises(UnknownFileSystem):
+        FileSink("bogus://x/y").check_at_submit(on_this_machine=False)
