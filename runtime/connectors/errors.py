@@ -10,7 +10,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
-├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed; at submit, if it can be seen there
+├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
 
