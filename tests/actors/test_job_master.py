@@ -11,6 +11,7 @@ from understudy.actors.job_effects import (
     CancelOverdue,
     JobEnded,
     KillTaskManager,
+    ProcessEnded,
     RestartDue,
     Schedule,
     SlotsOverdue,
@@ -399,5 +400,6 @@ def test_how_a_lost_process_ended_is_added_after_the_jobs_end_too() -> None:
     stage.tell(TaskManagerLost("tm-1-0", "the connection broke", process_ended=False))
     stage.tell(TaskManagerLost("tm-0-0", "the connection broke", process_ended=False))
     assert stage.master.status is JobStatus.FAILED
-    assert not stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL"))
+    told = ProcessEnded(1, "killed by SIGKILL", None)
+    assert stage.tell(TaskManagerExited("job-1", 1, "killed by SIGKILL")) == [told], "it is for the log only"
     assert stage.master.failures[0].error_message.endswith("its process: killed by SIGKILL")
