@@ -115,7 +115,7 @@ def _to_ext(depth: int, value: Any) -> Any:
     if known is not None:
         return msgpack.ExtType(known[0], _pack(known[1](value), depth + 1))
     if isinstance(value, Row):
-        return msgpack.ExtType(_ROW, _pack([list(value._columns), list(value)], depth + 1))  # type: ignore[call-overload]
+        return msgpack.ExtType(_ROW, _pack([list(value._columns), list(value)], depth + 1))
     if is_message(kind):
         return msgpack.ExtType(_MESSAGE, _inside(depth + 1, encode_thoroughly, value))
     if (serializer := serializer_for(kind)) is not None:

@@ -169,4 +169,4 @@ _DECODE: dict[BatchFormat, Callable[[Any], Batch]] = {
     BatchFormat.MIXED_DICT_ROWS: _decode_mixed_dict_rows,
 }
 
-_FORMAT_OF_DICTS = {dict: BatchFormat.DICTS, DictRow: BatchFormat.DICT_ROWS}
+_FORMAT_OF_DICTS: dict[type, BatchFormat] = {dict: BatchFormat.DICTS, DictRow: BatchFormat.DICT_ROWS}

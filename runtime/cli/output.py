@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
         case Enum():
             return plain(value.value)
         case Row():
-            return {name: plain(item) for name, item in zip(value._columns, value, strict=True)}  # type: ignore[call-overload]
+            return {name: plain(item) for name, item in zip(value._columns, value, strict=True)}
         case Mapping():
             return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple():
