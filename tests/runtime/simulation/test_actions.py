@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from understudy.runtime.simulation.histories.actions import (
     ACTIONS,
     CancelWithSavepoint,
     DisposeSavepoint,
+    RestartFromCheckpoint,
     RestartFromSavepoint,
     StopWithSavepoint,
     TakeSavepoint,
@@ -51,6 +53,18 @@ def test_a_job_that_was_stopped_goes_on(parallelism: int) -> None:
 def test_a_job_that_was_cancelled_goes_on() -> None:
     outcome = outcome_of(CancelWithSavepoint(5_000), RestartFromSavepoint(6_000, 1))
     assert (outcome.status, submitted(outcome)) == ("finished", 2)
+
+
+@pytest.mark.parametrize("topology", ["keyed", "two-inputs", "columnar"])
+def test_a_job_goes_on_from_the_checkpoint_that_it_leaves(topology: str) -> None:
+    workload = replace(SMALL, retain_checkpoints="on_cancellation")
+    outcome = run_history(Scenario(3, topology, workload, 2, 2, actions=(RestartFromCheckpoint(6_000),)))
+    assert (outcome.status, outcome.violations, submitted(outcome)) == ("finished", (), 2)
+
+
+def test_a_job_that_leaves_nothing_is_left_alone() -> None:
+    outcome = outcome_of(RestartFromCheckpoint(6_000))
+    assert (outcome.status, submitted(outcome)) == ("finished", 1)
 
 
 def test_a_job_goes_on_where_an_older_savepoint_was_taken() -> None:
