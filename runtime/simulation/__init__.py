@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .histories.actions import CancelWithSavepoint as CancelWithSavepoint
     from .histories.actions import ClientAction as ClientAction
     from .histories.actions import DisposeSavepoint as DisposeSavepoint
+    from .histories.actions import RestartFromCheckpoint as RestartFromCheckpoint
     from .histories.actions import RestartFromSavepoint as RestartFromSavepoint
     from .histories.actions import StopWithSavepoint as StopWithSavepoint
     from .histories.actions import TakeSavepoint as TakeSavepoint
@@ -86,6 +87,7 @@ _HOMES = {
         "CancelWithSavepoint",
         "ClientAction",
         "DisposeSavepoint",
+        "RestartFromCheckpoint",
         "RestartFromSavepoint",
         "StopWithSavepoint",
         "TakeSavepoint",

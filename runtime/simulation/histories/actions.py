@@ -46,6 +46,15 @@ class RestartFromSavepoint(ClientAction):
 
 
 @dataclass(frozen=True, slots=True)
+class RestartFromCheckpoint(ClientAction):
+    """Cancel the latest job, and submit it anew from the newest checkpoint that it leaves.
+
+    Not done to a job that leaves none when it is canceled, or in a history in which files rot: who goes on from an
+    older checkpoint repeats what came after it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class DisposeSavepoint(ClientAction):
     """Dispose of the `which`-th oldest savepoint, counted round and round."""
 
@@ -57,6 +66,7 @@ ACTIONS: tuple[type[ClientAction], ...] = (
     StopWithSavepoint,
     CancelWithSavepoint,
     RestartFromSavepoint,
+    RestartFromCheckpoint,
     DisposeSavepoint,
 )
 """Every kind."""
@@ -85,12 +95,14 @@ def _replacement(chance: random.Random, at_ms: float) -> list[ClientAction]:
     """A job is ended in one of the ways that there are, and another one takes its place."""
     again_ms = round(at_ms + chance.choice((0.0, 100.0, 4_000.0)) * chance.uniform(0.5, 1.5), 1)
     restart = RestartFromSavepoint(again_ms, chance.randint(1, MAX_PARALLELISM))
-    match chance.choice(("stop", "stop", "cancel", "drain", "as it is")):
+    match chance.choice(("stop", "stop", "cancel", "drain", "as it is", "what it leaves")):
         case "stop":
             return [StopWithSavepoint(at_ms), restart]
         case "cancel":
             return [CancelWithSavepoint(at_ms), restart]
         case "drain":
             return [StopWithSavepoint(at_ms, drain=True)]
+        case "what it leaves":
+            return [RestartFromCheckpoint(at_ms)]
         case _:
             return [restart]

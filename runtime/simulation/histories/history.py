@@ -91,7 +91,15 @@ class _History:
             SAVEPOINTS, cluster._open_storage, cluster.probes.report, may_be_unreadable=_spoils_files(scenario)
         )
         self._patience_ms = scenario.quiet_ms + scenario.workload.duration_ms + RECOVERY_MS
-        self._user = User(cluster, self._lineage, self._savepoints, self._submit, self._patience_ms, scenario.quiet_ms)
+        self._user = User(
+            cluster,
+            self._lineage,
+            self._savepoints,
+            self._submit,
+            scenario.workload.parallelism,
+            self._patience_ms,
+            scenario.quiet_ms,
+        )
 
     def run(self) -> Outcome:
         cluster = self._cluster

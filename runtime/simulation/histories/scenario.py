@@ -28,7 +28,7 @@ from ..world.faults import (
     UserCall,
     Who,
 )
-from .actions import ClientAction, RestartFromSavepoint, random_actions
+from .actions import ClientAction, RestartFromCheckpoint, RestartFromSavepoint, random_actions
 from .topologies import TOPOLOGIES, Workload
 
 JOB_MANAGER_DEATHS = 0.03
@@ -139,9 +139,11 @@ def _with_alignment_timeout(scenario: Scenario) -> Scenario:
 
 
 def _with_retention(scenario: Scenario) -> Scenario:
-    """What jobs leave of their checkpoints when they are canceled or fail."""
+    """What jobs leave of their checkpoints when they end: what the user wants to go on from, or any setting."""
     chance = random.Random(f"retention {scenario.seed}")
     retention = chance.choice(sorted(each.value for each in CheckpointRetention))
+    if any(isinstance(action, RestartFromCheckpoint) for action in scenario.actions):
+        retention = CheckpointRetention.ON_CANCELLATION.value
     return replace(scenario, workload=replace(scenario.workload, retain_checkpoints=retention))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ....actors.ask_errors import ActorDead
-from ....messages import DisposeSavepointFailure, JobId, Message, TriggerSavepointFailure
+from ....messages import DisposeSavepointFailure, JobDetails, JobId, JobStatus, Message, TriggerSavepointFailure
 from ....messages import savepoints as wishes
 from ...api.job_handle import JobHandle
 from ...system import ActorFuture
@@ -21,6 +21,7 @@ from .actions import (
     CancelWithSavepoint,
     ClientAction,
     DisposeSavepoint,
+    RestartFromCheckpoint,
     RestartFromSavepoint,
     StopWithSavepoint,
     TakeSavepoint,
@@ -36,7 +37,8 @@ Submit = Callable[[int, str], JobHandle]
 
 
 class User:
-    """`patience_ms`: how long it waits for a job's end; `quiet_ms`: from when on nothing is wrong.
+    """`parallelism`: of the first job. `patience_ms`: how long it waits for a job's end; `quiet_ms`: from when on
+    nothing is wrong.
 
     `done`: what was done, by kind.
     """
@@ -47,6 +49,7 @@ class User:
         lineage: Lineage,
         savepoints: TakenSavepoints,
         submit: Submit,
+        parallelism: int,
         patience_ms: float,
         quiet_ms: float,
     ) -> None:
@@ -54,6 +57,10 @@ class User:
         self._lineage = lineage
         self._savepoints = savepoints
         self._submit = submit
+        self._parallelism = parallelism
+        self._parallelisms: dict[JobId, int] = {}
+        self._left_by: dict[JobId, tuple[str, JobId]] = {}
+        """Of a job that was started from what another one had left: the checkpoint, and that job."""
         self._patience_ms = patience_ms
         self._quiet_ms = quiet_ms
         self._report = cluster.probes.report
@@ -84,6 +91,8 @@ class User:
                 return bool(paths) and self._ask_to_dispose(action, paths[which % len(paths)])
             case RestartFromSavepoint():
                 return self._restart(action)
+            case RestartFromCheckpoint():
+                return self._restart_from_what_is_left(action)
             case _:
                 raise AssertionError(action)
 
@@ -167,9 +176,40 @@ class User:
         self._end_the_latest()
         self._tell(action, path)
         self._restored_from.add(path)
-        if (job := self._submitted(action, path)) is not None:
+        if (job := self._submitted(action, path, action.parallelism)) is not None:
             self._lineage.begin(job, origin.job_id, None if origin.ends_the_job else savepoint.pointer.checkpoint_id)
         return True
+
+    def _restart_from_what_is_left(self, action: RestartFromCheckpoint) -> bool:
+        """In the same parallelism: a checkpoint may hold what was in flight, which fits no other."""
+        self._wait(lambda: not self._savepoints.open_requests(self._job_id))
+        job = self._lineage.latest
+        leaves = job._graph.checkpoints.retention.keeps(JobStatus.CANCELED)
+        is_drained = any(each.is_drained and each.job_id == job.job_id for each in self._savepoints.requests)
+        if job.status.is_terminal or is_drained or not leaves or self._savepoints.may_be_unreadable or self.is_alone:
+            return False
+        came_from, details = self._left_by.get(job.job_id), self._details(job)
+        if details is None or (came_from is None and not details.completed_checkpoints):
+            return False
+        self._end_the_latest()
+        details = self._details(job)
+        if details is None or details.status is not JobStatus.CANCELED:
+            return False
+        left = details.retained_checkpoint_path
+        path, origin = (left, job.job_id) if left or came_from is None else came_from
+        self._tell(action, path)
+        parallelism = self._parallelisms.get(job.job_id, self._parallelism)
+        if (successor := self._submitted(action, path, parallelism)) is not None:
+            self._left_by[successor.job_id] = (path, origin)
+            self._lineage.begin(successor, origin)
+        return True
+
+    def _details(self, job: JobHandle) -> JobDetails | None:
+        """None when there is no JobManager any more that could tell."""
+        try:
+            return None if self.is_alone else job.details()
+        except ActorDead:
+            return None
 
     def _end_the_latest(self) -> None:
         job = self._lineage.latest
@@ -180,12 +220,14 @@ class User:
         if not self._wait(lambda: job.status.is_terminal):
             self._report("liveness", f"{job.job_id} was to end with a savepoint and is {job.status.value}")
 
-    def _submitted(self, action: RestartFromSavepoint, path: str) -> JobHandle | None:
+    def _submitted(self, action: ClientAction, path: str, parallelism: int) -> JobHandle | None:
         """While the storage is in trouble a savepoint may be unreadable for a while: the user tries again."""
         cluster = self._cluster
         while not self.is_alone:
             try:
-                return self._submit(action.parallelism, path)
+                job = self._submit(parallelism, path)
+                self._parallelisms[job.job_id] = parallelism
+                return job
             except Exception as error:  # noqa: BLE001  (whatever is wrong with the savepoint)
                 cluster.trace.add("the user", "refused", action, f"{type(error).__name__}: {error}")
                 if cluster.now_ms > self._quiet_ms:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from understudy.runtime.simulation.histories.actions import (
     ACTIONS,
     CancelWithSavepoint,
     DisposeSavepoint,
+    RestartFromCheckpoint,
     RestartFromSavepoint,
     StopWithSavepoint,
     TakeSavepoint,
@@ -21,7 +23,7 @@ from understudy.runtime.simulation.histories.history import Outcome, run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.story import tell, told_fault
 from understudy.runtime.simulation.histories.topologies import Workload
-from understudy.runtime.simulation.world.faults import KillProcess
+from understudy.runtime.simulation.world.faults import KillProcess, RottenFile
 
 SMALL = Workload(records=20, parallelism=2, checkpoint_interval_ms=2_000)
 
@@ -51,6 +53,18 @@ def test_a_job_that_was_stopped_goes_on(parallelism: int) -> None:
 def test_a_job_that_was_cancelled_goes_on() -> None:
     outcome = outcome_of(CancelWithSavepoint(5_000), RestartFromSavepoint(6_000, 1))
     assert (outcome.status, submitted(outcome)) == ("finished", 2)
+
+
+@pytest.mark.parametrize("topology", ["keyed", "two-inputs", "columnar"])
+def test_a_job_goes_on_from_the_checkpoint_that_it_leaves(topology: str) -> None:
+    workload = replace(SMALL, retain_checkpoints="on_cancellation")
+    outcome = run_history(Scenario(3, topology, workload, 2, 2, actions=(RestartFromCheckpoint(6_000),)))
+    assert (outcome.status, outcome.violations, submitted(outcome)) == ("finished", (), 2)
+
+
+def test_a_job_that_leaves_nothing_is_left_alone() -> None:
+    outcome = outcome_of(RestartFromCheckpoint(6_000))
+    assert (outcome.status, submitted(outcome)) == ("finished", 1)
 
 
 def test_a_job_goes_on_where_an_older_savepoint_was_taken() -> None:
@@ -124,3 +138,27 @@ def test_the_cluster_has_room_for_every_job() -> None:
     for seed in range(300):
         scenario = Scenario.of(seed)
         assert scenario.task_managers * scenario.slots >= scenario.job_parallelism
+
+
+def leaving(seed: int) -> Scenario:
+    """Any topology, and any faults but rot: what jobs leave is gone on from twice, with a savepoint at some time."""
+    standard = Scenario.of(seed)
+    duration_ms = standard.workload.duration_ms
+    scenario = replace(
+        standard,
+        workload=replace(standard.workload, retain_checkpoints="on_cancellation"),
+        actions=(
+            RestartFromCheckpoint(0.4 * duration_ms),
+            TakeSavepoint((0.4 + 0.03 * seed) * duration_ms),
+            RestartFromCheckpoint(0.8 * duration_ms),
+        ),
+        faults=tuple(fault for fault in standard.faults if not isinstance(fault, RottenFile)),
+    )
+    return replace(scenario, slots=-(-scenario.job_parallelism // scenario.task_managers))
+
+
+def test_jobs_go_on_from_what_others_have_left_whatever_goes_wrong() -> None:
+    """A job that has no checkpoint yet is left alone."""
+    outcomes = [run_history(leaving(seed)) for seed in range(10)]
+    assert [outcome.violations for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.actions["RestartFromCheckpoint"] for outcome in outcomes) >= 5
