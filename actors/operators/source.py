@@ -101,7 +101,7 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
 
 def poll(source: Source) -> Batch | Literal[SourceState.END] | None:
     """What its `poll` returns; raises UnwantedResult for a coroutine or a generator."""
-    return _call(source, "poll")  # type: ignore[no-any-return]
+    return _call(source, "poll")
 
 
 def offset_of(source: Source) -> Any:

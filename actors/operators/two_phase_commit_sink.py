@@ -77,11 +77,11 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     def recover_and_commit(self, transaction: T) -> None:
         """Commit a transaction of an earlier attempt."""
-        self._call("commit", transaction)
+        self._transact("commit", transaction)
 
     def recover_and_abort(self, transaction: T) -> None:
         """Abort a transaction that an earlier attempt had open."""
-        self._call("abort", transaction)
+        self._transact("abort", transaction)
 
     # -- what a subclass may ask
 
@@ -99,15 +99,15 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
             self._recover_and_commit(transaction)
         for transaction in recovered:
             if transaction.checkpoint_id is None:
-                self._call("recover_and_abort", transaction.handle)
+                self._transact("recover_and_abort", transaction.handle)
         self._current = self._begin()
 
     def process_batch(self, batch: Any, out: Collector) -> None:
-        self._call("write", self._open_transaction().handle, batch)
+        self._transact("write", self._open_transaction().handle, batch)
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         current = self._open_transaction()
-        replaced = self._call("pre_commit", current.handle)
+        replaced = self._transact("pre_commit", current.handle)
         handle = current.handle if replaced is None else replaced
         begun = self._begin()
         self._pending.append(replace(current, checkpoint_id=checkpoint_id, handle=handle))
@@ -117,21 +117,21 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         """Commit in order; one that fails stays pending and fails the task, whose restore commits it again."""
         while self._pending and (self._pending[0].checkpoint_id or 0) <= checkpoint_id:
-            self._call("commit", self._pending[0].handle)
+            self._transact("commit", self._pending[0].handle)
             del self._pending[0]
 
     def close(self) -> None:
         """Abort the open transaction. Pre-committed ones stay as they are: a completed checkpoint may hold them."""
         current, self._current = self._current, None
         if current is not None:
-            self._call("abort", current.handle)
+            self._transact("abort", current.handle)
 
-    def _call(self, method: str, *args: Any) -> Any:
+    def _transact(self, method: str, *args: Any) -> Any:
         """One of the subclass's own; raises UnwantedResult when it returns in place of running."""
         return has_run(f"{type(self).__name__}.{method}", getattr(self, method)(*args))
 
     def _begin(self) -> _Transaction[T]:
-        return _Transaction(None, self.context.clock.wall_ms(), self._call("begin_transaction"))
+        return _Transaction(None, self.context.clock.wall_ms(), self._transact("begin_transaction"))
 
     def _open_transaction(self) -> _Transaction[T]:
         assert self._current is not None, "the sink is not open"
@@ -142,7 +142,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
 
     def _recover_and_commit(self, transaction: _Transaction[T]) -> None:
         try:
-            self._call("recover_and_commit", transaction.handle)
+            self._transact("recover_and_commit", transaction.handle)
         except Exception:
             if not self._may_be_lost(transaction):
                 raise

@@ -67,7 +67,7 @@ def _called(given: Any) -> Any:
         elif isinstance(given, _WITH_A_FUNCTION):
             given = given.__func__
         elif isinstance(given, _CACHED):
-            given = given.__wrapped__  # type: ignore[attr-defined]
+            given = given.__wrapped__
         elif isinstance(method := getattr(type(given), "__call__", None), FunctionType):  # noqa: B004
             given = method
         else:

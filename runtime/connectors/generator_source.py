@@ -75,16 +75,19 @@ class GeneratorSource(PacedSource):
 
     def source_schema(self) -> pa.Schema | None:
         if self.columnar and self._schema is None:
-            self._schema = self.function(0, 1).schema
+            self._schema = self._call(0, 1).schema
         return self._schema if self.columnar else None
 
     @property
     def _block_rows(self) -> int:
         return self.batch_rows if self.columnar else 1
 
+    def _call(self, start: int, rows: int) -> Any:
+        return has_run("the function of generate", self.function(start, rows), "return a pa.RecordBatch")
+
     def _columns(self, taken: range) -> pa.RecordBatch:
         start, rows = taken.start, len(taken)
-        batch = has_run("the function of generate", self.function(start, rows), "return a pa.RecordBatch")
+        batch = self._call(start, rows)
         if not isinstance(batch, pa.RecordBatch) or batch.num_rows != rows:
             raise TypeError(f"function({start}, {rows}): wanted a pa.RecordBatch of {rows} rows, found {batch!r:.80}")
         return batch

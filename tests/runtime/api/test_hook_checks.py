@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink
+from understudy.actors.errors import UnwantedResult
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
 from understudy.actors.operators.source import Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -90,6 +91,8 @@ class TestFunctions:
     def test_nor_that_of_reduce_and_generate(self, env: StreamEnvironment) -> None:
         with pytest.raises(InvalidOperator, match=r"generate: the function fetch is `async def` \("):
             env.generate(fetch, 10)
+        with pytest.raises(UnwantedResult, match="the function of generate returned a coroutine"):
+            env.generate(lambda start, rows: fetch(start), 10)
         with pytest.raises(InvalidOperator, match=r"reduce: the function fetch is `async def` \("):
             env.from_collection([1]).key_by(abs).reduce(fetch)
 
