@@ -85,8 +85,8 @@ def _member_hash(key: Enum) -> int:
 def _refused(key: Any, why: str = "") -> InvalidKey:
     return InvalidKey(
         f"a {full_name(type(key))} cannot be a key{why}: wanted an int, str, bool, float, bytes, Decimal, Fraction, "
-        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs class or "
-        f"Pydantic model of these; found {shown(key)}"
+        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs "
+        f"class or Pydantic model of these; found {shown(key)}"
     )
 
 

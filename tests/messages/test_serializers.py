@@ -47,9 +47,9 @@ class Pixels:
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(serializers, "_by_name", {})
     monkeypatch.setattr(serializers, "_by_type", {})
-    serializers.serializer_for.cache_clear()
+    serializers._serializer_for.cache_clear()
     yield
-    serializers.serializer_for.cache_clear()
+    serializers._serializer_for.cache_clear()
 
 
 def sent(*parts: Any) -> Any:
