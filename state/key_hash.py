@@ -91,7 +91,7 @@ def _refused(key: Any, why: str = "") -> InvalidKey:
 
 
 def _record_hash(key: Any) -> int:
-    kind = type(key)
+    kind: Any = type(key)
     compared = _compared(kind)
     if isinstance(compared, str):
         raise _refused(key, compared)
