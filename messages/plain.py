@@ -148,8 +148,8 @@ def _item_of(scalar: np.generic[Any]) -> Any:
         raise UnsupportedValue(f"{refused}: make it a tuple with item() first")
     if isinstance(scalar, np.datetime64 | np.timedelta64) and type(item) is int:
         raise UnsupportedValue(
-            f"{refused}: Python's times have neither the unit nor the range of {scalar.dtype}; convert it with astype(), "
-            "as to 'M8[us]'"
+            f"{refused}: Python's times have neither the unit nor the range of {scalar.dtype}; convert it with "
+            "astype(), as to 'M8[us]'"
         )
     return item
 

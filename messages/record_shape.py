@@ -49,8 +49,7 @@ class RecordShape:
 
 
 @lru_cache(maxsize=1024)
-def shape_of(cls: Any) -> RecordShape | None:
-    """The shape of a class of records; None for any other class. Runs no code of the class."""
+def _shape_of(cls: Any) -> RecordShape | None:
     if is_dataclass(cls):
         return _of_dataclass(cls)
     if issubclass(cls, tuple):
@@ -60,6 +59,10 @@ def shape_of(cls: Any) -> RecordShape | None:
     if (model_fields := _model_fields(cls)) is not None:
         return _of_model(cls, model_fields)
     return None
+
+
+shape_of: Callable[[type], RecordShape | None] = _shape_of
+"""The shape of a class of records; None for any other class. Runs no code of the class."""
 
 
 def _static(cls: type, name: str) -> Any:
@@ -98,8 +101,12 @@ def _of_named_tuple(cls: Any) -> RecordShape:
         optional=frozenset(cls._field_defaults),
         later=frozenset(),
         compared=tuple((name, None) for name in cls._fields),
-        make=lambda values, _=None: cls(**values),
+        make=partial(_make_named_tuple, cls),
     )
+
+
+def _make_named_tuple(cls: Any, values: dict[str, Any], _: Any = None) -> Any:
+    return cls(**values)
 
 
 # -- attrs

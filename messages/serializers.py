@@ -9,6 +9,7 @@ this process may hand any bytes to `deserialize`, so it must parse them, and nev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -49,7 +50,7 @@ def register_serializer(serializer: Serializer) -> None:
     _by_name[serializer.name] = serializer
     if kind is not None:
         _by_type[kind] = serializer
-    serializer_for.cache_clear()
+    _serializer_for.cache_clear()
 
 
 def find_serializer(serializer: Serializer | str) -> Serializer:
@@ -63,9 +64,12 @@ def find_serializer(serializer: Serializer | str) -> Serializer:
 
 
 @lru_cache(maxsize=1024)
-def serializer_for(cls: type) -> Serializer | None:
-    """The serializer whose type is this class or, failing that, the nearest of its bases."""
+def _serializer_for(cls: Any) -> Serializer | None:
     return next((_by_type[base] for base in cls.__mro__ if base in _by_type), None)
+
+
+serializer_for: Callable[[type], Serializer | None] = _serializer_for
+"""The serializer whose type is this class or, failing that, the nearest of its bases."""
 
 
 def registered_serializers() -> tuple[Serializer, ...]:
@@ -120,6 +124,6 @@ def _checked(serializer: Any) -> type | None:
         raise TypeError(f"register_serializer: wanted a name and an integer version, found {name!r} and {version!r}")
     if kind is not None and not isinstance(kind, type):
         raise TypeError(f"register_serializer: type of serializer {name!r} is a class, found {shown(kind)}")
-    if kind in CARRIED:
+    if kind is not None and kind in CARRIED:
         raise TypeError(f"register_serializer: a {full_name(kind)} needs no serializer, and cannot have one")
     return kind

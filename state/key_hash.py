@@ -85,13 +85,13 @@ def _member_hash(key: Enum) -> int:
 def _refused(key: Any, why: str = "") -> InvalidKey:
     return InvalidKey(
         f"a {full_name(type(key))} cannot be a key{why}: wanted an int, str, bool, float, bytes, Decimal, Fraction, "
-        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs class or "
-        f"Pydantic model of these; found {shown(key)}"
+        "date, datetime, time, timedelta, UUID, a member of an enum, or a tuple, frozenset, frozen dataclass, attrs "
+        f"class or Pydantic model of these; found {shown(key)}"
     )
 
 
 def _record_hash(key: Any) -> int:
-    kind = type(key)
+    kind: Any = type(key)
     compared = _compared(kind)
     if isinstance(compared, str):
         raise _refused(key, compared)

@@ -113,6 +113,7 @@ def _travels(cls: type) -> bool:
 
 
 def _subclasses(cls: type) -> Iterator[type]:
-    for subclass in type.__subclasses__(cls):
+    below: list[type] = type.__subclasses__(cls)
+    for subclass in below:
         yield subclass
         yield from _subclasses(subclass)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -20,6 +21,6 @@ def test_the_example_runs_as_a_script(tmp_path: Path) -> None:
         [sys.executable, "images.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr
-    printed = eval(done.stdout, {})
+    printed = ast.literal_eval(done.stdout)
     assert (1, [9]) in printed
     assert (2, [3, 4]) in printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgpack
@@ -15,7 +14,6 @@ from understudy.messages import (
     find_serializer,
     pack_plain,
     register_serializer,
-    serializers,
     unpack_plain,
 )
 
@@ -41,15 +39,6 @@ class Pixels:
 
     def deserialize(self, data: bytes, version: int) -> Image:
         return Image(f"{data.decode()} {version}")
-
-
-@pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(serializers, "_by_name", {})
-    monkeypatch.setattr(serializers, "_by_type", {})
-    serializers.serializer_for.cache_clear()
-    yield
-    serializers.serializer_for.cache_clear()
 
 
 def sent(*parts: Any) -> Any:

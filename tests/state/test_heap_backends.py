@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotSto
 from understudy.state.filesystem_backend import FilesystemBackend
 from understudy.state.heap_backend import HeapBackend
 from understudy.state.heap_states import private_copy
-from understudy.state.key_groups import KeyGroupRange
+from understudy.state.key_groups import InvalidKey, KeyGroupRange
 from understudy.state.memory_backend import MemoryBackend
 
 from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
@@ -284,3 +285,41 @@ def test_a_later_snapshot_does_not_wait_for_an_earlier_one() -> None:
     restored.current_key = "a"
     assert restored.state(ValueState(object, name="held")).value() == [1]
     assert state.value() == [1, 2, 3, 4]
+
+
+def test_a_value_that_cannot_be_written_is_named_with_state_and_key() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    for value, text in (
+        ({"a": [object()]}, r"at \['a'\]\[0\]: a builtins.object cannot be"),
+        (loop, "contains itself"),
+    ):
+        with pytest.raises(StateNotStorable, match=f"state 'held': value of key 'k': .*{text}"):
+            backend_of("k", value=value).snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+
+
+def test_whatever_a_serializer_raises_is_named_with_its_state() -> None:
+    class Bad:
+        name, version = "bad", 1
+
+        def serialize(self, value: Any) -> bytes:
+            raise ZeroDivisionError("no bytes today")
+
+        def deserialize(self, data: bytes, version: int) -> Any: ...
+
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    state = backend.state(ValueState(object, name="held", serializer=Bad()))
+    backend.current_key = "k"
+    state.update(1)
+    with pytest.raises(StateNotStorable, match="state 'held': no bytes today"):
+        backend.snapshot(CheckpointId(1))(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [[1], (1, {}), Decimal("sNaN")])
+@pytest.mark.parametrize("use", [lambda it: it.value(), lambda it: it.update(1)])
+def test_a_key_that_has_no_hash_is_an_invalid_key(key: Any, use: Callable[[Any], object]) -> None:
+    backend = HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
+    state = backend.state(ValueState(int, name="held"))
+    backend.current_key = key
+    with pytest.raises(InvalidKey):
+        use(state)

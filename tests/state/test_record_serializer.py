@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple
 
+import attrs
+import pydantic
 import pytest
 
 from understudy.messages import UnsupportedValue, find_serializer, pack_plain, register_serializer, unpack_plain
@@ -204,3 +206,55 @@ def test_plain_types_are_not_converted_at_all(hint: Any) -> None:
     convert: Callable[[Any], Any] | None = node.decoder(node.schema)
     assert node.encode is None
     assert convert is None
+
+
+@attrs.frozen
+class AttrsLeg:
+    origin: str
+    _delay: float = 0.0
+
+
+class ModelTrip(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow", arbitrary_types_allowed=True)
+    legs: list[AttrsLeg]
+    colour: Colour = Colour.RED
+    _secret: int = pydantic.PrivateAttr(default=1)
+
+
+def test_attrs_classes_and_models_come_back_with_all_that_they_hold() -> None:
+    trip = ModelTrip(legs=[AttrsLeg("A", 1.5)], more=5)
+    trip._secret = 9
+    back = moved(trip, node_of(ModelTrip), node_of(ModelTrip))
+    assert back == trip
+    assert (back._secret, back.model_extra, back.model_fields_set) == (9, {"more": 5}, {"legs", "more"})
+
+
+def test_attrs_classes_and_models_gain_and_lose_fields() -> None:
+    old = type("Flight", (pydantic.BaseModel,), {"__annotations__": {"origin": str, "delay": int}})
+    new_fields = {"delay": float, "note": str, "tags": list[str]}
+    defaults = {"note": "none", "tags": pydantic.Field(default_factory=list)}
+    new = type("Flight", (pydantic.BaseModel,), {"__annotations__": new_fields, **defaults})
+    found = moved(old(origin="A", delay=3), node_of(old), node_of(new))
+    assert found == new(delay=3.0)
+    assert type(found.delay) is float
+    as_attrs = attrs.make_class("Flight", {"delay": attrs.field(type=int), "tags": attrs.field(factory=list)})
+    assert moved(old(origin="A", delay=3), node_of(old), node_of(as_attrs)) == as_attrs(3)
+    with pytest.raises(SchemaMismatch, match="'origin' is new and has no default"):
+        node_of(old).decoder(node_of(as_attrs).schema)
+
+
+def test_a_class_with_a_registered_serializer_is_written_by_it_wherever_it_stands() -> None:
+    class Backwards(Reversed):
+        name = "backwards"
+        type = Backward
+
+    register_serializer(Backwards())
+    node = node_of(list[Backward])
+    assert node.schema == {"list": {"serializer": "backwards", "version": 2, "type": "Backward"}}
+    assert moved([Backward("abc")], node, node) == ["abc"]
+
+
+class Backward(str):
+    """A type of its own for a serializer of its own."""
+
+    __slots__ = ()

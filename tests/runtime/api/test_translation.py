@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from understudy import ListState
-from understudy.messages import JobId, Partitioning, register_serializer, serializers
+from understudy.messages import JobId, Partitioning, register_serializer
 from understudy.runtime.api import (
     ClusterTooSmall,
     InvalidOperator,
@@ -328,10 +328,7 @@ class Sealed:
         return None
 
 
-def test_a_serializer_that_cannot_be_shipped_is_refused_at_submit(
-    env: StreamEnvironment, program: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serializers, "_by_name", {})
+def test_a_serializer_that_cannot_be_shipped_is_refused_at_submit(env: StreamEnvironment, program: Any) -> None:
     register_serializer(Sealed())
     env.from_collection([1]).sink_to(program.Swallow)
     with pytest.raises(NotPicklable, match="serializer 'sealed' cannot be shipped"):

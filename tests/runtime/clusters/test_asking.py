@@ -12,8 +12,9 @@ import pytest
 
 from understudy import JobCanceled, JobHandle, JobStatus, LocalCluster, fixed_delay, message
 from understudy.actors.ask_errors import AskFailed
-from understudy.messages import CheckpointCompleted
+from understudy.messages import AskOperator, CheckpointCompleted
 from understudy.runtime.api import UnknownOperator
+from understudy.state import InvalidKey
 
 from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, counting, counts_of, environment, eventually, kill
 
@@ -83,6 +84,16 @@ def test_a_question_without_a_key_neither_reads_nor_changes_the_state_of_some_ke
 def test_a_handler_that_raises_fails_the_question_and_nothing_else(job: JobHandle) -> None:
     with pytest.raises(AskFailed, match="ValueError: so there"):
         ask(job, ["raise", "so there"], key=3)
+    assert ask(job, "seen", key=3) > 0
+
+
+def test_a_key_that_cannot_be_one_fails_the_question_and_nothing_else(job: JobHandle) -> None:
+    """Also when whoever asks does not look at it first, as a JobHandle does."""
+    question = AskOperator(job.job_id, "count", True, [1], None, "seen")
+    with pytest.raises(InvalidKey, match=r"a builtins\.list cannot be a key"):
+        job._client.ask(question).get(timeout=WAIT_S)
+    with pytest.raises(InvalidKey):
+        job.ask("count", key=[1], message="seen")
     assert ask(job, "seen", key=3) > 0
 
 
