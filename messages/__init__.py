@@ -65,6 +65,7 @@ from .job import (
     TaskManagerChanged,
     TaskMetrics,
 )
+from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import MAX_NESTED, pack_plain, unpack_plain
 from .record_types import register_record_type, script_record_types
 from .registration import (
@@ -158,6 +159,8 @@ __all__ = [
     "LeaderSessionMessage",
     "ListJobs",
     "ListenToJob",
+    "LogRecords",
+    "LoggedRecord",
     "MalformedMessage",
     "Message",
     "MessageError",
@@ -173,6 +176,7 @@ __all__ = [
     "OutputDescriptor",
     "Partitioning",
     "Plain",
+    "PrintedText",
     "RefuseRegistration",
     "RegisterTaskManager",
     "ReleaseTaskManager",

@@ -155,6 +155,8 @@ class JobGraph:
     """How long a task may keep what it emits, to send it in larger batches; 0: not at all. Flink:
     execution.buffer-timeout.
     """
+    slow_step_ms: int | None = 1_000
+    """A step of a task that takes longer is logged; None: no watch."""
 
 
 @message

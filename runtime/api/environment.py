@@ -57,6 +57,8 @@ class StreamEnvironment:
     `batch_rows`: at most so many records a batch, if Spark does not make them; each source's default when None.
     `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
     JobManager, up to 5 MiB a subtask.
+    `slow_step_ms`: a `poll`, `process`, hook or commit that holds its task's thread for longer is logged as a warning,
+    with the operator and the line, and again when it ends; None: no watch.
     `restart_strategy` None, as Flink: exponential delay with checkpoints, none without.
     """
 
@@ -78,12 +80,14 @@ class StreamEnvironment:
         restart_strategy: RestartStrategyConfig | None = None,
         state_backend: str = "filesystem",
         batch_rows: int | None = None,
+        slow_step_ms: int | None = 1_000,
     ) -> None:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
+        self.slow_step_ms = at_least_or_none("slow_step_ms", slow_step_ms, 1)
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.checkpoints = CheckpointConfig(
             directory="" if checkpoint_dir is None else _absolute(text("checkpoint_dir", checkpoint_dir)),

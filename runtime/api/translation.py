@@ -82,6 +82,7 @@ def translate(
         restart=environment.restart,
         state_backend=environment.state_backend,
         buffer_timeout_ms=environment.buffer_timeout_ms,
+        slow_step_ms=environment.slow_step_ms,
     )
     validate(graph)
     if slots is not None:
