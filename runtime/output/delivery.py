@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from typing import Any, Literal, cast
+import traceback
+from typing import Any
 
 from ...messages import LoggedRecord, LogRecords, PrintedText
 from .user_streams import UserStreams
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING = 1_000
-"""So many messages wait at most, each of a thousand records or a megabyte."""
+MAX_WAITING_TEXT = 64 * 1024 * 1024
+"""So many characters wait at most."""
 CLOSE_SECONDS = 1.0
 
 _Output = LogRecords | PrintedText
@@ -28,7 +29,9 @@ class OutputDelivery:
 
     def __init__(self, streams: UserStreams | None = None) -> None:
         self._streams = streams or UserStreams()
-        self._queue: queue.Queue[_Output | threading.Event | None] = queue.Queue(MAX_WAITING)
+        self._queue: queue.SimpleQueue[_Output | threading.Event | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting_text = 0
         self._dropped = 0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="understudy-delivery", daemon=True)
@@ -36,48 +39,50 @@ class OutputDelivery:
 
     def offer(self, message: _Output) -> None:
         """Hand it on soon, in the order of the calls. Never blocks."""
-        try:
-            self._queue.put_nowait(message)
-        except queue.Full:
-            self._dropped += len(message.records) if isinstance(message, LogRecords) else message.text.count("\n") or 1
+        size = _size(message)
+        with self._lock:
+            if self._waiting_text + size > MAX_WAITING_TEXT:
+                self._dropped += _count(message)
+                return
+            self._waiting_text += size
+        self._queue.put(message)
 
     def drain(self, timeout: float) -> bool:
         """Wait until all that has been offered by now is handed on; False when it is not after `timeout` seconds."""
         if self._is_closed or threading.current_thread() is self._thread:
             return True
         drained = threading.Event()
-        try:
-            self._queue.put(drained, timeout=timeout)
-        except queue.Full:
-            return False
+        self._queue.put(drained)
         return drained.wait(timeout)
 
     def close(self) -> None:
         """Hand on what is left, and end the thread; one that the user's handler holds is left to itself."""
-        self._is_closed = self.drain(CLOSE_SECONDS) or True
-        try:
-            self._queue.put(None, timeout=0.1)
-        except queue.Full:
-            return
+        self._is_closed = True
+        self._queue.put(None)
         self._thread.join(CLOSE_SECONDS)
 
     # -- on its thread
 
     def _run(self) -> None:
         while (message := self._queue.get()) is not None:
-            self._hand_on(message)
-
-    def _hand_on(self, message: _Output | threading.Event) -> None:
-        if self._dropped:
-            dropped, self._dropped = self._dropped, 0
-            log.warning("%d log records and lines of TaskManagers were dropped: they come faster than handled", dropped)
-        match message:
-            case LogRecords():
-                _log(message)
-            case PrintedText():
-                self._print(message)
-            case _:
+            if isinstance(message, threading.Event):
                 message.set()
+                continue
+            try:
+                self._hand_on(message)
+            except Exception:  # noqa: BLE001  (the user's logging is broken: Python says so on standard error, too)
+                traceback.print_exc()
+
+    def _hand_on(self, message: _Output) -> None:
+        with self._lock:
+            self._waiting_text -= _size(message)
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            log.warning("%d log records and lines of TaskManagers were dropped: they come faster than handled", dropped)
+        if isinstance(message, LogRecords):
+            _log(message)
+        else:
+            self._print(message)
 
     def _print(self, message: PrintedText) -> None:
         if message.dropped_lines:
@@ -87,8 +92,18 @@ class OutputDelivery:
                 message.task_manager_id,
             )
         if message.text:
-            name = cast(Literal["stdout", "stderr"], "stderr" if message.stream == "stderr" else "stdout")
-            self._streams.write(name, message.text)
+            self._streams.write("stderr" if message.stream == "stderr" else "stdout", message.text)
+
+
+def _size(message: _Output) -> int:
+    if isinstance(message, LogRecords):
+        return sum(len(each.text) + len(each.error) + len(each.stack) + 100 for each in message.records)
+    return len(message.text)
+
+
+def _count(message: _Output) -> int:
+    """Of records, or of lines."""
+    return len(message.records) if isinstance(message, LogRecords) else message.text.count("\n") or 1
 
 
 def _log(message: LogRecords) -> None:

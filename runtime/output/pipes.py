@@ -163,26 +163,20 @@ class _Pipe:
         self.stream = stream
         self.tail = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._is_in_line = False
-        """Whether what was handed on last has not ended its line."""
 
     def lines(self, data: bytes) -> str:
         """The whole lines that there are with this."""
         text, newline, self.tail = (self.tail + self._decoder.decode(data)).rpartition("\n")
-        if len(self.tail) > _READ_BYTES:  # no line that anybody reads
-            text, newline, self.tail = text + newline + self.tail, "", ""
-            self._is_in_line = True
-            return text
-        self._is_in_line = self._is_in_line and not newline
+        if len(self.tail) > _READ_BYTES:  # no line that anybody waits for
+            return text + newline + self.partial_line()
         return text + newline
 
     def partial_line(self) -> str:
         """The beginning of the line that has no end yet."""
         text, self.tail = self.tail, ""
-        self._is_in_line = self._is_in_line or bool(text)
         return text
 
     def last_line(self) -> str:
-        """What is left, with an end if it has none, so that another process's line does not continue it."""
+        """What is left, with an end, so that another process's line does not continue it."""
         text = self.partial_line() + self._decoder.decode(b"", final=True)
-        return f"{text}\n" if text or self._is_in_line else ""
+        return f"{text}\n" if text else ""

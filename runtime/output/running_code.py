@@ -8,10 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-from ...actors.operators.operator import Operator
+from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.source import Source
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 
 _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
+
+_HOOKS = frozenset(
+    name
+    for base in (Operator, KeyedOperator, Source, TwoPhaseCommitSink)
+    for name in vars(base)
+    if not name.startswith("_")
+)
+"""What users define and a task calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +30,7 @@ class RunningCode:
 
     operator: Operator | None
     method: str = ""
-    """The operator's method that runs."""
+    """The operator's method that runs, of those that a task calls."""
     path: str = ""
     line: int = 0
     """The innermost line that is neither Understudy's nor a library's; the method's when there is no such line."""
@@ -28,11 +38,13 @@ class RunningCode:
     @classmethod
     def of(cls, frame: FrameType | None) -> RunningCode:
         frames = list(_outwards(frame))
-        found = next(((each, operator) for each in frames if (operator := _operator_of(each)) is not None), None)
         own = next((each for each in frames if not _is_library(each)), None)
-        if found is None:
+        operator = running_operator(frame)
+        if operator is None:
             return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)))
-        return cls(found[1], found[0].f_code.co_name, *_place(own or found[0]))
+        methods = [each for each in frames if _operator_of(each) is operator]
+        method = next((each for each in methods if each.f_code.co_name in _HOOKS), methods[0])
+        return cls(operator, method.f_code.co_name, *_place(own or method))
 
     @property
     def source(self) -> str:

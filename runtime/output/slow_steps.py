@@ -92,8 +92,9 @@ class SlowSteps:
 
     def end(self, group: SteppingGroup) -> None:
         with self._lock:
-            for known in (self._groups, self._logged, self._seen):
-                known.pop(group, None)  # type: ignore[attr-defined]
+            self._groups.pop(group, None)
+            self._logged.pop(group, None)
+            self._seen.pop(group, None)
 
     def slow_turn_ended(self, group: SteppingGroup, cell: Driven, began_ms: float, took_ms: float) -> None:
         with self._lock:
