@@ -43,6 +43,11 @@ class Source(Operator):
     def poll(self) -> Batch | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.
+
+        Never block: the task's thread takes no checkpoint, cancellation or record of another operator meanwhile. Let a
+        thread of the source's own wait, put what came where `poll` finds it, and call `self.context.wake()`, which any
+        thread may; or let `poll_delay_ms` say when to look again. A `poll` that holds the thread for more than
+        `slow_step_ms` (StreamEnvironment) is logged.
         """
         raise NotImplementedError(f"{type(self).__name__}.poll is not defined")  # abstract
 
