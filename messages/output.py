@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ids import JobId, TaskManagerId
+from .ids import JobId, SubtaskIndex, TaskManagerId
 from .registry import Plain, message
 
 
@@ -24,9 +24,9 @@ class LoggedRecord:
     stack: str = ""
     operator: str = ""
     """The operator whose code has logged it; "" when it was none's."""
-    subtask: int = -1
-    """Its subtask's index; -1 when it was none's."""
-    attempt: int = -1
+    subtask_index: SubtaskIndex = SubtaskIndex(-1)
+    """-1 when it was none's; so is the attempt."""
+    attempt_number: int = -1
     extra: dict[str, Plain] | None = None
     """Further attributes, by name: None, bool, int, float or str each."""
 

@@ -138,7 +138,7 @@ def _record(message: LogRecords, each: LoggedRecord) -> logging.LogRecord:
     made.process, made.threadName, made.processName = message.pid, each.thread, message.task_manager_id
     made.exc_text, made.stack_info = each.error or None, each.stack or None
     made.job_name, made.task_manager = message.job_name, message.task_manager_id
-    made.operator, made.subtask, made.attempt = each.operator, each.subtask, each.attempt
+    made.operator, made.subtask, made.attempt = each.operator, each.subtask_index, each.attempt_number
     for name, value in (each.extra or {}).items():
         if not hasattr(made, name):
             setattr(made, name, value)

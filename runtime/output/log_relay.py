@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...actors.operators.operator import Operator
-from ...messages import LoggedRecord
+from ...messages import LoggedRecord, SubtaskIndex
 from .log_levels import LogLevels
 from .outbox import RelayOutbox
 from .running_code import running_operator
@@ -75,8 +75,8 @@ def _made(record: logging.LogRecord) -> LoggedRecord:
         error=_traceback(record)[-MAX_TEXT:],
         stack=(record.stack_info or "")[:MAX_TEXT],
         operator=operator,
-        subtask=subtask,
-        attempt=attempt,
+        subtask_index=SubtaskIndex(subtask),
+        attempt_number=attempt,
         extra=_extra(record) or None,
     )
 

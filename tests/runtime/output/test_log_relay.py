@@ -59,7 +59,7 @@ def test_a_record_says_all_that_the_users_formatter_may_ask_for(outbox: RelayOut
     (record,) = sent(outbox)
     assert (record.logger, record.level, record.text) == ("myapp.trips", logging.WARNING, "it is late")
     assert (record.path, record.function, record.thread) == (__file__, "shout", "MainThread")
-    assert (record.operator, record.subtask, record.attempt) == ("loud", 1, 2)
+    assert (record.operator, record.subtask_index, record.attempt_number) == ("loud", 1, 2)
     assert record.extra == {"request": 5, "who": str(Unspeakable)}
 
 
