@@ -113,8 +113,8 @@ class Cluster(ABC):
         if self._system is not None:
             raise RuntimeError("this cluster has been started already")
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
-        self._delivery = OutputDelivery()
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
+        self._delivery = OutputDelivery()
         try:
             system.start()
             self._start_job_manager(system)

@@ -24,18 +24,17 @@ class LogLevels:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """They hold in this process as long as the context lasts. A level that was set here and not there goes."""
+        """They hold in this process as long as the context lasts; what only a library here has set stays."""
         before = LogLevels.of_this_process()
-        self._set(before)
+        self._set()
         try:
             yield
         finally:
-            before._set(self)
+            here = dict(before.named)
+            LogLevels(before.root, tuple((name, here.get(name, 0)) for name, _ in self.named), before.disabled)._set()
 
-    def _set(self, instead_of: LogLevels) -> None:
+    def _set(self) -> None:
         logging.disable(self.disabled)
         logging.root.setLevel(self.root)
-        for name, _ in instead_of.named:
-            logging.getLogger(name).setLevel(logging.NOTSET)
         for name, level in self.named:
             logging.getLogger(name).setLevel(level)
