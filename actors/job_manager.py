@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,9 @@ from ..messages import (
     LeaderSessionMessage,
     ListenToJob,
     ListJobs,
+    LogRecords,
     NotifyEndOfData,
+    PrintedText,
     RefuseRegistration,
     RegisterTaskManager,
     RequestCheckpointStatistics,
@@ -93,8 +96,16 @@ class JobManager(Actor):
     supervisor_strategy = SupervisorStrategy.RESTART
     """Of the SavepointCoordinator: its promises break, and it goes on."""
 
-    def __init__(self, settings: JobManagerSettings, launcher: Launcher, savepoints: Savepoints) -> None:
+    def __init__(
+        self,
+        settings: JobManagerSettings,
+        launcher: Launcher,
+        savepoints: Savepoints,
+        output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
+    ) -> None:
+        """`output` takes what TaskManagers log and print; it must not block."""
         self._settings = settings
+        self._output = output
         self._launcher = launcher
         self._savepoints = savepoints
         self._jobs: dict[JobId, ManagedJob] = {}
@@ -292,6 +303,8 @@ class JobManager(Actor):
                 task_manager_id = TaskManagerId(sender)
                 if (job_id := self._owner.get(task_manager_id)) is not None:
                     self._jobs[job_id].hear(task_manager_id, message)
+            case LogRecords() | PrintedText():
+                self._output(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
             case (

@@ -80,6 +80,8 @@ class Task(Actor):
         self._last_checkpoint = CheckpointId(0)
         self._unaligned: SnapshotUnderWay | None = None
         """Taken, and to be written when all that is in flight is known."""
+        self._closing_from: ExecutionState | None = None
+        """Its state before, as long as it closes its operators: they may still fail, and it has not ended yet."""
         self._ended_channels: set[int] = set()
         self._data_ended = False
         self._is_ending = False
@@ -124,7 +126,7 @@ class Task(Actor):
             batches_in=self._batches_in,
             backpressured_ms=int(blocked),
             busy_ms=int(self._busy_ms),
-            status=self.state.value,
+            status=(self._closing_from or self.state).value,
         )
 
     # -- life cycle
@@ -168,9 +170,10 @@ class Task(Actor):
         self.context.wake()
 
     def _release(self, state: ExecutionState) -> list[UserCodeError]:
-        self.state = state
+        before, self.state = self.state, state
         if self._parts is None:
             return []
+        self._closing_from = before
         self._parts.gate.close()
         errors = self._parts.chain.close()
         self._parts.outputs.close()
@@ -178,7 +181,7 @@ class Task(Actor):
         return errors
 
     def _report(self, state: ExecutionState, failure: FailureCause | None = None) -> None:
-        self.state = state
+        self.state, self._closing_from = state, None
         self._owner.tell(UpdateTaskExecutionState(self.deployment.job_id, self.deployment.attempt_id, state, failure))
 
     def _running_parts(self) -> TaskParts:

@@ -48,12 +48,15 @@ from .actor import Actor, Terminated
 from .ask_errors import NotRunning
 from .context import Ref
 from .failure import died_in_silence
+from .outbox import NoOutbox, Outbox
 from .task import Task
 from .task_setup import TaskServices
 
 log = logging.getLogger(__name__)
 
 REGISTRATION_RETRY_MS = 500
+OUTPUT_DELAY_MS = 50
+"""How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
 TERMINAL_REPORTS_KEPT = 64
 """Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
 
@@ -81,6 +84,16 @@ class _Beat:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _OutputWaits:
+    """There is something in the outbox, after there was nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SendOutput:
+    pass
+
+
 @dataclass(slots=True)
 class _Hosted:
     task: Task
@@ -89,13 +102,23 @@ class _Hosted:
     """It has reported its end."""
 
 
+NO_OUTBOX = NoOutbox()
+
+
 class TaskManager(Actor):
     """One TaskManager. `on_ended(reason)` is called once, when it and all its tasks are done."""
 
-    def __init__(self, spec: TaskManagerSpec, services: TaskServices, on_ended: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        spec: TaskManagerSpec,
+        services: TaskServices,
+        on_ended: Callable[[str], None],
+        outbox: Outbox = NO_OUTBOX,
+    ) -> None:
         self._spec = spec
         self._services = services
         self._on_ended = on_ended
+        self._outbox = outbox
         self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
         self._session: LeaderSessionId | None = None
         self._registration: AcknowledgeRegistration | None = None
@@ -109,6 +132,8 @@ class TaskManager(Actor):
     def on_start(self) -> None:
         self._job_manager = self.context.actor_of(self._spec.job_manager_address)
         self.context.watch(self._job_manager)
+        own = self.context.self_ref
+        self._outbox.when_filled(lambda: own.tell(_OutputWaits()))
         self._register()
 
     def on_receive(self, message: Any) -> Any:
@@ -127,9 +152,14 @@ class TaskManager(Actor):
                 self._register()
             case _Beat():
                 self._beat()
+            case _OutputWaits():
+                self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
+            case _SendOutput():
+                self._send_output()
             case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
                 if state.is_terminal and attempt_id in self._tasks:
                     self._tasks[attempt_id].is_over = True
+                    self._send_last_output()
                 self._to_leader(message)
             case AcknowledgeCheckpoint() | DeclineCheckpoint() | NotifyEndOfData() | FirstBatchProcessed():
                 self._to_leader(message)
@@ -236,6 +266,21 @@ class TaskManager(Actor):
         if self._session is not None:
             self._job_manager.tell(LeaderSessionMessage(self._session, message))
 
+    # -- what is logged and printed here
+
+    def _send_output(self) -> None:
+        if self._session is not None:
+            for message in self._outbox.take():
+                self._to_leader(message)
+        if not self._outbox.is_empty and not self._has_ended:
+            self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
+
+    def _send_last_output(self) -> None:
+        """All of it, before what is said next."""
+        if self._session is not None:
+            for message in self._outbox.take(final=True):
+                self._to_leader(message)
+
     # -- the end
 
     def _terminated(self, address: str, reason: str) -> None:
@@ -271,4 +316,5 @@ class TaskManager(Actor):
             return
         if all(hosted.task.state.is_terminal for hosted in self._tasks.values()):
             self._has_ended = True
+            self._send_last_output()
             self._on_ended(self._ending)

@@ -69,6 +69,7 @@ from .job import (
     TaskMetrics,
 )
 from .missing_column import MissingColumn, those_there_are
+from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import register_record_type, register_script_record_types, script_record_types
@@ -176,6 +177,8 @@ __all__ = [
     "LeaderSessionMessage",
     "ListJobs",
     "ListenToJob",
+    "LogRecords",
+    "LoggedRecord",
     "MalformedMessage",
     "Message",
     "MessageError",
@@ -193,6 +196,7 @@ __all__ = [
     "Partitioning",
     "Plain",
     "Predecessor",
+    "PrintedText",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",

@@ -181,6 +181,8 @@ class JobGraph:
     """How often the same repeatable failure may come, with no completed checkpoint in between, until the job fails;
     None: without limit.
     """
+    slow_step_ms: int | None = 1_000
+    """A step of a task that takes longer is logged; None: no watch."""
 
 
 @message

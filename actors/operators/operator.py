@@ -118,7 +118,13 @@ class Collector(list[Any]):
 
 
 class Operator(Actor):
-    """One operator of one subtask. Override what you need; see docs/architecture.md for the order of calls."""
+    """One operator of one subtask. Override what you need; see docs/architecture.md for the order of calls.
+
+    All methods run on the task's thread, and none may block it: meanwhile the task takes no record, checkpoint or
+    cancellation. One that waits for something outside gives it to a thread of its own, which calls
+    `self.context.wake()` when it is there, and takes it in `on_idle` or `process_batch`. One that holds the thread for
+    more than `slow_step_ms` (StreamEnvironment) is logged.
+    """
 
     takes: ClassVar[Takes] = "records"
     """What `process_batch` gets: lists of records, `pa.RecordBatch`es, or whatever comes."""
@@ -244,7 +250,7 @@ class KeyedOperator(Operator):
         return operator
 
     def process(self, record: Any, out: Collector) -> None:
-        """Take one record of the first input."""
+        """Take one record of the first input. Never block: see Operator."""
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
 
     def process_2(self, record: Any, out: Collector) -> None:

@@ -48,6 +48,11 @@ class Source(Operator):
         A batch is a list of records, which the next operator gets as they are, or a `pa.RecordBatch`, whose rows it
         gets as Rows: `row["delay"]` or `row.delay`. A dict in a list is read by brackets alone; `DictRow(record)` (in
         `understudy.messages`) by attribute too.
+
+        Never block: the task's thread takes no checkpoint, cancellation or record of another operator meanwhile. Let a
+        thread of the source's own wait, put what came where `poll` finds it, and call `self.context.wake()`, which any
+        thread may; or let `poll_delay_ms` say when to look again. A `poll` that holds the thread for more than
+        `slow_step_ms` (StreamEnvironment) is logged.
         """
         raise NotImplementedError(f"{type(self).__name__}.poll is not defined")  # abstract
 

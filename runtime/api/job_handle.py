@@ -6,6 +6,7 @@ loop use `await job` and `request_details`. The handle outlives its job, but not
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
@@ -65,6 +66,8 @@ log = logging.getLogger(__name__)
 _ANSWER_SECONDS = 30.0
 _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
+_OUTPUT_SECONDS = 1.0
+"""So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 _NO_KEY = object()
 _SPARK_READERS: dict[str, tuple[str, dict[str, str]]] = {
     "parquet": ("parquet", {}),
@@ -85,6 +88,10 @@ class JobClient(Protocol):
 
     def promise(self) -> ActorFuture[None]:
         """A future that the handle keeps, and that the user may wait for."""
+        ...
+
+    def settle_output(self, timeout: float) -> None:
+        """Wait until what the job has printed and logged so far is here, for so many seconds at most."""
         ...
 
     def listen(self, callback: EventCallback) -> None:
@@ -137,8 +144,9 @@ class JobHandle:
     # -- the end
 
     def wait(self, timeout: float | None = None) -> JobDetails:
-        """Block until it has finished. Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which
-        says what failed last.
+        """Block until it has finished, and what it has printed and logged is here.
+
+        Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
@@ -150,6 +158,7 @@ class JobHandle:
             raise self._overdue(timeout, self._details_soon()) from error
         except ActorDead as error:
             details = self._details_without_job_manager(error)
+        self._client.settle_output(_OUTPUT_SECONDS)
         return self._outcome(details)
 
     async def wait_async(self) -> JobDetails:
@@ -161,6 +170,7 @@ class JobHandle:
                 details = await self.request_details()
         except ActorDead as error:
             details = self._details_without_job_manager(error)
+        await asyncio.to_thread(self._client.settle_output, _OUTPUT_SECONDS)
         return self._outcome(details)
 
     def __await__(self) -> Generator[Any, None, JobDetails]:

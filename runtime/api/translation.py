@@ -104,6 +104,7 @@ def translate(
         max_same_failures=environment.max_same_failures,
         state_backend=environment.state_backend,
         buffer_timeout_ms=environment.buffer_timeout_ms,
+        slow_step_ms=environment.slow_step_ms,
     )
     validate(graph)
     if slots is not None:

@@ -105,7 +105,8 @@ class ProxiedCluster(Cluster):
             self.links.proxy.close()
 
     def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return ProxiedJobManager(self._job_manager_settings(), launcher, self._make_savepoints(), links=self.links)
+        settings, savepoints = self._job_manager_settings(), self._make_savepoints()
+        return ProxiedJobManager(settings, launcher, savepoints, self._take_output, links=self.links)
 
     def _launch(self, *arguments: Any) -> TaskManagerLaunch:
         launch = super()._launch(*arguments)

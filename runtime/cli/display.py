@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -36,7 +37,12 @@ class Display:
         self._rates: dict[str, float] = {}
         self._last: dict[str, tuple[float, int]] = {}
         self._live = (
-            Live(console=self._console, get_renderable=self._render, refresh_per_second=8)
+            Live(
+                console=self._console,
+                get_renderable=self._render,
+                refresh_per_second=8,
+                redirect_stdout=sys.stdout.isatty(),  # or what jobs print would miss the file that it is meant for
+            )
             if self._console.is_terminal
             else None
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 import time
@@ -28,6 +29,7 @@ from .output import as_json_text, note, told
 from .program import Program, load_program
 
 LOOK_SECONDS = 0.25
+LOG_VARIABLE = "UNDERSTUDY_LOG"
 LINE_SECONDS = 10.0
 """How often a line tells of progress where no terminal shows it."""
 
@@ -86,6 +88,7 @@ def run(
     if allow_non_restored_state and from_savepoint is None:
         raise click.UsageError("--allow-non-restored-state needs --from-savepoint")
     with Interrupts() as interrupts, _results_only(as_json) as results:
+        _log_as_asked()
         try:
             program = load_program(spec)
             submit: dict[str, Any] = {}
@@ -99,6 +102,17 @@ def run(
             note("interrupted: the job is cancelled, everything is stopped and removed")
             code = interrupts.exit_code
     raise SystemExit(code)
+
+
+def _log_as_asked() -> None:
+    """With UNDERSTUDY_LOG=LEVEL, what is logged in this process and in TaskManagers is on standard error."""
+    level = os.environ.get(LOG_VARIABLE)
+    if level is None:
+        return
+    try:
+        logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    except ValueError as error:
+        raise click.UsageError(f"{LOG_VARIABLE}: wanted a level such as INFO, found {level!r}") from error
 
 
 @contextlib.contextmanager

@@ -30,13 +30,24 @@ from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.job_program import JobProgram
 from ...actors.launcher import Launcher
-from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, JobStatusChanged, ListenToJob, SubmitJob
+from ...messages import (
+    CancelJob,
+    DisposeSavepoint,
+    JobGraph,
+    JobId,
+    JobStatusChanged,
+    ListenToJob,
+    LogRecords,
+    PrintedText,
+    SubmitJob,
+)
 from ...state import CheckpointStorage
 from ...state.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobClient, JobHandle, disposed_path
 from ..api.paths import AnyPath, savepoint_at
 from ..api.translation import Translation, translate
+from ..output import LogLevels, OutputDelivery
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .configuration import Configuration
@@ -90,6 +101,7 @@ class Cluster(ABC):
         self._curve = CurveKeys.generate()
         self._work_dir = ""
         self._announced: Announced | None = None
+        self._delivery: OutputDelivery | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -102,6 +114,7 @@ class Cluster(ABC):
             raise RuntimeError("this cluster has been started already")
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
+        self._delivery = OutputDelivery()
         try:
             system.start()
             self._start_job_manager(system)
@@ -120,6 +133,8 @@ class Cluster(ABC):
             if self._announced is not None:
                 last_first.callback(self._announced.close)
             last_first.callback(self._lose_jobs, "the cluster was closed")
+            if self._delivery is not None:
+                last_first.callback(self._delivery.close)
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
             if self._job_manager is not None:
@@ -152,7 +167,17 @@ class Cluster(ABC):
         system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
     def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return JobManager(self._job_manager_settings(), launcher, self._make_savepoints())
+        return JobManager(self._job_manager_settings(), launcher, self._make_savepoints(), self._take_output)
+
+    def _take_output(self, message: LogRecords | PrintedText) -> None:
+        """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""
+        if self._delivery is not None:
+            self._delivery.offer(message)
+
+    def settle_output(self, timeout: float) -> None:
+        """Wait until what TaskManagers have printed and logged so far is here, for so many seconds at most."""
+        if self._delivery is not None:
+            self._delivery.drain(timeout)
 
     def _make_savepoints(self) -> Savepoints:
         store = Configuration.of(self.settings.config).savepoint_store(self._open_storage)
@@ -265,7 +290,7 @@ class Cluster(ABC):
         return tuple(self._handles)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
-        return Client(system, job_manager, job_id)
+        return Client(system, job_manager, job_id, self.settle_output)
 
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
         return JobHandle(client, translation)
@@ -325,6 +350,9 @@ class Cluster(ABC):
             buffer_timeout_ms=graph.buffer_timeout_ms,
             sys_path=tuple(sys.path),
             warm_up=program.warm_up,
+            job_name=graph.name,
+            log_levels=LogLevels.of_this_process(),
+            slow_step_ms=graph.slow_step_ms,
         )
 
     def _cancel_all(self, job_manager: Ref) -> None:
@@ -342,10 +370,17 @@ class Cluster(ABC):
 class Client:
     """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
 
-    def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> None:
+    def __init__(
+        self,
+        system: ActorSystem,
+        job_manager: Ref,
+        job_id: JobId,
+        settle_output: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self._system = system
         self._job_manager = job_manager
         self._job_id = job_id
+        self.settle_output = settle_output
 
     def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
         return self._job_manager.ask(message, timeout_ms=timeout_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import time
 from dataclasses import replace
 from typing import Any, Self
 
@@ -54,6 +55,12 @@ class LocalCluster(Cluster):
         if self._launcher is not None:
             self._launcher.close()
             self._launcher = None
+
+    def settle_output(self, timeout: float) -> None:
+        until = time.monotonic() + timeout
+        if (launcher := self._launcher) is not None:
+            launcher.output.drain(timeout)
+        super().settle_output(max(0.0, until - time.monotonic()))
 
     def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
         if translation.dataframes:

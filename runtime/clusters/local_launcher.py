@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import cloudpickle
 
 from ...messages import JobId, TaskManagerExited
+from ..output import OutputPipes
 from .task_manager_process import TaskManagerLaunch
-from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send
+from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
 
 log = logging.getLogger(__name__)
 
@@ -32,17 +33,24 @@ class _TemplateProcess:
     """One template process, and the thread that hears it. It is told things under the launcher's lock only."""
 
     def __init__(
-        self, work_dir: str, hear: Callable[[object], None], gone: Callable[[_TemplateProcess, str], None]
+        self,
+        work_dir: str,
+        output: OutputPipes,
+        hear: Callable[[object], None],
+        gone: Callable[[_TemplateProcess, str], None],
     ) -> None:
         self._control, theirs = socket.socketpair()
-        with theirs:
+        with theirs, output.for_process() as (stdout, stderr):
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, str(theirs.fileno()), work_dir],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
                 process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
             )
         self.is_gone = False
+        self._output = output
         self._hear = hear
         self._gone = gone
         self._reader = threading.Thread(target=self._read, name="understudy-launcher", daemon=True)
@@ -51,6 +59,12 @@ class _TemplateProcess:
     def send(self, message: object) -> None:
         with contextlib.suppress(OSError):  # it is gone: its children are too, and the reader tells so
             send(self._control, message)
+
+    def fork(self, wanted: Fork) -> None:
+        """The new process writes to two pipes of its own."""
+        with self._output.for_process() as (stdout, stderr), contextlib.suppress(OSError):
+            send(self._control, wanted)
+            send_streams(self._control, stdout, stderr)
 
     def end(self) -> None:
         """End it, and with it all its children."""
@@ -91,6 +105,8 @@ class LocalLauncher:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._is_closed = False
+        self.output = OutputPipes()
+        """What the processes print."""
         self._template = self._new_template()
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
@@ -106,7 +122,7 @@ class LocalLauncher:
                 self._template = self._new_template()
             token, self._next_token = self._next_token, self._next_token + 1
             self._children[token] = _Child(job_id, index, self._template)
-            self._template.send(Fork(token, cloudpickle.dumps(launch), launch.warm_up))
+            self._template.fork(Fork(token, cloudpickle.dumps(launch), launch.warm_up))
 
     def kill(self, job_id: JobId, index: int) -> None:
         with self._lock:
@@ -134,9 +150,10 @@ class LocalLauncher:
         self._template.end()
         for timer in timers:
             timer.join()
+        self.output.close()
 
     def _new_template(self) -> _TemplateProcess:
-        return _TemplateProcess(self._work_dir, self._hear, self._template_gone)
+        return _TemplateProcess(self._work_dir, self.output, self._hear, self._template_gone)
 
     def _has_children(self, job_id: JobId) -> bool:
         return any(child.job_id == job_id for child in self._children.values())

@@ -132,7 +132,8 @@ class _TaskManagerFunction:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         launch = replace(self._launch, index=self._launch.index + partition)
-        yield pa.RecordBatch.from_pydict({"reason": [run_task_manager(launch, batches if self._reads else None)]})
+        reason = run_task_manager(launch, batches if self._reads else None, relay_prints=True)
+        yield pa.RecordBatch.from_pydict({"reason": [reason]})
 
 
 def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True) -> DataFrame:

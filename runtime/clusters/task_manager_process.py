@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
@@ -21,14 +21,19 @@ import pyarrow as pa
 from ...actors.channels import DataPlane
 from ...actors.context import Ref
 from ...actors.job_program import JobProgram
-from ...actors.task_manager import TaskManager, TaskManagerSpec
+from ...actors.outbox import Outbox
+from ...actors.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
 from ...actors.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
 from ...state import CheckpointStorage
 from ..connectors import PartitionFeed
 from ..connectors.spark_source import RESOURCE
+from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
+from ..system.clock import SystemClock
+from ..system.dispatcher import Dispatcher
+from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
 from .garbage import rare_collections
 
@@ -59,18 +64,34 @@ class TaskManagerLaunch:
     data_folder: str | None = None
     """A folder of mode 0700 on the machine of all TaskManagers of the job, for the data plane's Unix sockets; None: TCP
     and CURVE."""
+    job_name: str = ""
+    log_levels: LogLevels = field(default_factory=LogLevels)
+    """Of the user's process, when the job was submitted."""
+    slow_step_ms: int | None = None
+    """A step that takes longer is logged; None: no watch."""
 
 
-def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBatch] | None = None) -> str:
-    """Run until released, refused or orphaned; returns why. `partition` is the Spark partition it drives, if any."""
+def run_task_manager(
+    launch: TaskManagerLaunch, partition: Iterator[pa.RecordBatch] | None = None, *, relay_prints: bool = False
+) -> str:
+    """Run until released, refused or orphaned; returns why. `partition` is the Spark partition it drives, if any.
+
+    `relay_prints`: what is printed here goes to the user's process as messages, as logs do; no pipe leads there.
+    """
     sys.path.extend(path for path in launch.sys_path if path not in sys.path)
     task_manager_id = TaskManagerId(f"tm-{launch.index}-{os.urandom(4).hex()}")
     bind, end = f"tcp://{launch.host}:0", _End()
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
+        outbox = RelayOutbox(task_manager_id, launch.job_id, launch.job_name, os.getpid())
+        stack.enter_context(relayed_logs(outbox, launch.log_levels))
+        if relay_prints:
+            stack.enter_context(relayed_prints(outbox))
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
         data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
-        system = stack.enter_context(ActorSystem(task_manager_id, bind=bind, curve=launch.curve))
+        system = stack.enter_context(
+            ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=_watched_dispatchers(launch, stack))
+        )
         actor = system.spawn(
             make_task_manager(
                 launch,
@@ -81,6 +102,7 @@ def run_task_manager(launch: TaskManagerLaunch, partition: Iterator[pa.RecordBat
                 end.reached,
                 resources={} if feed is None else {RESOURCE: feed},
                 pid=os.getpid(),
+                outbox=outbox,
             ),
             name="task-manager",
         )
@@ -101,6 +123,7 @@ def make_task_manager(
     resources: dict[str, Any],
     pid: int,
     when_failed: WhenFailed = ignore_failure,
+    outbox: Outbox = NO_OUTBOX,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
     services = TaskServices(
@@ -127,14 +150,21 @@ def make_task_manager(
         launch.host,
         pid,
     )
-    return TaskManager(spec, services, on_ended)
+    return TaskManager(spec, services, on_ended, outbox)
 
 
 def main_of_fork(launch: bytes) -> None:
     """Entry point of a forked process."""
-    logging.basicConfig(level=os.environ.get("UNDERSTUDY_LOG", "WARNING"))
-    reason = run_task_manager(cloudpickle.loads(launch))
-    log.info("TaskManager ended: %s", reason)
+    run_task_manager(cloudpickle.loads(launch))
+
+
+def _watched_dispatchers(launch: TaskManagerLaunch, stack: ExitStack) -> dict[str, Dispatcher]:
+    """In place of the system's own: threads of tasks whose steps are watched."""
+    if launch.slow_step_ms is None:
+        return {}
+    clock = SystemClock()
+    watch = stack.enter_context(SlowSteps(launch.slow_step_ms, clock))
+    return {"stepping": SteppingDispatcher(clock, watch)}
 
 
 def _data_endpoint(launch: TaskManagerLaunch, task_manager_id: TaskManagerId) -> str:

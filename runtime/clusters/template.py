@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import os
 import pickle
 import select
@@ -29,11 +30,16 @@ import pyarrow as pa
 
 _LENGTH = struct.Struct("!I")
 _PR_SET_PDEATHSIG = 1
+_LINE_BUFFERED = 1
+"""C's _IOLBF."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Cluster -> template: fork a process that calls `run_task_manager(launch)`."""
+    """Cluster -> template: fork a process that calls `run_task_manager(launch)`.
+
+    A byte follows that carries two descriptors: its standard output and standard error.
+    """
 
     token: int
     launch: bytes
@@ -92,6 +98,17 @@ def _read_exactly(peer: socket.socket, size: int) -> bytes | None:
     return bytes(chunks)
 
 
+def send_streams(peer: socket.socket, stdout: int, stderr: int) -> None:
+    """Lend the other process these descriptors."""
+    socket.send_fds(peer, [b"\0"], [stdout, stderr])
+
+
+def receive_streams(peer: socket.socket) -> tuple[int, int] | None:
+    """The other process's descriptors, as this one's own; None when the other side has closed."""
+    _, fds, _, _ = socket.recv_fds(peer, 1, 2)
+    return (fds[0], fds[1]) if len(fds) == 2 else None
+
+
 def describe_exit_code(code: int) -> str:
     """How a process ended, as people say it; a negative code is a signal's."""
     if code >= 0:
@@ -138,8 +155,15 @@ class Template:
     def _on(self, message: object) -> None:
         match message:
             case Fork(token, launch, warm_up):
+                streams = receive_streams(self._control)
+                if streams is None:
+                    return
                 self._warm_up(warm_up)
-                self._fork(token, launch)
+                try:
+                    self._fork(token, launch, streams)
+                finally:
+                    for fd in streams:
+                        os.close(fd)
             case Kill(token):
                 for pid, known in self._children.items():
                     if known == token:
@@ -153,15 +177,16 @@ class Template:
                 with contextlib.suppress(Exception):  # who needs it will tell what is wrong
                     getattr(import_module(module), function)()
 
-    def _fork(self, token: int, launch: bytes) -> None:
+    def _fork(self, token: int, launch: bytes, streams: tuple[int, int]) -> None:
         template = os.getpid()
+        _flush()
         try:
             pid = os.fork()
         except OSError as error:  # too many processes, or too little memory: the others live on
             self._tell(Exited(token, f"could not be forked: {error}"))
             return
         if pid == 0:
-            self._become_task_manager(launch, template)
+            self._become_task_manager(launch, template, streams)
         self._children[pid] = token
         self._tell(Forked(token, pid))
 
@@ -181,13 +206,16 @@ class Template:
         with contextlib.suppress(OSError):  # the cluster is gone: what it wanted last is read first, and then its end
             send(self._control, message)
 
-    def _become_task_manager(self, launch: bytes, template: int) -> NoReturn:
+    def _become_task_manager(self, launch: bytes, template: int, streams: tuple[int, int]) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._control.close()
             _die_with_parent(template)
+            for fd, stream in enumerate(streams, start=1):
+                os.dup2(stream, fd)
+                os.close(stream)
             from .task_manager_process import main_of_fork
 
             main_of_fork(launch)
@@ -195,9 +223,25 @@ class Template:
         except BaseException:  # noqa: BLE001 - the last frame of this process
             sys.excepthook(*sys.exc_info())
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            _flush()
             os._exit(code)
+
+
+def _flush() -> None:
+    with contextlib.suppress(Exception):  # nobody reads it any more
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _write_by_lines() -> None:
+    """Standard output and standard error are pipes, and yet each line is to be seen at once, and UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    with contextlib.suppress(Exception):  # what C code prints, as Numba's; where the library has other names it waits
+        library = ctypes.CDLL(None)
+        its_stdout = ctypes.c_void_p.in_dll(library, "stdout" if sys.platform == "linux" else "__stdoutp")
+        library.setvbuf(its_stdout, None, _LINE_BUFFERED, 0)
 
 
 def _die_with_parent(parent: int) -> None:
@@ -213,6 +257,7 @@ def main() -> None:
 
     The second argument is the cluster's work folder. The cluster removes it when it closes; one that was killed cannot.
     """
+    _write_by_lines()
     from . import task_manager_process  # noqa: F401
 
     pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager

@@ -20,6 +20,26 @@ _TURN = 64
 """Messages an actor handles at most before its next step, so that a flood of them does not starve its neighbours."""
 
 
+class TurnWatch(Protocol):
+    """Wants to know of turns that hold a group's thread for long. It looks at `SteppingGroup.turning` by itself, from a
+    thread of its own.
+    """
+
+    slow_ms: float
+
+    def begin(self, group: SteppingGroup) -> None:
+        """Its thread starts."""
+        ...
+
+    def slow_turn_ended(self, group: SteppingGroup, cell: Driven, began_ms: float, took_ms: float) -> None:
+        """On the group's thread, after a turn of `slow_ms` or more."""
+        ...
+
+    def end(self, group: SteppingGroup) -> None:
+        """Its thread ends."""
+        ...
+
+
 class Group(Protocol):
     """Where a seat belongs: the real one is a thread, the simulator's is not."""
 
@@ -68,11 +88,16 @@ class SteppingSeat:
 class SteppingGroup:
     """A thread and the seats on it. Seats may be added while it runs."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
+    def __init__(self, name: str, clock: Clock, watch: TurnWatch | None = None) -> None:
         self.name = name
         self.event = threading.Event()
         self.thread: threading.Thread | None = None
+        self.turning: Driven | None = None
+        """Whose turn it is, for the watch; None between turns, and always without a watch."""
+        self.began_ms = 0.0
+        """When that turn began; written before `turning`."""
         self._clock = clock
+        self._watch = watch
         self._lock = threading.Lock()
         self._seats: list[SteppingSeat] = []
 
@@ -88,15 +113,39 @@ class SteppingGroup:
         self.event.set()
 
     def _run(self) -> None:
+        watch = self._watch
         try:
+            if watch is not None:
+                watch.begin(self)
             while seats := self._living_seats():
                 self.event.clear()
-                worked = [seat.turn(self._clock) for seat in seats]
+                if watch is None:
+                    worked = [seat.turn(self._clock) for seat in seats]
+                else:
+                    worked = self._watched_turns(seats, watch)
                 if not any(worked):
                     self.event.wait(self._sleep_s(seats))
         except BaseException:
             self._abandon_all()
             raise
+        finally:
+            self.turning = None
+            if watch is not None:
+                watch.end(self)
+
+    def _watched_turns(self, seats: list[SteppingSeat], watch: TurnWatch) -> list[bool]:
+        """One turn each; the watch, which looks on from its own thread, costs them a reading of the clock."""
+        worked = []
+        began_ms = self.began_ms = self._clock.now_ms()
+        for seat in seats:
+            self.turning = seat.cell
+            worked.append(seat.turn(self._clock))
+            self.turning = None
+            ended_ms = self._clock.now_ms()
+            if ended_ms - began_ms >= watch.slow_ms:
+                watch.slow_turn_ended(self, seat.cell, began_ms, ended_ms - began_ms)
+            began_ms = self.began_ms = ended_ms
+        return worked
 
     def _living_seats(self) -> list[SteppingSeat]:
         """The seats to serve next; when none is left the thread is over, and the next `add` starts another."""
@@ -120,8 +169,9 @@ class SteppingGroup:
 class SteppingDispatcher:
     """Owns the groups' threads."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, watch: TurnWatch | None = None) -> None:
         self._clock = clock
+        self._watch = watch
         self._lock = threading.Lock()
         self._groups: WeakValueDictionary[str, SteppingGroup] = WeakValueDictionary()  # seats and threads hold them
 
@@ -129,7 +179,7 @@ class SteppingDispatcher:
         if not cell.is_stepping:
             raise TypeError(f"{cell.name} has no step(): the stepping dispatcher takes stepping actors")
         with self._lock:
-            group = self._groups.setdefault(argument, SteppingGroup(argument or "default", self._clock))
+            group = self._groups.setdefault(argument, SteppingGroup(argument or "default", self._clock, self._watch))
         return SteppingSeat(cell, group)
 
     def launch(self, seat: SteppingSeat) -> None:

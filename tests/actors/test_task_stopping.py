@@ -16,6 +16,7 @@ from understudy.actors.operators.operator import Collector, Operator
 from understudy.actors.operators.source import Source, SourceState
 from understudy.messages import (
     AcknowledgeCheckpoint,
+    CancelTask,
     ExecutionState,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -240,3 +241,22 @@ def test_a_source_restored_from_an_ordinary_checkpoint_polls(start: Start) -> No
     WAITING.append([3])
     stage.settle()
     assert stage.emitted() == [[3]]
+
+
+STATUSES: list[str] = []
+
+
+def test_a_task_that_closes_its_operators_has_not_ended_yet(tmp_path: Path) -> None:
+    """Its heartbeats must not be ahead of its report: what `close` raises, prints and logs is still part of it."""
+
+    class Closing(Telling):
+        def close(self) -> None:
+            STATUSES.append(stage.task.metrics().status)
+
+    stage = TaskStage(Telling(), deployment(1), str(tmp_path))
+    closing: Any = Closing()
+    closing.context = stage.task._running_parts().chain.operators[0].context
+    stage.task._running_parts().chain.operators = (closing,)
+    stage.tell(CancelTask(JOB, ATTEMPT))
+    assert STATUSES.pop() == ExecutionState.RUNNING.value
+    assert stage.task.metrics().status == ExecutionState.CANCELED.value

@@ -18,7 +18,9 @@ import psutil
 import pytest
 
 PROGRAM = """
+import logging
 import os
+import sys
 import time
 
 import pyarrow as pa
@@ -78,6 +80,18 @@ def down():
 def printing():
     env = StreamEnvironment()
     env.from_collection(["first", "second"]).print()
+    return env
+
+
+def talking():
+    def talk(record):
+        print("seen", record)
+        print("oh", record, file=sys.stderr)
+        logging.getLogger("myapp").info("at %s", record)
+        return record
+
+    env = StreamEnvironment(parallelism=1)
+    env.from_collection(["first"]).map(talk).collect(name="out")
     return env
 
 

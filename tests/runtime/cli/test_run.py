@@ -41,6 +41,20 @@ def test_what_a_job_prints_comes_after_three_lines_that_say_where_it_is(shell: S
     assert [line.split()[0] for line in done.out.splitlines()] == ["job", "jobmanager", "key-file", "first", "second"]
 
 
+def test_user_code_prints_and_logs_where_the_command_does(shell: Shell) -> None:
+    done = shell("run", "job:talking", "-q")
+    assert done.code == 0, done.err
+    assert sorted(done.out.splitlines()) == ["first", "seen first"]
+    assert done.err.splitlines() == ["oh first"]
+    done = shell("run", "job:talking", "--json", UNDERSTUDY_LOG="info")
+    assert done.json["results"] == {"out": ["first"]}
+    assert {"seen first", "oh first"} <= set(done.err.splitlines())
+    assert "INFO myapp: at first" in done.err
+    done = shell("run", "job:talking", UNDERSTUDY_LOG="much")
+    assert done.code == 2
+    assert "UNDERSTUDY_LOG: wanted a level such as INFO, found 'much'" in done.err
+
+
 def test_with_json_standard_output_is_one_object(shell: Shell) -> None:
     done = shell("run", "job.py:build", "--json", "--", "20")
     assert done.code == 0, done.err

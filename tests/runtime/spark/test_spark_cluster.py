@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -218,3 +219,29 @@ def test_a_failing_function_is_told_with_its_place_and_traceback(spark: Any) -> 
     for part in ("reciprocals", "'divide'", "subtask 1", "attempt 0", "record 0", "ZeroDivisionError", "row.id - 500"):
         assert part in told, told
     assert job.status is JobStatus.FAILED
+
+
+def test_what_user_code_prints_and_logs_is_with_the_user_by_the_end_of_the_job(
+    spark: Any, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def talk(row: Any) -> int:
+        print("seen", row.id)
+        if row.id % 1000 == 0:
+            print("oh", row.id, file=sys.stderr)
+            logging.getLogger("myapp").warning("at %d", row.id)
+            logging.getLogger("myapp").info("never")
+        return int(row.id)
+
+    env = StreamEnvironment()
+    env.from_dataframe(numbers(spark, 10_000), read_files=False, parallelism=2).map(talk, name="talk").print("out ")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        cluster.submit(env, name="talkative").wait(timeout=WAIT_S)
+        printed = capsys.readouterr()
+        records: list[Any] = [record for record in caplog.records if record.name == "myapp"]
+    lines = printed.out.splitlines()
+    assert sorted(line for line in lines if "seen" in line) == sorted(f"seen {number}" for number in range(10_000))
+    assert len([line for line in lines if "> out " in line]) == 10_000
+    assert sorted(printed.err.splitlines()) == sorted(f"oh {number}" for number in range(0, 10_000, 1000))
+    assert sorted(record.getMessage() for record in records) == sorted(f"at {n}" for n in range(0, 10_000, 1000))
+    assert {(record.operator, record.job_name) for record in records} == {("talk", "talkative")}
+    assert {record.subtask for record in records} == {0, 1}

@@ -1,0 +1,19 @@
+"""What user code prints and logs in TaskManagers, on its way to the user's process; the watch on steps that block."""
+
+from .delivery import OutputDelivery
+from .log_levels import LogLevels
+from .log_relay import relayed_logs
+from .outbox import RelayOutbox
+from .pipes import OutputPipes
+from .print_relay import relayed_prints
+from .slow_steps import SlowSteps
+
+__all__ = [
+    "LogLevels",
+    "OutputDelivery",
+    "OutputPipes",
+    "RelayOutbox",
+    "SlowSteps",
+    "relayed_logs",
+    "relayed_prints",
+]

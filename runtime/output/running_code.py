@@ -1,0 +1,88 @@
+"""RunningCode: which operator a thread is in, and at which line of the user's, as its stack tells."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.source import Source
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+
+_LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+
+_HOOKS = frozenset(
+    name
+    for base in (Operator, KeyedOperator, Source, TwoPhaseCommitSink)
+    for name in vars(base)
+    if not name.startswith("_")
+)
+"""What users define and a task calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCode:
+    """One moment of one thread."""
+
+    operator: Operator | None
+    method: str = ""
+    """The operator's method that runs, of those that a task calls."""
+    path: str = ""
+    line: int = 0
+    """The innermost line that is neither Understudy's nor a library's; the method's when there is no such line."""
+
+    @classmethod
+    def of(cls, frame: FrameType | None) -> RunningCode:
+        frames = list(_outwards(frame))
+        own = next((each for each in frames if not _is_library(each)), None)
+        operator = running_operator(frame)
+        if operator is None:
+            return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)))
+        methods = [each for each in frames if _operator_of(each) is operator]
+        method = next((each for each in methods if each.f_code.co_name in _HOOKS), methods[0])
+        return cls(operator, method.f_code.co_name, *_place(own or method))
+
+    @property
+    def source(self) -> str:
+        """The text of the line, if its file is to be found."""
+        return linecache.getline(self.path, self.line).strip()
+
+    def __str__(self) -> str:
+        source = self.source
+        return f"{self.path}:{self.line}: {source}" if source else f"{self.path}:{self.line}"
+
+
+def running_operator(frame: FrameType | None) -> Operator | None:
+    """The innermost operator among those whose methods are on the stack."""
+    return next((operator for each in _outwards(frame) if (operator := _operator_of(each)) is not None), None)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _operator_of(frame: FrameType) -> Operator | None:
+    """Whose method it is."""
+    code = frame.f_code
+    if not code.co_argcount:
+        return None
+    own = frame.f_locals.get(code.co_varnames[0])
+    return own if isinstance(own, Operator) and hasattr(own, "context") else None
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Understudy's, or the standard library's, or of an installed package."""
+    if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "understudy":
+        return True
+    path = frame.f_code.co_filename
+    return path.startswith(("<frozen ", *_LIBRARIES)) or any(folder in path for folder in _INSTALLED)
+
+
+def _place(frame: FrameType) -> tuple[str, int]:
+    return frame.f_code.co_filename, frame.f_lineno

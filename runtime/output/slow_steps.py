@@ -1,0 +1,171 @@
+"""SlowSteps: names the operator and the line that hold a task's thread for long.
+
+One thread per TaskManager's process looks at the turns of its stepping groups about every quarter of the threshold. A
+turn that takes longer is logged while it lasts, so also when it never ends, with what runs at that moment; and once
+more when it has ended. Code that holds Python's lock all the while holds this thread too: it is logged when it lets go.
+
+The same place is logged the first few times and then now and then only.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Self
+
+from ...actors.context import Clock
+from ...actors.task import Task
+from ..system.dispatcher import Driven
+from ..system.stepping_dispatcher import SteppingGroup
+from .running_code import RunningCode
+
+log = logging.getLogger(__name__)
+
+LOGGED_IN_FULL = 3
+"""So often one place is logged before it is logged once in a while."""
+ONCE_IN_MS = 60_000.0
+
+_MEANWHILE = "its task takes no records, checkpoints or cancellation meanwhile"
+
+
+@dataclass(slots=True)
+class _SlowTurn:
+    """One that has been logged, and has not ended yet."""
+
+    began_ms: float
+    what: str
+    code: RunningCode
+
+
+@dataclass(slots=True)
+class _Place:
+    """How often it was slow here."""
+
+    count: int = 0
+    logged_ms: float = 0.0
+    unlogged: int = 0
+
+    def is_due(self, now_ms: float) -> bool:
+        """Whether this time is to be logged; counts it."""
+        self.count += 1
+        if self.count <= LOGGED_IN_FULL or now_ms - self.logged_ms >= ONCE_IN_MS:
+            self.logged_ms = now_ms
+            return True
+        self.unlogged += 1
+        return False
+
+
+class SlowSteps:
+    """The watch, and as a context manager its thread."""
+
+    def __init__(self, slow_ms: float, clock: Clock, frames: Callable[[], dict[int, FrameType]] = sys._current_frames):
+        self.slow_ms = slow_ms
+        self._clock = clock
+        self._frames = frames
+        self._lock = threading.Lock()
+        self._groups: dict[SteppingGroup, int] = {}
+        """With the idents of their threads."""
+        self._logged: dict[SteppingGroup, _SlowTurn] = {}
+        self._seen: dict[SteppingGroup, float] = {}
+        """The beginning of the last turn of each that has been looked at because it was slow."""
+        self._places: dict[tuple[str, str, int], _Place] = {}
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="understudy-slow-steps", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    # -- on the groups' threads
+
+    def begin(self, group: SteppingGroup) -> None:
+        with self._lock:
+            self._groups[group] = threading.get_ident()
+
+    def end(self, group: SteppingGroup) -> None:
+        with self._lock:
+            self._groups.pop(group, None)
+            self._logged.pop(group, None)
+            self._seen.pop(group, None)
+
+    def slow_turn_ended(self, group: SteppingGroup, cell: Driven, began_ms: float, took_ms: float) -> None:
+        with self._lock:
+            was_seen = self._seen.pop(group, None) == began_ms
+            logged = self._logged.pop(group, None)
+            if logged is not None:
+                _log(logged.code, "%s held its thread for %.1f s in all: %s", logged.what, took_ms / 1000, logged.code)
+            elif not was_seen:
+                self._log_unseen(_actor_of(cell), took_ms)
+
+    # -- on its own
+
+    def look(self) -> None:
+        """See whether a turn has become slow."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            for group, thread in self._groups.items():
+                began_ms, cell = group.began_ms, group.turning
+                if cell is None or now_ms - began_ms < self.slow_ms or self._seen.get(group) == began_ms:
+                    continue
+                code = RunningCode.of(self._frames().get(thread))
+                if group.turning is cell and group.began_ms == began_ms:
+                    self._see(group, _actor_of(cell), code, began_ms)
+
+    def _run(self) -> None:
+        while not self._closed.wait(self.slow_ms / 4000):
+            self.look()
+
+    def _see(self, group: SteppingGroup, actor: Any, code: RunningCode, began_ms: float) -> None:
+        self._seen[group] = began_ms
+        now_ms = self._clock.now_ms()
+        what = _what(actor, code)
+        place = self._places.setdefault((what, code.path, code.line), _Place())
+        if not place.is_due(now_ms):
+            return
+        before = f" ({place.unlogged} more times since it was last logged)" if place.unlogged else ""
+        place.unlogged = 0
+        self._logged[group] = _SlowTurn(began_ms, what, code)
+        held_s = (now_ms - began_ms) / 1000
+        _log(code, "%s has held its thread for %.1f s: %s; %s%s", what, held_s, code, _MEANWHILE, before)
+
+    def _log_unseen(self, actor: Any, took_ms: float) -> None:
+        """It held Python's lock to its end, so nobody could look; or it ended just so."""
+        what = _what(actor, RunningCode(None))
+        if self._places.setdefault((what, "", 0), _Place()).is_due(self._clock.now_ms()):
+            _log(RunningCode(None), "%s held its thread for %.1f s; at which line is not known", what, took_ms / 1000)
+
+
+def _actor_of(cell: Driven) -> Any:
+    return getattr(cell, "actor", None)
+
+
+def _what(actor: Any, code: RunningCode) -> str:
+    """As in "operator 'count' in process (subtask 2, attempt 0)"."""
+    if code.operator is not None:
+        context = code.operator.context
+        where = f"subtask {context.subtask_index}, attempt {context.attempt_number}"
+        return f"operator {context.name!r} in {code.method} ({where})"
+    if isinstance(actor, Task):
+        to = actor.deployment
+        return f"a step of {to.vertex_name!r} (subtask {to.subtask_index}, attempt {to.attempt_number})"
+    return f"a step of {type(actor).__name__}"
+
+
+def _log(code: RunningCode, text: str, *args: object) -> None:
+    extra: dict[str, Any] = {}
+    if code.operator is not None:
+        context = code.operator.context
+        extra = {
+            "operator": context.name,
+            "subtask": int(context.subtask_index),
+            "attempt": context.attempt_number,
+        }
+    log.warning(text, *args, extra=extra)
