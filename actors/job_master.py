@@ -397,7 +397,7 @@ class JobMaster:
         self._effects.append(JobEnded(status, cause))
 
     def _move(self, status: JobStatus, cause: FailureCause | None = None) -> None:
-        """A RESTARTING job whose next failure comes before all its tasks run is told to be RESTARTING again, with that."""
+        """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
         previous = self.status
         if previous is not status:
             self.graph.move(status)

@@ -5,7 +5,8 @@
         print(cluster.trigger_savepoint(job.job_id).get())
 
 It is an actor system of its own that speaks CURVE with the JobManager's and sends it the messages of the vocabulary.
-Its methods wait for the answer; those that may take long return a Reply. All raise a RemoteError.
+Its methods wait for the answer, and have twins for event loops (`jobs_async`, ...); those that may take long return a
+Reply. All raise a RemoteError.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 import pykka
 
-from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
+from ...actors.ask_errors import AskFailed, AskTimeout, RemoteActorError, Unreachable
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
@@ -39,6 +41,7 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
+from ..api.async_twin import Blocking, async_twin
 from ..api.job_handle import disposed_path, savepoint_path
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from ..system.address import is_reachable_base
@@ -52,7 +55,7 @@ SAVEPOINT_SECONDS = 900.0
 
 
 class Reply(Generic[T]):
-    """An answer that may take a while."""
+    """An answer that may take a while: `.get(timeout)`, or `await` it."""
 
     def __init__(self, future: ActorFuture[Any], read: Callable[[Any], T], told: Callable[[Exception], RemoteError]):
         self._future = future
@@ -63,15 +66,28 @@ class Reply(Generic[T]):
         """Wait for it; TimeoutError when it is not there after `timeout` seconds, and it can be asked for again."""
         try:
             answer = self._future.get(timeout=timeout)
-        except (AskTimeout, ActorDead, Unreachable, RemoteActorError) as error:
+        except AskFailed as error:
             raise self._told(error) from error
         except pykka.Timeout as error:
             raise TimeoutError(f"no answer yet after {timeout} seconds") from error
         return self._read(answer)
 
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._wait().__await__()
 
-class RemoteCluster:
-    """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster. Use it as a context manager."""
+    async def _wait(self) -> T:
+        try:
+            answer = await self._future
+        except AskFailed as error:
+            raise self._told(error) from error
+        return self._read(answer)
+
+
+class RemoteCluster(Blocking):
+    """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster.
+
+    Use it as a context manager, plain or async.
+    """
 
     def __init__(
         self,
@@ -99,10 +115,14 @@ class RemoteCluster:
         self._system = ActorSystem(name, bind=f"tcp://{host}:0", curve=self._keys, flush_ms=100).start()
         return self
 
+    start_async = async_twin(start)
+
     def close(self) -> None:
         system, self._system = self._system, None
         if system is not None:
             system.shutdown()
+
+    close_async = async_twin(close)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -110,29 +130,47 @@ class RemoteCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return await self.start_async()
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close_async()
+
     # -- questions
 
     def jobs(self) -> tuple[JobSummary, ...]:
         """In the order of their submission; those that run, and the last that have ended."""
         return self._ask(ListJobs(), _expect(JobList)).get().jobs
 
+    jobs_async = async_twin(jobs)
+
     def find(self, wanted: str) -> JobSummary:
         """The job of this id, of this name, or whose id begins so. Raises NoSuchJob, AmbiguousJob."""
         return find_job(self.jobs(), wanted)
+
+    find_async = async_twin(find)
 
     def details(self, job_id: JobId) -> JobDetails:
         """Status, restarts, failures, tasks, now."""
         return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).get()
 
+    details_async = async_twin(details)
+
     def checkpoints(self, job_id: JobId) -> CheckpointHistory:
         """Statistics of the last checkpoints."""
         return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).get()
+
+    checkpoints_async = async_twin(checkpoints)
 
     # -- orders
 
     def cancel(self, job_id: JobId) -> JobDetails:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
         return self._ask(CancelJob(job_id), _expect(JobDetails)).get()
+
+    cancel_async = async_twin(cancel)
 
     def trigger_savepoint(self, job_id: JobId, directory: str | None = None) -> Reply[str]:
         """The savepoint's path; raises SavepointFailed with the JobManager's cause."""

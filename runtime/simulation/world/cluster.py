@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ....actors.context import Ref
 from ....actors.job_manager import JobManager
@@ -52,6 +52,7 @@ from .transport import SimulatedTransport
 from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
 from .world import Process, World
 
+T = TypeVar("T")
 STORAGE = "sim://storage"
 DATA_PORT = 7001
 _WINDOWS = (1, 2 * FRAME_BYTES, WINDOW_BYTES)
@@ -125,14 +126,9 @@ class SimulatedCluster(Cluster):
         self._system = self._job_manager = None
         self._open.close()
 
-    async def __aenter__(self) -> Self:
-        return self.start()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.close()
-
-    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
-        return self.submit(env, name, **options)
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Here there are no threads: the event loop waits, and the world goes on."""
+        return work()
 
     def _lost(self, reason: str) -> None:
         """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""
