@@ -219,17 +219,23 @@ def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:
     """The job with the id `wanted`; or else the one with this name, of several the one that has not ended; or else the
     one whose id begins so. Raises NoSuchJob, AmbiguousJob.
     """
+    meant = jobs_meant(jobs, wanted)
+    if not meant:
+        raise NoSuchJob(wanted, jobs)
+    if len(meant) > 1:
+        raise AmbiguousJob(wanted, meant)
+    return meant[0]
+
+
+def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
+    """All that `wanted` can mean by these rules."""
     meant = (
         [job for job in jobs if job.job_id == wanted]
         or [job for job in jobs if job.name == wanted]
         or [job for job in jobs if wanted and job.job_id.startswith(wanted)]
     )
-    if not meant:
-        raise NoSuchJob(wanted, jobs)
     alive = [job for job in meant if not job.status.is_terminal]
-    if len(meant) > 1 and len(alive) != 1:
-        raise AmbiguousJob(wanted, meant)
-    return alive[0] if len(meant) > 1 else meant[0]
+    return alive if len(alive) == 1 else meant
 
 
 def _own_host(address: str) -> str:

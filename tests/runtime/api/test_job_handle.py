@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pykka
 import pytest
 
 from understudy.messages import (
@@ -269,7 +268,7 @@ class TestReady:
         asyncio.run(scenario())
 
     def test_a_wait_for_it_has_a_limit(self, job: JobHandle) -> None:
-        with pytest.raises(pykka.Timeout):
+        with pytest.raises(TimeoutError):
             job.ready().get(timeout=0.01)
 
 
