@@ -32,6 +32,7 @@ from ..messages import (
     LeaderSessionMessage,
     ListenToJob,
     ListJobs,
+    MessageError,
     NotifyEndOfData,
     RefuseRegistration,
     RegisterTaskManager,
@@ -49,6 +50,7 @@ from ..messages import (
 )
 from ..state.checkpoint_ids import StandaloneCheckpointIdCounter
 from ..state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from ..state.errors import StateError
 from ..state.savepoints import Savepoints
 from .actor import Actor, SupervisorStrategy, Terminated
 from .errors import ActorError, UnknownJob
@@ -155,7 +157,7 @@ class JobManager(Actor):
         """What is wrong with a client's wish is told to it, if it waits for an answer, and harms nobody else."""
         try:
             return self._from_client(message)
-        except (ActorError, ValueError) as error:
+        except (ActorError, MessageError, StateError, ValueError) as error:
             log.info("refused %s: %s", type(message).__name__, error)
             refusal = self.context.promise()
             refusal.set_exception()

@@ -42,6 +42,7 @@ from ...messages import (
     UnregisteredMessage,
     tag_of,
 )
+from ...state.key_hash import java_hash
 from ..connectors import CollectSink, FileSink, read_collected
 from ..system.future import ActorFuture
 from .async_twin import Blocking, async_twin
@@ -205,14 +206,16 @@ class JobHandle(Blocking):
     def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait: float | None = None) -> ActorFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
-        `message` is an instance of a message class, or plain data. Raises UnknownOperator at once. The future fails
-        with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts: with `wait`,
+        `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
+        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts: with `wait`,
         only after the question has been put again for so many seconds. It fails with RemoteActorError when the operator
         raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
         if wait is not None and not wait >= 0:
             raise InvalidSetting(f"wait must be a number of seconds, at least 0, found {wait!r}")
+        if key is not _NO_KEY:
+            java_hash(key)
         is_message = _is_message(message)
         question = AskOperator(
             job_id=self.job_id,

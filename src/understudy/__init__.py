@@ -104,11 +104,9 @@ if TYPE_CHECKING:
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
     from .state import MapState as MapState
-    from .state import MissingSavepoint as MissingSavepoint
     from .state import MissingState as MissingState
     from .state import NoCurrentKey as NoCurrentKey
     from .state import OperatorListState as OperatorListState
-    from .state import OutsideRoot as OutsideRoot
     from .state import ReadOnlyState as ReadOnlyState
     from .state import ReducingState as ReducingState
     from .state import SnapshotTooLarge as SnapshotTooLarge
@@ -117,11 +115,9 @@ if TYPE_CHECKING:
     from .state import StateNotStorable as StateNotStorable
     from .state import StorageError as StorageError
     from .state import UnboundState as UnboundState
-    from .state import UnknownBackend as UnknownBackend
     from .state import UnreachableRoot as UnreachableRoot
     from .state import UnwritableRoot as UnwritableRoot
     from .state import ValueState as ValueState
-    from .state import WrongSavepointStore as WrongSavepointStore
 
 __version__ = "0.1.0"
 
@@ -247,11 +243,9 @@ _HOMES = {
         "InvalidState",
         "ListState",
         "MapState",
-        "MissingSavepoint",
         "MissingState",
         "NoCurrentKey",
         "OperatorListState",
-        "OutsideRoot",
         "ReadOnlyState",
         "ReducingState",
         "SnapshotTooLarge",
@@ -260,11 +254,9 @@ _HOMES = {
         "StateNotStorable",
         "StorageError",
         "UnboundState",
-        "UnknownBackend",
         "UnreachableRoot",
         "UnwritableRoot",
         "ValueState",
-        "WrongSavepointStore",
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

@@ -46,6 +46,7 @@ from understudy.runtime.api import (
 )
 from understudy.runtime.connectors import FileSink
 from understudy.runtime.system.future import ActorFuture
+from understudy.state import InvalidKey
 
 
 @message
@@ -283,7 +284,7 @@ def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: C
 
 def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: Client) -> None:
     operator_id = job._graph.vertices[1].operators[0].operator_id
-    job.ask(operator_id, message={"how": "many"}, key=None)
+    job.ask(operator_id, message={"how": "many"}, key=False)
     job.ask(operator_id, message="all")
     assert [(one.has_key, one.question, one.plain_question) for one in client.asked] == [
         (True, None, {"how": "many"}),
@@ -301,6 +302,13 @@ def test_ask_waits_for_the_operator_if_it_is_told_to(job: JobHandle, client: Cli
 def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait: float) -> None:
     with pytest.raises(InvalidSetting, match=f"at least 0, found {wait}"):
         job.ask("worst delay", message="all", wait=wait)
+    assert not client.asked
+
+
+@pytest.mark.parametrize("key", [None, [], threading.Lock()], ids=["none", "list", "lock"])
+def test_ask_refuses_what_cannot_be_a_key_at_once(job: JobHandle, client: Client, key: Any) -> None:
+    with pytest.raises(InvalidKey):
+        job.ask("worst delay", message="all", key=key)
     assert not client.asked
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState, fixed_delay, no_restart
 from understudy.actors.ask_errors import ActorDead, NotRunning
-from understudy.messages import CheckpointCompleted, JobStatus
+from understudy.messages import AskOperator, CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
 from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, SavepointNotDisposed, UnknownOperator
 from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalled
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
-from understudy.state import CheckpointStorage
+from understudy.state import CheckpointStorage, InvalidKey
 
 
 class Count(KeyedOperator):
@@ -195,6 +195,16 @@ class TestQuestions:
             with pytest.raises(NotRunning, match=r"the job is restarting \(waited for it for 2.5 s\)"):
                 job.ask("count", message="how many?", key=0, wait=2.5).get(timeout=60)
             assert cluster.now_ms - before_ms == pytest.approx(2_500, abs=100)
+
+    def test_with_a_key_that_is_none_harm_nobody(self) -> None:
+        """A client that does not check it says so to the JobManager, which has other jobs to keep."""
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            job.ready().get(timeout=30)
+            question = AskOperator(job.job_id, "count", has_key=True, key=None, question=None, plain_question="?")
+            with pytest.raises(InvalidKey):
+                cluster.job_manager.ask(question).get(timeout=5)
+            assert job.wait().status is JobStatus.FINISHED
 
     def test_of_a_job_that_is_over_do_not_wait(self) -> None:
         with SimulatedCluster(1) as cluster:
