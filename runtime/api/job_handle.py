@@ -207,9 +207,9 @@ class JobHandle(Blocking):
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
         `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
-        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts: with `wait`,
-        only after the question has been put again for so many seconds. It fails with RemoteActorError when the operator
-        raises, and with AskTimeout when it does not answer.
+        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
+        with `wait`, only after the question has been put again for so many seconds. It fails with RemoteActorError when
+        the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
         if wait is not None and not wait >= 0:
