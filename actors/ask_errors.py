@@ -50,7 +50,12 @@ class RemoteActorError(AskFailed):
 
 
 class NotRunning(AskFailed):
-    """No task runs this operator now. While its job restarts it is worth asking again."""
+    """No task runs this operator now. While its job starts or restarts it is worth asking again: `job.ask(..., wait=5)`
+    does. `is_over`: the job has ended, or is about to, so that it will not help.
+    """
 
-    def __init__(self, operator: str, why: str) -> None:
+    def __init__(self, operator: str, why: str, *, is_over: bool = False) -> None:
         super().__init__(f"operator {operator!r}", f"not running: {why}")
+        self.operator = operator
+        self.why = why
+        self.is_over = is_over

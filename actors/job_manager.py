@@ -34,6 +34,7 @@ from ..messages import (
     ListenToJob,
     ListJobs,
     LogRecords,
+    MessageError,
     NotifyEndOfData,
     PrintedText,
     RefuseRegistration,
@@ -52,7 +53,7 @@ from ..messages import (
 )
 from ..state.checkpoint_ids import StandaloneCheckpointIdCounter
 from ..state.completed_checkpoints import StandaloneCompletedCheckpointStore
-from ..state.key_hash import InvalidKey
+from ..state.errors import StateError
 from ..state.savepoints import Savepoints
 from .actor import Actor, SupervisorStrategy, Terminated
 from .errors import ActorError, UnknownJob
@@ -167,7 +168,7 @@ class JobManager(Actor):
         """What is wrong with a client's wish is told to it, if it waits for an answer, and harms nobody else."""
         try:
             return self._from_client(message)
-        except (ActorError, InvalidKey, ValueError) as error:
+        except (ActorError, MessageError, StateError, ValueError) as error:
             log.info("refused %s: %s", type(message).__name__, error)
             refusal = self.context.promise()
             refusal.set_exception()

@@ -4,13 +4,17 @@ It joins the machines that each know a part: ExecutionGraph (vertices, attempts,
 RestartStrategy (when, and whether, to try again) and CheckpointCoordinator (what to restore from). It touches no
 clock, socket or disk.
 
-    CREATED -> RUNNING -> FINISHED
-                 |  ^
-                 v  |
-    RESTARTING --+       (a region was cancelled and waits for its delay, its tasks' end, and slots)
-                 |
-                 v
+    CREATED --all tasks run--> RUNNING --all tasks have finished--> FINISHED
+       |                        |  ^
+       |            a task fails|  |all tasks run (or have finished)
+       |                        v  |
+       +--a task fails------> RESTARTING  (again for each failure before that)
+       |                        |
+       v                        v         (from all three)
     FAILING -> FAILED,   CANCELLING -> CANCELED
+
+A job is CREATED, or RESTARTING, while its regions wait for delays, slots and their tasks' end, and while deployed tasks
+restore their state.
 """
 
 from __future__ import annotations
@@ -295,8 +299,6 @@ class JobMaster:
             restored_root=self._restore_points.root_of(restored) if restored else "",
             finishing=is_last,
         )
-        if self._restarts.are_over:
-            self._move(JobStatus.RUNNING)
         for execution, deployment in zip(attempts, deployments, strict=True):
             self._attempt_changed(execution)
             self._orders.tell(execution, SubmitTask(deployment))
@@ -315,10 +317,17 @@ class JobMaster:
 
     def _all_may_run(self, region: Region) -> None:
         """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
+        self._runs()
         if self.graph.all_running():
             self._coordinate(checkpoint.StartScheduler(keep_pending=True))
         self._orders.stop_sources()
         self._orders.finish(region, self._wall_ms)
+
+    def _runs(self) -> None:
+        """The job is RUNNING from the moment on that every task runs or has finished, and no region is to restart."""
+        is_awaited = self.status in (JobStatus.CREATED, JobStatus.RESTARTING)
+        if is_awaited and self._restarts.are_over and self.graph.all_running_or_finished():
+            self._move(JobStatus.RUNNING)
 
     def _attempt_changed(self, execution: Execution) -> None:
         is_running = execution.state is ExecutionState.RUNNING
@@ -394,6 +403,7 @@ class JobMaster:
 
     def _settle(self) -> None:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
+        self._runs()
         executions = self.graph.executions()
         self._failures.settle(self.graph)
         if not all(execution.state.is_terminal for execution in executions):
@@ -416,10 +426,12 @@ class JobMaster:
         self._effects.append(JobEnded(status, cause))
 
     def _move(self, status: JobStatus, cause: FailureCause | None = None) -> None:
+        """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
         previous = self.status
-        if previous is status:
+        if previous is not status:
+            self.graph.move(status)
+        elif cause is None:
             return
-        self.graph.move(status)
         self._effects.append(Tidings(JobStatusChanged(self._job.job_id, status, previous, self._wall_ms, cause)))
 
     # -- timers

@@ -194,7 +194,8 @@ class ManagedJob:
         worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
         if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
             task = "it has no task" if execution is None else f"its task is {execution.state.value}"
-            raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}")
+            is_over = self.status.is_terminal or self.status in (JobStatus.FAILING, JobStatus.CANCELLING)
+            raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
         asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=timeout_ms)
 

@@ -21,13 +21,21 @@ from .registry import Message, Plain, message
 
 
 class JobStatus(Enum):
-    """Flink's JobStatus. FINISHED, CANCELED and FAILED are terminal."""
+    """Flink's JobStatus. FINISHED, CANCELED and FAILED are terminal.
+
+    Unlike Flink's, RUNNING is stricter: a job whose tasks have been deployed and still start is not RUNNING yet.
+    """
 
     CREATED = "created"
+    """Submitted; its TaskManagers start, or its tasks do."""
     RUNNING = "running"
+    """Every task runs, or has finished: operators can be asked, and savepoints taken."""
     FAILING = "failing"
+    """It is given up; its tasks are being cancelled."""
     RESTARTING = "restarting"
+    """A task has failed; some tasks are being cancelled, wait for their restart, or restore their state."""
     CANCELLING = "cancelling"
+    """The user wants it to end; its tasks are being cancelled."""
     FINISHED = "finished"
     CANCELED = "canceled"
     FAILED = "failed"
@@ -335,7 +343,10 @@ class ListenToJob:
 
 @message
 class JobStatusChanged:
-    """JobManager -> listeners: the job went from one status to another."""
+    """JobManager -> listeners: the job went from one status to another.
+
+    Or it is RESTARTING, and `failure` is one more failure that came before all its tasks ran again.
+    """
 
     job_id: JobId
     status: JobStatus

@@ -31,7 +31,7 @@ class KeyedStateHandle:
     offsets: dict[int, tuple[int, ...]]
     handle: StateHandle
     backend: str
-    """Which backend wrote it: "memory", "filesystem", "columnar", "rocksdb"."""
+    """Which backend wrote it: "memory", "filesystem", "columnar"."""
 
 
 @message

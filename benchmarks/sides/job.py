@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy import LocalCluster, StreamEnvironment, no_restart
-from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged
+from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api import JobHandle
 from understudy.runtime.clusters import Cluster
 
@@ -45,12 +45,15 @@ class Clock:
 
     def __init__(self) -> None:
         self.deployed_s = 0.0
+        self._has_run = False
         self.checkpoints: list[CheckpointCompleted] = []
 
     def on_event(self, event: Any) -> None:
         match event:
+            case TaskManagerChanged(registered=True) if not self._has_run:
+                self.deployed_s = event.timestamp_ms / 1000  # with the last one come the deployments
             case JobStatusChanged(status=JobStatus.RUNNING):
-                self.deployed_s = self.deployed_s or event.timestamp_ms / 1000
+                self._has_run = True
             case CheckpointCompleted():
                 self.checkpoints.append(event)
 

@@ -1,7 +1,8 @@
 """JobHandle: a submitted job, as its user holds it. Flink: JobClient.
 
-Questions and orders return futures, to be awaited or `.get()`; `wait`, `details` and `metrics` block, so on an event
-loop use `await job` and `request_details`. The handle outlives its job, but not the cluster.
+Questions and orders return futures, to be awaited or `.get()`. What blocks has a twin for event loops, `wait_async` of
+`wait`, `details_async` of `details` and so on; `await job` is short for `await job.wait_async()`. The handle outlives
+its job, but not the cluster.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ...messages import (
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
+    OperatorAnswer,
     RequestCheckpointStatistics,
     RequestJobStatus,
     StopJob,
@@ -43,12 +45,15 @@ from ...messages import (
     UnregisteredMessage,
     tag_of,
 )
-from ...state import java_hash
+from ...state.key_hash import java_hash
 from ..connectors import CollectSink, FileSink, read_collected
 from ..connectors.committed_files import OutputOf
 from ..connectors.output_directory import OutputDirectory
 from ..system.future import ActorFuture
+from .async_twin import Blocking, async_twin
 from .errors import (
+    ApiError,
+    InvalidSetting,
     JobCanceled,
     JobFailed,
     JobLost,
@@ -59,6 +64,7 @@ from .errors import (
 )
 from .hook_checks import check_function
 from .paths import AnyPath, target_folder
+from .readiness import Readiness
 from .translation import Translation
 
 log = logging.getLogger(__name__)
@@ -82,8 +88,12 @@ EventCallback = Callable[[Any], None]
 class JobClient(Protocol):
     """How a handle reaches its job's JobManager; a cluster supplies it."""
 
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
         """Put a question to the JobManager; the future can be awaited. None: the usual time."""
+        ...
+
+    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+        """Put a question to a running operator; as long as it does not run, again, for so long at most."""
         ...
 
     def promise(self) -> ActorFuture[None]:
@@ -94,12 +104,12 @@ class JobClient(Protocol):
         """Wait until what the job has printed and logged so far is here, for so many seconds at most."""
         ...
 
-    def listen(self, callback: EventCallback) -> None:
-        """Call back with every event of this job from now on, one after the other, on any thread."""
+    def listen(self, callback: EventCallback) -> JobStatus:
+        """Call back with every event of this job from now on, one after the other, on any thread. Its status now."""
         ...
 
 
-class JobHandle:
+class JobHandle(Blocking):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
@@ -111,6 +121,7 @@ class JobHandle:
         self._status = JobStatus.CREATED
         self._collected: dict[str, list[Any]] = {}
         self._ended = client.promise()
+        self._readiness = Readiness(client.promise, lambda: self._status)
         self._last_details: JobDetails | None = None
         """After the job's end."""
         self._lost: JobLost | None = None
@@ -118,7 +129,8 @@ class JobHandle:
         """The latest that an event has told."""
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
-        client.listen(self._on_event)
+        self._has_heard = False
+        self._begin(client.listen(self._on_event))
 
     @property
     def job_id(self) -> JobId:
@@ -141,7 +153,15 @@ class JobHandle:
     def __repr__(self) -> str:
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
 
-    # -- the end
+    # -- the beginning, and the end
+
+    def ready(self) -> ActorFuture[None]:
+        """The future of the moment when all tasks run: operators can be asked then, and savepoints taken.
+
+        It is fulfilled at once when they do, or when the job has finished. While the job restarts, it waits until all
+        run again. It fails with JobFailed, JobCanceled or JobLost when the job ends otherwise.
+        """
+        return self._readiness.future()
 
     def wait(self, timeout: float | None = None) -> JobDetails:
         """Block until it has finished, and what it has printed and logged is here.
@@ -180,34 +200,47 @@ class JobHandle:
         """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""
         self._lost = JobLost(f"job {self.name!r} was {self._status.value} when its cluster went away: {reason}")
         self._ended.try_fail(self._lost)
+        self._readiness.over(self._lost)
 
     # -- questions and orders
 
-    def request_details(self) -> pykka.Future[JobDetails]:
+    def request_details(self) -> ActorFuture[JobDetails]:
         return self._client.ask(RequestJobStatus(self.job_id))
 
     def details(self, timeout: float = _ANSWER_SECONDS) -> JobDetails:
         """Status, restarts, failures, checkpoints and tasks, now."""
-        return self.request_details().get(timeout=timeout)
+        details: JobDetails = self.request_details().get(timeout=timeout)
+        return details
 
-    def request_checkpoint_history(self) -> pykka.Future[CheckpointHistory]:
+    details_async = async_twin(details)
+
+    def request_checkpoint_history(self) -> ActorFuture[CheckpointHistory]:
         return self._client.ask(RequestCheckpointStatistics(self.job_id))
 
     def checkpoint_history(self, timeout: float = _ANSWER_SECONDS) -> CheckpointHistory:
         """The last checkpoints and those in progress: how long each took and why it failed, subtask by subtask."""
-        return self.request_checkpoint_history().get(timeout=timeout)
+        history: CheckpointHistory = self.request_checkpoint_history().get(timeout=timeout)
+        return history
+
+    checkpoint_history_async = async_twin(checkpoint_history)
 
     def metrics(self, timeout: float = _ANSWER_SECONDS) -> tuple[TaskMetrics, ...]:
         """What each running task has done so far."""
         return self.details(timeout).tasks
 
-    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY) -> pykka.Future[Any]:
+    metrics_async = async_twin(metrics)
+
+    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait: float | None = None) -> ActorFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
-        `message` is an instance of a message class, or plain data. Raises UnknownOperator, and InvalidKey for what
-        cannot be a key, at once; the future fails with what the operator raises, and while the job restarts.
+        `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
+        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
+        with `wait`, only after the question has been put again for so many seconds. It fails with RemoteActorError when
+        the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
+        if wait is not None and not wait >= 0:
+            raise InvalidSetting(f"wait must be a number of seconds, at least 0, found {wait!r}")
         if key is not _NO_KEY:
             java_hash(key)
         is_message = _is_message(message)
@@ -219,17 +252,17 @@ class JobHandle:
             question=message if is_message else None,
             plain_question=None if is_message else message,
         )
-        return self._client.ask(question).map(lambda answered: answered.answer)
+        return self._client.ask_operator(question, 1000 * (wait or 0.0)).map(lambda answered: answered.answer)
 
-    def cancel(self) -> pykka.Future[Any]:
+    def cancel(self) -> ActorFuture[Any]:
         """End the job at once, without a last checkpoint."""
         return self._client.ask(CancelJob(self.job_id))
 
-    def stop(self) -> pykka.Future[Any]:
+    def stop(self) -> ActorFuture[Any]:
         """End the sources, let the job take its final checkpoint and finish."""
         return self._client.ask(StopJob(self.job_id))
 
-    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
+    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> ActorFuture[str]:
         """The future of the savepoint's path; it fails with SavepointFailed.
 
         It is kept in the folder `savepoints` of the job's checkpoint_dir, unless the cluster's configuration names
@@ -238,7 +271,7 @@ class JobHandle:
         """
         return self._savepoint(TriggerSavepoint(self.job_id, target_folder(target_directory)))
 
-    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> pykka.Future[str]:
+    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> ActorFuture[str]:
         """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
@@ -246,7 +279,7 @@ class JobHandle:
         """
         return self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
 
-    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> pykka.Future[str]:
+    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> ActorFuture[str]:
         """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
 
         What sinks had not committed by then, they do when a job is restored from the savepoint.
@@ -270,6 +303,8 @@ class JobHandle:
             return list(self._collected[name])
         return read_collected(sink.path, of=self._output_of(name))
 
+    results_async = async_twin(results)
+
     def to_dataframe(self, name: str, spark: Any) -> Any:
         """What a finished job's FileSink has written, as a DataFrame of this SparkSession.
 
@@ -291,9 +326,11 @@ class JobHandle:
         root = sink.path.rstrip("/")
         return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
 
+    to_dataframe_async = async_twin(to_dataframe)
+
     # -- inside
 
-    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> pykka.Future[str]:
+    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> ActorFuture[str]:
         """It has as long as its checkpoint may take: the JobManager answers in any case."""
         return self._client.ask(request, timeout_ms=math.inf).map(savepoint_path)
 
@@ -355,12 +392,23 @@ class JobHandle:
             names = ", ".join(described.name for described in known)
             raise UnknownOperator(f"job {self.name!r} has no operator {operator!r}; it has {names}")
 
+    def _begin(self, status: JobStatus) -> None:
+        """What the JobManager said when it began to tell events; one that has come already is newer."""
+        with self._lock:
+            if self._has_heard:
+                return
+            self._status = status
+        self._status_heard()
+
     def _on_event(self, event: Any) -> None:
-        if isinstance(event, JobStatusChanged) and not self._status.is_terminal:
-            self._status = event.status
-            self._heard_failure = event.failure or self._heard_failure
         with self._lock:
             listeners = tuple(self._listeners)
+            is_status = isinstance(event, JobStatusChanged) and not self._status.is_terminal
+            if is_status:
+                self._status, self._has_heard = event.status, True
+                self._heard_failure = event.failure or self._heard_failure
+        if is_status:
+            self._status_heard()
         for listener in listeners:
             try:
                 listener(event)
@@ -368,6 +416,20 @@ class JobHandle:
                 log.exception("a listener of job %s failed on %s", self.job_id, type(event).__name__)
         if self._status.is_terminal:
             self._ended.try_set(None)
+
+    def _status_heard(self) -> None:
+        self._readiness.look()
+        if self._status in (JobStatus.FAILED, JobStatus.CANCELED):
+            self.request_details().add_done_callback(self._ended_otherwise)
+
+    def _ended_otherwise(self, answer: ActorFuture[JobDetails]) -> None:
+        """Let those who wait for the job to run know how it has ended."""
+        try:
+            self._outcome(answer.get())
+        except ApiError as error:
+            self._readiness.over(error)
+        except Exception as error:  # noqa: BLE001  (the cluster went away before it could say more)
+            self._readiness.over(self._lost or JobLost(f"job {self.name!r} is {self._status.value}: {error}"))
 
 
 def _is_message(value: Any) -> bool:

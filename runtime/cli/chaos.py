@@ -47,7 +47,7 @@ def chaos(
 ) -> None:
     """Torment a job on real processes, and check that its output is exact and nothing is left behind."""
     if find_spec("psutil") is None:
-        raise click.ClickException("chaos runs need psutil: pip install psutil")
+        raise click.ClickException("chaos runs need psutil, not installed here: pip install 'understudy[testing]'")
     console = Console(highlight=False, soft_wrap=True)
 
     def say(what: str, style: str) -> None:

@@ -1,22 +1,27 @@
 """Which JobManager a command speaks to: the one that is named by address and key file, by options or environment, or
-else the only one of this user that runs on this machine.
+else the only one of this user that runs on this machine; a command about a job asks all of them for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
 
+from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
-from ..clusters.remote_cluster import RemoteCluster
+from ..clusters.remote_cluster import RemoteCluster, jobs_meant
+from ..clusters.remote_errors import RemoteError
 from ..system import CurveKeys
 from ..system.address import is_reachable_base
 from .output import note
 
 ADDRESS_VARIABLE, KEY_FILE_VARIABLE = "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE"
+SEARCH_SECONDS = 5.0
+"""How long each of several JobManagers has to say which jobs it has."""
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,6 +60,49 @@ def connect(jobmanager: str | None, key_file: str | None, timeout: float | None)
     return RemoteCluster(jobmanager.rstrip("/"), _load(key_file), **limits)
 
 
+@contextlib.contextmanager
+def connect_to_job(
+    job: str, jobmanager: str | None, key_file: str | None, timeout: float | None
+) -> Iterator[tuple[RemoteCluster, JobSummary]]:
+    """The client of the JobManager that is meant, and the job; of several that run here, the one that has the job.
+
+    Raises UsageError, ClickException and RemoteErrors.
+    """
+    if jobmanager is None and key_file is None and len(running := find_announcements().running) > 1:
+        announcement, summary = _search(running, job, timeout)
+        jobmanager, key_file, job = announcement.address, announcement.key_file, summary.job_id
+    with connect(jobmanager, key_file, timeout) as cluster:
+        yield cluster, cluster.find(job)
+
+
+def _search(running: Sequence[Announcement], wanted: str, timeout: float | None) -> tuple[Announcement, JobSummary]:
+    """The only job that is meant, of all that these JobManagers have."""
+    owner = {job: where for where in running for job in _jobs_of(where, timeout)}
+    meant = jobs_meant(list(owner), wanted)
+    if len(meant) == 1:
+        return owner[meant[0]], meant[0]
+    if meant:
+        raise click.ClickException(
+            f"{wanted!r} means several jobs of the JobManagers that run here; say which by its id, or its JobManager "
+            "with --jobmanager:\n" + "\n".join(_line_of(job, owner[job]) for job in meant)
+        )
+    known = "\n".join(_line_of(job, where) for job, where in owner.items()) or "  none"
+    raise click.ClickException(
+        f"no job of the {len(running)} JobManagers that run here has the id, a prefix of it, or the name {wanted!r}; "
+        f"there are:\n{known}"
+    )
+
+
+def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ...]:
+    """None of one that cannot be asked: that is noted, and the others may have the job."""
+    try:
+        with RemoteCluster(where.address, _load(where.key_file), answer_seconds=timeout or SEARCH_SECONDS) as cluster:
+            return cluster.jobs()
+    except RemoteError as error:
+        note(f"ignored a JobManager of process {where.pid}: {error}")
+        return ()
+
+
 def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     """Address and key file of the only one that runs here, of those with this address if one was given."""
     if key_file is not None:
@@ -79,6 +127,10 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
 
 def _line(found: Announcement) -> str:
     return f"  {found.address}  process {found.pid}  key {found.key_file}"
+
+
+def _line_of(job: JobSummary, where: Announcement) -> str:
+    return f"  {job.job_id} ({job.name}, {job.status.value})  --jobmanager {where.address}  process {where.pid}"
 
 
 def _load(path: str) -> CurveKeys:

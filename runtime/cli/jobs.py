@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...messages import CheckpointHistory, JobSummary
-from .connection import connect, connection_options
+from .connection import connect, connect_to_job, connection_options
 from .output import note, print_json, told
 from .waiting import await_end, await_savepoint, conclude
 
@@ -67,8 +67,7 @@ def cancel(
     With --with-savepoint the savepoint's path is printed on a line of its own.
     """
     path = None
-    with connect(jobmanager, key_file, timeout) as cluster:
-        found = cluster.find(job)
+    with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         if with_savepoint is None:
             before = cluster.cancel(found.job_id)
         else:
@@ -90,8 +89,7 @@ def cancel(
 @told
 def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str | None, timeout: float | None) -> None:
     """Statistics of the last checkpoints of JOB (an id, its first characters, or a name), the newest first."""
-    with connect(jobmanager, key_file, timeout) as cluster:
-        found = cluster.find(job)
+    with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         history = cluster.checkpoints(found.job_id)
     if as_json:
         print_json(history)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .connection import connect, connection_options
+from .connection import connect, connect_to_job, connection_options
 from .jobs import JSON
 from .output import note, print_json, told
 from .waiting import await_end, await_reply, await_savepoint, conclude
@@ -32,15 +32,15 @@ def savepoint(
     """
     if (job is None) == (dispose is None):
         raise click.UsageError("wanted either JOB, to take a savepoint, or --dispose PATH")
-    with connect(jobmanager, key_file, timeout) as cluster:
-        if dispose is not None:
+    if dispose is not None:
+        with connect(jobmanager, key_file, timeout) as cluster:
             disposed = await_reply(f"disposing of {dispose}", cluster.dispose_savepoint(dispose))
-            if as_json:
-                print_json({"disposed": disposed})
-            note(f"disposed of {disposed}")
-            return
-        assert job is not None
-        found = cluster.find(job)
+        if as_json:
+            print_json({"disposed": disposed})
+        note(f"disposed of {disposed}")
+        return
+    assert job is not None
+    with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         path = await_savepoint(cluster, found.job_id, cluster.trigger_savepoint(found.job_id, directory))
     if as_json:
         print_json({"job_id": found.job_id, "name": found.name, "savepoint_path": path})
@@ -75,8 +75,7 @@ def stop(
 
     The job can be continued from it with `run --from-savepoint`. If the savepoint fails, the job goes on.
     """
-    with connect(jobmanager, key_file, timeout) as cluster:
-        found = cluster.find(job)
+    with connect_to_job(job, jobmanager, key_file, timeout) as (cluster, found):
         reply = cluster.stop_with_savepoint(found.job_id, directory or None, drain=drain)
         path = await_savepoint(cluster, found.job_id, reply)
         if not as_json:

@@ -8,7 +8,6 @@ side.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import math
@@ -30,26 +29,18 @@ from ...actors.context import Ref
 from ...actors.job_manager import JobManager, JobManagerSettings
 from ...actors.job_program import JobProgram
 from ...actors.launcher import Launcher
-from ...messages import (
-    CancelJob,
-    DisposeSavepoint,
-    JobGraph,
-    JobId,
-    JobStatusChanged,
-    ListenToJob,
-    LogRecords,
-    PrintedText,
-    SubmitJob,
-)
+from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, LogRecords, PrintedText, SubmitJob
 from ...state import CheckpointStorage
 from ...state.savepoints import Savepoints
+from ..api.async_twin import Blocking, async_twin
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobClient, JobHandle, disposed_path
 from ..api.paths import AnyPath, savepoint_at
 from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
-from ..system import ActorFuture, ActorSystem, CurveKeys
+from ..system import ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
+from .client import Client
 from .configuration import Configuration
 from .task_manager_process import TaskManagerLaunch
 
@@ -91,7 +82,7 @@ class ClusterSettings:
             )
 
 
-class Cluster(ABC):
+class Cluster(Blocking, ABC):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -123,6 +114,8 @@ class Cluster(ABC):
             raise
         return self
 
+    start_async = async_twin(start)
+
     def close(self) -> None:
         """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
         system, self._system = self._system, None
@@ -140,6 +133,8 @@ class Cluster(ABC):
             if self._job_manager is not None:
                 self._cancel_all(self._job_manager)
             self._job_manager = None
+
+    close_async = async_twin(close)
 
     # -- for clients in other processes
 
@@ -203,12 +198,12 @@ class Cluster(ABC):
         self.close()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        return await self.start_async()
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.close)
+        await self.close_async()
 
     # -- jobs
 
@@ -234,6 +229,8 @@ class Cluster(ABC):
             from_savepoint=from_savepoint,
             allow_non_restored_state=allow_non_restored_state,
         )
+
+    submit_async = async_twin(submit)
 
     def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
         """What `submit` does first: the job graph and program of this environment, for a cluster of this size."""
@@ -280,9 +277,7 @@ class Cluster(ABC):
         self._handles.append(handle)
         return handle
 
-    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
-        """`submit` for a running event loop."""
-        return await asyncio.to_thread(self.submit, env, name, **options)
+    submit_translated_async = async_twin(submit_translated)
 
     @property
     def handles(self) -> tuple[JobHandle, ...]:
@@ -367,34 +362,6 @@ class Cluster(ABC):
                 handle.wait(timeout=max(0.0, deadline - time.monotonic()))
 
 
-class Client:
-    """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
-
-    def __init__(
-        self,
-        system: ActorSystem,
-        job_manager: Ref,
-        job_id: JobId,
-        settle_output: Callable[[float], None] = lambda _: None,
-    ) -> None:
-        self._system = system
-        self._job_manager = job_manager
-        self._job_id = job_id
-        self.settle_output = settle_output
-
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
-        return self._job_manager.ask(message, timeout_ms=timeout_ms)
-
-    def promise(self) -> ActorFuture[None]:
-        return ActorFuture()
-
-    def listen(self, callback: Callable[[Any], None]) -> None:
-        listener = self._system.spawn(_Listener(callback), dispatcher="thread")
-        details = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
-        if details.status.is_terminal:
-            self._system.stop(listener)
-
-
 class _Watch(Actor):
     """Tells when the JobManager is gone, which it is not supposed to be before the whole system is."""
 
@@ -408,18 +375,3 @@ class _Watch(Actor):
     def on_receive(self, message: Any) -> None:
         if isinstance(message, Terminated):
             self._lost(f"its JobManager {message.reason}")
-
-
-class _Listener(Actor):
-    """Hears a job's events, until its end, and hands them to a callback.
-
-    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer.
-    """
-
-    def __init__(self, callback: Callable[[Any], None]) -> None:
-        self._callback = callback
-
-    def on_receive(self, message: Any) -> None:
-        self._callback(message)
-        if isinstance(message, JobStatusChanged) and message.status.is_terminal:
-            self.context.stop(self.context.self_ref)

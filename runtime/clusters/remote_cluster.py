@@ -5,7 +5,8 @@
         print(cluster.trigger_savepoint(job.job_id).get())
 
 It is an actor system of its own that speaks CURVE with the JobManager's and sends it the messages of the vocabulary.
-Its methods wait for the answer; those that may take long return a Reply. All raise a RemoteError.
+Its methods wait for the answer, and have twins for event loops (`jobs_async`, ...); those that may take long return a
+Reply. All raise a RemoteError.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 import pykka
 
-from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
+from ...actors.ask_errors import AskFailed, AskTimeout, RemoteActorError, Unreachable
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
@@ -39,6 +41,7 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
+from ..api.async_twin import Blocking, async_twin
 from ..api.job_handle import disposed_path, savepoint_path
 from ..api.paths import AnyPath, savepoint_at, target_folder
 from ..system import ActorFuture, ActorSystem, CurveKeys
@@ -53,7 +56,7 @@ SAVEPOINT_SECONDS = 900.0
 
 
 class Reply(Generic[T]):
-    """An answer that may take a while."""
+    """An answer that may take a while: `.get(timeout)`, or `await` it."""
 
     def __init__(self, future: ActorFuture[Any], read: Callable[[Any], T], told: Callable[[Exception], RemoteError]):
         self._future = future
@@ -64,15 +67,28 @@ class Reply(Generic[T]):
         """Wait for it; TimeoutError when it is not there after `timeout` seconds, and it can be asked for again."""
         try:
             answer = self._future.get(timeout=timeout)
-        except (AskTimeout, ActorDead, Unreachable, RemoteActorError) as error:
+        except AskFailed as error:
             raise self._told(error) from error
         except pykka.Timeout as error:
             raise TimeoutError(f"no answer yet after {timeout} seconds") from error
         return self._read(answer)
 
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._wait().__await__()
 
-class RemoteCluster:
-    """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster. Use it as a context manager."""
+    async def _wait(self) -> T:
+        try:
+            answer = await self._future
+        except AskFailed as error:
+            raise self._told(error) from error
+        return self._read(answer)
+
+
+class RemoteCluster(Blocking):
+    """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster.
+
+    Use it as a context manager, plain or async.
+    """
 
     def __init__(
         self,
@@ -100,10 +116,14 @@ class RemoteCluster:
         self._system = ActorSystem(name, bind=f"tcp://{host}:0", curve=self._keys, flush_ms=100).start()
         return self
 
+    start_async = async_twin(start)
+
     def close(self) -> None:
         system, self._system = self._system, None
         if system is not None:
             system.shutdown()
+
+    close_async = async_twin(close)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -111,29 +131,47 @@ class RemoteCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return await self.start_async()
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close_async()
+
     # -- questions
 
     def jobs(self) -> tuple[JobSummary, ...]:
         """In the order of their submission; those that run, and the last that have ended."""
         return self._ask(ListJobs(), _expect(JobList)).get().jobs
 
+    jobs_async = async_twin(jobs)
+
     def find(self, wanted: str) -> JobSummary:
         """The job of this id, of this name, or whose id begins so. Raises NoSuchJob, AmbiguousJob."""
         return find_job(self.jobs(), wanted)
+
+    find_async = async_twin(find)
 
     def details(self, job_id: JobId) -> JobDetails:
         """Status, restarts, failures, tasks, now."""
         return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).get()
 
+    details_async = async_twin(details)
+
     def checkpoints(self, job_id: JobId) -> CheckpointHistory:
         """Statistics of the last checkpoints."""
         return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).get()
+
+    checkpoints_async = async_twin(checkpoints)
 
     # -- orders
 
     def cancel(self, job_id: JobId) -> JobDetails:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
         return self._ask(CancelJob(job_id), _expect(JobDetails)).get()
+
+    cancel_async = async_twin(cancel)
 
     def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> Reply[str]:
         """The savepoint's path; raises SavepointFailed with the JobManager's cause."""
@@ -186,17 +224,23 @@ def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:
     """The job with the id `wanted`; or else the one with this name, of several the one that has not ended; or else the
     one whose id begins so. Raises NoSuchJob, AmbiguousJob.
     """
+    meant = jobs_meant(jobs, wanted)
+    if not meant:
+        raise NoSuchJob(wanted, jobs)
+    if len(meant) > 1:
+        raise AmbiguousJob(wanted, meant)
+    return meant[0]
+
+
+def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
+    """All that `wanted` can mean by these rules."""
     meant = (
         [job for job in jobs if job.job_id == wanted]
         or [job for job in jobs if job.name == wanted]
         or [job for job in jobs if wanted and job.job_id.startswith(wanted)]
     )
-    if not meant:
-        raise NoSuchJob(wanted, jobs)
     alive = [job for job in meant if not job.status.is_terminal]
-    if len(meant) > 1 and len(alive) != 1:
-        raise AmbiguousJob(wanted, meant)
-    return alive[0] if len(meant) > 1 else meant[0]
+    return alive if len(alive) == 1 else meant
 
 
 def _own_host(address: str) -> str:

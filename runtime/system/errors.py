@@ -4,12 +4,15 @@
     ├── NameTaken         an actor of that name lives in this system
     ├── InvalidAddress    text that names no actor, or one that this system has no way to reach
     ├── SystemStopped     the system has not been started, or is shut down
-    └── InsecureKeyFile   a key file that others than its owner can read, or that holds no keys
+    ├── InsecureKeyFile   a key file that others than its owner can read, or that holds no keys
+    └── FutureTimeout     `get(timeout=...)` of a future gave up; the answer may come later
 
 How an ask fails (AskTimeout, ActorDead, Unreachable, RemoteActorError) stands in actors/ask_errors.py.
 """
 
 from __future__ import annotations
+
+import pykka
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError, Unreachable
 
@@ -18,6 +21,7 @@ __all__ = [
     "ActorSystemError",
     "AskFailed",
     "AskTimeout",
+    "FutureTimeout",
     "InsecureKeyFile",
     "InvalidAddress",
     "NameTaken",
@@ -45,3 +49,7 @@ class SystemStopped(ActorSystemError, RuntimeError):
 
 class InsecureKeyFile(ActorSystemError):
     """The cluster's key file is not fit to be used."""
+
+
+class FutureTimeout(ActorSystemError, pykka.Timeout, TimeoutError):
+    """The future was not done within the time that `get` was given. It is still open, and can be asked again."""

@@ -15,6 +15,8 @@ from typing import Any, TypeVar, cast
 import pykka
 from pykka import ThreadingFuture
 
+from .errors import FutureTimeout
+
 T = TypeVar("T")
 M = TypeVar("M")
 J = TypeVar("J")
@@ -36,6 +38,15 @@ class ActorFuture(ThreadingFuture[T]):
         if self._sources:
             return all(source.is_done for source in self._sources if isinstance(source, ActorFuture))
         return self._result is not None
+
+    def get(self, *, timeout: float | None = None) -> Any:
+        """The outcome: its value, or the error it failed with. Raises FutureTimeout after `timeout` seconds."""
+        try:
+            return super().get(timeout=timeout)
+        except pykka.Timeout as error:
+            if type(error) is not pykka.Timeout:  # what it failed with, as an AskTimeout
+                raise
+            raise FutureTimeout(f"not done after {timeout} seconds") from None
 
     def set(self, value: T | None = None) -> None:
         super().set(value)

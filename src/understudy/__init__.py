@@ -8,8 +8,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .actors.actor import Actor as Actor
     from .actors.actor import Terminated as Terminated
+    from .actors.ask_errors import ActorDead as ActorDead
+    from .actors.ask_errors import AskFailed as AskFailed
+    from .actors.ask_errors import AskTimeout as AskTimeout
+    from .actors.ask_errors import NotRunning as NotRunning
+    from .actors.ask_errors import RemoteActorError as RemoteActorError
+    from .actors.ask_errors import Unreachable as Unreachable
+    from .actors.compiled.errors import CannotCompile as CannotCompile
+    from .actors.compiled.errors import NullRead as NullRead
+    from .actors.compiled.errors import NumbaMissing as NumbaMissing
+    from .actors.errors import ActorError as ActorError
+    from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
+    from .actors.errors import UnknownJob as UnknownJob
+    from .actors.key_selector import KeySelectionFailed as KeySelectionFailed
+    from .actors.key_selector import NoSuchColumn as NoSuchColumn
+    from .actors.key_selector import NullKey as NullKey
+    from .actors.operators import END as END
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
     from .actors.operators import Count as Count
@@ -18,65 +34,234 @@ if TYPE_CHECKING:
     from .actors.operators import Min as Min
     from .actors.operators import Operator as Operator
     from .actors.operators import Source as Source
+    from .actors.operators import SourceState as SourceState
     from .actors.operators import Sum as Sum
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
+    from .actors.records import RecordMismatch as RecordMismatch
     from .messages import JobStatus as JobStatus
+    from .messages import MessageError as MessageError
+    from .messages import MessageTooLarge as MessageTooLarge
     from .messages import Serializer as Serializer
+    from .messages import UnregisteredMessage as UnregisteredMessage
+    from .messages import UnsupportedValue as UnsupportedValue
     from .messages import message as message
     from .messages import register_serializer as register_serializer
+    from .runtime.api import ApiError as ApiError
+    from .runtime.api import ClusterTooSmall as ClusterTooSmall
+    from .runtime.api import DuplicateName as DuplicateName
+    from .runtime.api import ForeignStream as ForeignStream
+    from .runtime.api import InvalidOperator as InvalidOperator
+    from .runtime.api import InvalidProgram as InvalidProgram
+    from .runtime.api import InvalidSetting as InvalidSetting
     from .runtime.api import JobCanceled as JobCanceled
     from .runtime.api import JobFailed as JobFailed
     from .runtime.api import JobHandle as JobHandle
+    from .runtime.api import JobLost as JobLost
+    from .runtime.api import NoSink as NoSink
+    from .runtime.api import NotPicklable as NotPicklable
+    from .runtime.api import ResultsUnavailable as ResultsUnavailable
+    from .runtime.api import SavepointFailed as SavepointFailed
+    from .runtime.api import SavepointNotDisposed as SavepointNotDisposed
+    from .runtime.api import SchemaMismatch as SchemaMismatch
     from .runtime.api import StreamEnvironment as StreamEnvironment
+    from .runtime.api import UnknownColumn as UnknownColumn
+    from .runtime.api import UnknownOperator as UnknownOperator
     from .runtime.api import exponential_delay as exponential_delay
     from .runtime.api import failure_rate as failure_rate
     from .runtime.api import fixed_delay as fixed_delay
     from .runtime.api import no_restart as no_restart
+    from .runtime.clusters import AmbiguousJob as AmbiguousJob
+    from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
+    from .runtime.clusters import KeyRefused as KeyRefused
     from .runtime.clusters import LocalCluster as LocalCluster
+    from .runtime.clusters import NoAnswer as NoAnswer
+    from .runtime.clusters import NoJobManager as NoJobManager
+    from .runtime.clusters import NoSuchJob as NoSuchJob
+    from .runtime.clusters import Refused as Refused
     from .runtime.clusters import RemoteCluster as RemoteCluster
+    from .runtime.clusters import RemoteError as RemoteError
     from .runtime.clusters import SparkCluster as SparkCluster
+    from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import FileSink as FileSink
+    from .runtime.connectors import IndexShare as IndexShare
+    from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import LostTransaction as LostTransaction
+    from .runtime.connectors import NoInput as NoInput
+    from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
+    from .runtime.connectors import OffsetMismatch as OffsetMismatch
+    from .runtime.connectors import PartitionFailed as PartitionFailed
+    from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import UnreadableInput as UnreadableInput
     from .runtime.system import ActorSystem as ActorSystem
+    from .runtime.system import ActorSystemError as ActorSystemError
     from .runtime.system import CurveKeys as CurveKeys
+    from .runtime.system import FutureTimeout as FutureTimeout
+    from .runtime.system import InsecureKeyFile as InsecureKeyFile
+    from .runtime.system import InvalidAddress as InvalidAddress
+    from .runtime.system import NameTaken as NameTaken
+    from .runtime.system import SystemStopped as SystemStopped
+    from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
+    from .state import InvalidKey as InvalidKey
+    from .state import InvalidState as InvalidState
     from .state import ListState as ListState
     from .state import MapState as MapState
+    from .state import MissingState as MissingState
+    from .state import NoCurrentKey as NoCurrentKey
     from .state import OperatorListState as OperatorListState
+    from .state import ReadOnlyState as ReadOnlyState
     from .state import ReducingState as ReducingState
+    from .state import SnapshotTooLarge as SnapshotTooLarge
+    from .state import StateError as StateError
+    from .state import StateIncompatible as StateIncompatible
+    from .state import StateNotStorable as StateNotStorable
+    from .state import StorageError as StorageError
+    from .state import UnboundState as UnboundState
+    from .state import UnreachableRoot as UnreachableRoot
+    from .state import UnwritableRoot as UnwritableRoot
     from .state import ValueState as ValueState
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "actors.actor": ("Actor", "Terminated"),
-    "actors.errors": ("CannotRestore", "StateDoesNotFit"),
+    "actors.actor": (
+        "Actor",
+        "Terminated",
+    ),
+    "actors.ask_errors": (
+        "ActorDead",
+        "AskFailed",
+        "AskTimeout",
+        "NotRunning",
+        "RemoteActorError",
+        "Unreachable",
+    ),
+    "actors.compiled.errors": (
+        "CannotCompile",
+        "NullRead",
+        "NumbaMissing",
+    ),
+    "actors.errors": (
+        "ActorError",
+        "CannotRescale",
+        "CannotRestore",
+        "StateDoesNotFit",
+        "UnknownJob",
+    ),
+    "actors.key_selector": (
+        "KeySelectionFailed",
+        "NoSuchColumn",
+        "NullKey",
+    ),
     "actors.operators": (
         "Avg",
         "Collector",
         "Count",
+        "END",
         "KeyedOperator",
         "Max",
         "Min",
         "Operator",
         "Source",
+        "SourceState",
         "Sum",
         "TwoPhaseCommitSink",
     ),
-    "messages": ("JobStatus", "Serializer", "message", "register_serializer"),
+    "actors.records": ("RecordMismatch",),
+    "messages": (
+        "JobStatus",
+        "MessageError",
+        "MessageTooLarge",
+        "Serializer",
+        "UnregisteredMessage",
+        "UnsupportedValue",
+        "message",
+        "register_serializer",
+    ),
     "runtime.api": (
+        "ApiError",
+        "ClusterTooSmall",
+        "DuplicateName",
+        "ForeignStream",
+        "InvalidOperator",
+        "InvalidProgram",
+        "InvalidSetting",
         "JobCanceled",
         "JobFailed",
         "JobHandle",
+        "JobLost",
+        "NoSink",
+        "NotPicklable",
+        "ResultsUnavailable",
+        "SavepointFailed",
+        "SavepointNotDisposed",
+        "SchemaMismatch",
         "StreamEnvironment",
+        "UnknownColumn",
+        "UnknownOperator",
         "exponential_delay",
         "failure_rate",
         "fixed_delay",
         "no_restart",
     ),
-    "runtime.clusters": ("LocalCluster", "RemoteCluster", "SparkCluster"),
-    "runtime.connectors": ("FileSink",),
-    "runtime.system": ("ActorSystem", "CurveKeys"),
-    "state": ("FoldingState", "ListState", "MapState", "OperatorListState", "ReducingState", "ValueState"),
+    "runtime.clusters": (
+        "AmbiguousJob",
+        "InvalidConfiguration",
+        "KeyRefused",
+        "LocalCluster",
+        "NoAnswer",
+        "NoJobManager",
+        "NoSuchJob",
+        "Refused",
+        "RemoteCluster",
+        "RemoteError",
+        "SparkCluster",
+    ),
+    "runtime.connectors": (
+        "ConnectorError",
+        "FileSink",
+        "IndexShare",
+        "InputChanged",
+        "LostTransaction",
+        "NoInput",
+        "NonDeterministicSource",
+        "OffsetMismatch",
+        "PartitionFailed",
+        "RewindImpossible",
+        "UnreadableInput",
+    ),
+    "runtime.system": (
+        "ActorSystem",
+        "ActorSystemError",
+        "CurveKeys",
+        "FutureTimeout",
+        "InsecureKeyFile",
+        "InvalidAddress",
+        "NameTaken",
+        "SystemStopped",
+    ),
+    "state": (
+        "CorruptState",
+        "FoldingState",
+        "InvalidKey",
+        "InvalidState",
+        "ListState",
+        "MapState",
+        "MissingState",
+        "NoCurrentKey",
+        "OperatorListState",
+        "ReadOnlyState",
+        "ReducingState",
+        "SnapshotTooLarge",
+        "StateError",
+        "StateIncompatible",
+        "StateNotStorable",
+        "StorageError",
+        "UnboundState",
+        "UnreachableRoot",
+        "UnwritableRoot",
+        "ValueState",
+    ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
 

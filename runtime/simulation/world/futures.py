@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import pykka
-
+from ...system.errors import FutureTimeout
 from ...system.future import ActorFuture
 
 T = TypeVar("T")
@@ -26,7 +25,7 @@ class WorldFuture(ActorFuture[T]):
         if self._run is None:
             return super().get(timeout=timeout)
         if not self.is_done and not self._run(lambda: self.is_done, timeout):
-            raise pykka.Timeout(f"{timeout} seconds")
+            raise FutureTimeout(f"not done after {timeout} seconds")
         return super().get(timeout=0)
 
     async def _wait(self) -> T:

@@ -6,18 +6,20 @@ Timeouts are virtual seconds. Nothing here looks at a real clock, so that to wai
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pykka
 
 from ....actors.ask_errors import ActorDead
 from ....actors.context import Ref
-from ....messages import JobDetails, JobId
+from ....messages import AskOperator, JobDetails, JobId, OperatorAnswer
 from ...api.job_handle import JobClient, JobHandle
 from ...api.translation import Translation
-from ...clusters.cluster import Client
+from ...clusters.client import Client
 from ...system import ActorFuture, ActorSystem
 from .futures import Run, WorldFuture, follow
+
+T = TypeVar("T")
 
 
 class WaitingRef:
@@ -45,6 +47,9 @@ class SimulatedClient(Client):
         super().__init__(system, job_manager, job_id)
         self._run = run
 
+    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+        return follow(super().ask_operator(question, wait_ms), self._run)
+
     def promise(self) -> ActorFuture[None]:
         return WorldFuture(self._run)
 
@@ -56,6 +61,10 @@ class SimulatedJobHandle(JobHandle):
         super().__init__(client, translation)
         self._run = run
         self._now_ms = now_ms
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Here there are no threads: the event loop waits, and the world goes on."""
+        return work()
 
     def wait(self, timeout: float | None = None) -> JobDetails:
         if timeout is not None and self._last_details is None:

@@ -12,13 +12,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ....actors.context import Ref
 from ....actors.job_program import JobProgram
 from ....actors.launcher import Launcher
 from ....messages import JobId, TaskManagerId
-from ...api.environment import StreamEnvironment
 from ...api.errors import InvalidProgram
 from ...api.job_handle import JobClient, JobHandle
 from ...api.translation import Translation
@@ -33,6 +32,8 @@ from .network import Network, NetworkOptions
 from .transport import SimulatedTransport
 from .waiting import SimulatedClient, SimulatedJobHandle, WaitingRef
 from .world import Process, World
+
+T = TypeVar("T")
 
 DATA_PORT = 7001
 
@@ -76,8 +77,9 @@ class WorldCluster(Cluster):
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    async def submit_async(self, env: StreamEnvironment, name: str = "job", **options: Any) -> JobHandle:
-        return self.submit(env, name, **options)
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Here there are no threads: the event loop waits, and the world goes on."""
+        return work()
 
     def _lost(self, reason: str) -> None:
         """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""

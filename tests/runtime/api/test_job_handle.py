@@ -34,6 +34,7 @@ from understudy.messages import (
     pack_plain,
 )
 from understudy.runtime.api import (
+    InvalidSetting,
     JobCanceled,
     JobFailed,
     JobHandle,
@@ -58,15 +59,18 @@ class Client:
     """Answers at once; `move` tells the job's next status."""
 
     def __init__(self) -> None:
+        self.at_first = JobStatus.CREATED
         self.status = JobStatus.RUNNING
+        self.waits_ms: list[float] = []
         self.failures: tuple[FailureCause, ...] = ()
         self.asked: list[Any] = []
         self.is_silent = False
         self.savepoint: Any = TriggerSavepointSuccess("job-7", "/savepoints/1")
         self.callback: Callable[[Any], None]
 
-    def listen(self, callback: Callable[[Any], None]) -> None:
+    def listen(self, callback: Callable[[Any], None]) -> JobStatus:
         self.callback = callback
+        return self.at_first
 
     def settle_output(self, timeout: float) -> None:
         self.asked.append("output")
@@ -82,8 +86,6 @@ class Client:
                 pass
             case RequestJobStatus():
                 future.set(JobDetails("job-7", "worst-delay", self.status, 2, self.failures, 5, 5, "/c/5", ()))
-            case AskOperator():
-                future.set(OperatorAnswer(1301.0))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():
                 assert timeout_ms == math.inf, "a savepoint has as long as its checkpoint may take"
                 future.set(self.savepoint)
@@ -91,6 +93,13 @@ class Client:
                 future.set(CheckpointHistory(job_id, 7, 5, 2, CheckpointId(4), ()))
             case _:
                 future.set(None)
+        return future
+
+    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+        self.asked.append(question)
+        self.waits_ms.append(wait_ms)
+        future: ActorFuture[OperatorAnswer] = ActorFuture()
+        future.set(OperatorAnswer(1301.0))
         return future
 
     def move(self, status: JobStatus) -> None:
@@ -220,6 +229,92 @@ def test_a_job_can_be_awaited_by_several(job: JobHandle, client: Client) -> None
     assert [details.status for details in asyncio.run(scenario())] == [JobStatus.FINISHED] * 3
 
 
+def test_a_handle_begins_with_the_status_that_the_job_has_by_then(client: Client, env: Any, program: Any) -> None:
+    client.at_first = JobStatus.RUNNING
+    env.from_collection([1]).sink_to(program.Swallow, name="out")
+    job = JobHandle(client, program.translated(env, job_id="job-7"))
+    assert job.status is JobStatus.RUNNING
+    job.ready().get(timeout=0)
+
+
+def test_what_was_said_at_first_does_not_undo_an_event_that_came_before_it(env: Any, program: Any) -> None:
+    class Late(Client):
+        def listen(self, callback: Callable[[Any], None]) -> JobStatus:
+            super().listen(callback)
+            self.move(JobStatus.RUNNING)
+            return JobStatus.CREATED
+
+    env.from_collection([1]).sink_to(program.Swallow, name="out")
+    assert JobHandle(Late(), program.translated(env, job_id="job-7")).status is JobStatus.RUNNING
+
+
+class TestReady:
+    def test_a_job_is_ready_when_it_runs(self, job: JobHandle, client: Client) -> None:
+        ready = job.ready()
+        assert not ready.is_done
+        client.move(JobStatus.RESTARTING)
+        assert not ready.is_done
+        client.move(JobStatus.RUNNING)
+        ready.get(timeout=0)
+        job.ready().get(timeout=0)
+
+    def test_a_job_that_restarts_is_not_ready_until_it_runs_again(self, job: JobHandle, client: Client) -> None:
+        client.move(JobStatus.RUNNING)
+        client.move(JobStatus.RESTARTING)
+        again = job.ready()
+        assert not again.is_done
+        client.move(JobStatus.RUNNING)
+        again.get(timeout=0)
+
+    def test_a_finished_job_has_run(self, job: JobHandle, client: Client) -> None:
+        ready = job.ready()
+        client.move(JobStatus.FINISHED)
+        job.lost("the cluster was closed")
+        for future in (ready, job.ready()):
+            future.get(timeout=0)
+
+    @pytest.mark.parametrize(
+        ("status", "error"),
+        [(JobStatus.FAILED, JobFailed), (JobStatus.CANCELED, JobCanceled)],
+        ids=["failed", "canceled"],
+    )
+    def test_a_job_that_ends_otherwise_says_how(
+        self, job: JobHandle, client: Client, status: JobStatus, error: type[Exception]
+    ) -> None:
+        before = job.ready()
+        client.failures = (FailureCause("ValueError", "bad row"),)
+        client.move(status)
+        for future in (before, job.ready()):
+            with pytest.raises(error, match="job 'worst-delay'"):
+                future.get(timeout=0)
+
+    def test_a_lost_job_will_not_run(self, job: JobHandle, client: Client) -> None:
+        before = job.ready()
+        client.move(JobStatus.RESTARTING)
+        job.lost("the JobManager's process was killed")
+        for future in (before, job.ready()):
+            with pytest.raises(JobLost, match="was restarting when its cluster went away"):
+                future.get(timeout=0)
+
+    def test_it_can_be_awaited(self, job: JobHandle, client: Client) -> None:
+        async def scenario() -> None:
+            waiting = asyncio.ensure_future(_awaited(job.ready()))
+            await asyncio.sleep(0)
+            client.move(JobStatus.RUNNING)
+            await waiting
+            await job.ready()
+
+        asyncio.run(scenario())
+
+    def test_a_wait_for_it_has_a_limit(self, job: JobHandle) -> None:
+        with pytest.raises(TimeoutError):
+            job.ready().get(timeout=0.01)
+
+
+async def _awaited(future: ActorFuture[None]) -> None:
+    await future
+
+
 def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: Client) -> None:
     assert job.ask("worst delay", key="JFK", message=WorstSoFar("JFK")).get(timeout=1) == 1301.0
     assert client.asked == [AskOperator("job-7", "worst delay", True, "JFK", WorstSoFar("JFK"), None)]
@@ -233,6 +328,26 @@ def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: 
         (True, None, {"how": "many"}),
         (False, None, "all"),
     ]
+
+
+def test_ask_waits_for_the_operator_if_it_is_told_to(job: JobHandle, client: Client) -> None:
+    job.ask("worst delay", message="all")
+    job.ask("worst delay", message="all", wait=2.5)
+    assert client.waits_ms == [0, 2500]
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan")])
+def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait: float) -> None:
+    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait}"):
+        job.ask("worst delay", message="all", wait=wait)
+    assert not client.asked
+
+
+@pytest.mark.parametrize("key", [None, [], threading.Lock()], ids=["none", "list", "lock"])
+def test_ask_refuses_what_cannot_be_a_key_at_once(job: JobHandle, client: Client, key: Any) -> None:
+    with pytest.raises(InvalidKey):
+        job.ask("worst delay", message="all", key=key)
+    assert not client.asked
 
 
 def test_ask_refuses_an_unknown_operator_at_once(job: JobHandle, client: Client) -> None:

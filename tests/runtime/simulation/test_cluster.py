@@ -11,13 +11,14 @@ import psutil
 import pykka
 import pytest
 
-from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState
-from understudy.messages import CheckpointCompleted, JobStatus
+from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState, fixed_delay, no_restart
+from understudy.actors.ask_errors import ActorDead, NotRunning
+from understudy.messages import AskOperator, CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
 from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, SavepointNotDisposed, UnknownOperator
 from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalled
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
-from understudy.state import CheckpointStorage
+from understudy.state import CheckpointStorage, InvalidKey
 
 
 class Count(KeyedOperator):
@@ -88,6 +89,20 @@ class TestJobs:
             with pytest.raises(JobFailed, match=r"(?s)inverse.*ZeroDivisionError"):
                 job.wait()
 
+    def test_that_fail_before_they_run_are_never_ready(self) -> None:
+        class Closed(Count):
+            def open(self) -> None:
+                raise OSError("closed")
+
+        env = StreamEnvironment(restart_strategy=no_restart())
+        env.from_collection([1]).key_by(0).process(Closed).collect(name="out")
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(env)
+            with pytest.raises(JobFailed, match="OSError: closed"):
+                job.ready().get(timeout=30)
+            with pytest.raises(JobFailed, match="OSError: closed"):
+                job.ready().get(timeout=1)
+
     def test_are_cancelled(self) -> None:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting(records=1_000))
@@ -147,6 +162,78 @@ class TestQuestions:
             cluster.run_for(1_500)
             with pytest.raises(Exception, match="asked for"):
                 job.ask("count", message="raise", key=0).get(timeout=5)
+
+    def test_are_answered_as_soon_as_the_job_is_ready(self) -> None:
+        with SimulatedCluster(2) as cluster:
+            job = cluster.submit(counting())
+            job.ready().get(timeout=30)
+            assert job.status is JobStatus.RUNNING
+            assert job.ask("count", message="how many?", key=0).get(timeout=5) >= 0
+            assert job.trigger_savepoint().get(timeout=10)
+
+    def test_wait_for_an_operator_that_is_not_running_yet(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            with pytest.raises(NotRunning, match=r"operator 'count': not running: it has no task, the job is created$"):
+                job.ask("count", message="how many?", key=0).get(timeout=30)
+            assert job.ask("count", message="how many?", key=0, wait=30).get(timeout=30) >= 0
+
+    def test_wait_for_an_operator_that_restarts(self) -> None:
+        faults = [KillProcess(at_ms=2_000, who=0)]
+        with SimulatedCluster(1, faults=faults) as cluster:
+            job = cluster.submit(counting(records=200, restart_strategy=fixed_delay(attempts=3, delay_ms=4_000)))
+            cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
+            assert job.ask("count", message="how many?", key=0, wait=30).get(timeout=60) >= 1
+            assert job.status is JobStatus.RUNNING
+
+    def test_wait_no_longer_than_they_are_told(self) -> None:
+        faults = [KillProcess(at_ms=2_000, who=0)]
+        with SimulatedCluster(1, faults=faults) as cluster:
+            job = cluster.submit(counting(records=200, restart_strategy=fixed_delay(attempts=3, delay_ms=60_000)))
+            cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
+            before_ms = cluster.now_ms
+            with pytest.raises(NotRunning, match=r"the job is restarting \(waited for it for 2.5 s\)"):
+                job.ask("count", message="how many?", key=0, wait=2.5).get(timeout=60)
+            assert cluster.now_ms - before_ms == pytest.approx(2_500, abs=100)
+
+    def test_with_a_key_that_is_none_harm_nobody(self) -> None:
+        """A client that does not check it says so to the JobManager, which has other jobs to keep."""
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            job.ready().get(timeout=30)
+            question = AskOperator(job.job_id, "count", has_key=True, key=None, question=None, plain_question="?")
+            with pytest.raises(InvalidKey):
+                cluster.job_manager.ask(question).get(timeout=5)
+            assert job.wait().status is JobStatus.FINISHED
+
+    def test_of_a_job_that_is_over_do_not_wait(self) -> None:
+        with SimulatedCluster(1) as cluster:
+            job = cluster.submit(counting())
+            job.wait()
+            before_ms = cluster.now_ms
+            with pytest.raises(NotRunning, match=r"the job is finished$"):
+                job.ask("count", message="how many?", key=0, wait=60).get(timeout=60)
+            assert cluster.now_ms - before_ms < 100
+
+    def test_that_a_lost_task_manager_leaves_open_are_put_again(self) -> None:
+        """The TaskManager stands still with the question, and is killed before it wakes up."""
+        faults = [FreezeProcess(2_000, 60_000, 0), KillProcess(at_ms=3_000, who=0)]
+        with SimulatedCluster(1, faults=faults) as cluster:
+            job = cluster.submit(counting(records=200, restart_strategy=fixed_delay(attempts=3, delay_ms=100)))
+            cluster.run_for(2_500)
+            with pytest.raises(NotRunning, match="its TaskManager was lost before it answered"):
+                job.ask("count", message="how many?", key=0).get(timeout=60)
+            assert job.ask("count", message="how many?", key=0, wait=30).get(timeout=60) >= 1
+
+    def test_to_a_cluster_that_is_gone_fail(self) -> None:
+        with SimulatedCluster(1, faults=[KillProcess(2_000, JOB_MANAGER)]) as cluster:
+            job = cluster.submit(counting())
+            cluster.run_for(2_500)
+            for wait in (None, 5.0):
+                with pytest.raises(ActorDead):
+                    job.ask("count", message="how many?", key=0, wait=wait).get(timeout=60)
+            with pytest.raises(JobLost):
+                job.ready().get(timeout=1)
 
     def test_to_nobody_are_refused(self) -> None:
         with SimulatedCluster(1) as cluster, pytest.raises(UnknownOperator):
@@ -228,10 +315,14 @@ class TestWaiting:
         async def main() -> list[Any]:
             async with SimulatedCluster(1) as cluster:
                 job = await cluster.submit_async(counting())
+                await job.ready()
+                assert {task.status for task in await job.metrics_async()} <= {"running"}
+                assert await job.ask("count", message="how many?", key=0, wait=5) >= 0
                 details = await job
                 assert details.status is JobStatus.FINISHED
                 assert (await job.request_details()).status is JobStatus.FINISHED
-                return job.results("out")
+                assert (await job.checkpoint_history_async()).completed > 0
+                return await job.results_async("out")
 
         assert sorted(asyncio.run(main())) == COUNTED
 

@@ -8,7 +8,7 @@ import threading
 import pykka
 import pytest
 
-from understudy.runtime.system import ActorFuture
+from understudy.runtime.system import ActorFuture, AskTimeout, FutureTimeout
 
 
 def later(future, value):
@@ -91,3 +91,19 @@ def test_a_waiter_whose_loop_is_closed_harms_nobody():
     asyncio.run(give_up())
     future.set("late")
     assert future.get() == "late"
+
+
+def test_a_wait_that_is_too_short_is_pykkas_and_pythons_timeout():
+    future = ActorFuture()
+    for waited in (future, future.map(str), future.join(ActorFuture())):
+        with pytest.raises(FutureTimeout, match=r"not done after 0\.01 seconds") as caught:
+            waited.get(timeout=0.01)
+        assert isinstance(caught.value, TimeoutError)
+        assert isinstance(caught.value, pykka.Timeout)
+
+
+def test_a_timeout_that_it_failed_with_stays_what_it_is():
+    future = ActorFuture()
+    future.try_fail(AskTimeout("worst", "no answer within 5 ms"))
+    with pytest.raises(AskTimeout, match="no answer within 5 ms"):
+        future.get(timeout=1)

@@ -1,0 +1,46 @@
+"""Async twins: of a method that blocks, the same for a running event loop, as `<name>_async`.
+
+    class JobHandle(Blocking):
+        def details(self, timeout=30.0): ...
+        details_async = async_twin(details)
+
+The loop goes on meanwhile: the method runs on a thread of the loop's pool. A world without threads (the simulator)
+says so by another `_aside`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Blocking:
+    """Base of classes whose methods have twins."""
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Do blocking work while the event loop goes on."""
+        return await asyncio.to_thread(work)
+
+
+B = TypeVar("B", bound=Blocking)
+
+
+def async_twin(method: Callable[Concatenate[B, P], T]) -> Callable[Concatenate[B, P], Coroutine[Any, Any, T]]:
+    """Same arguments, same result, same errors. A subclass that overrides the method has its own one called.
+
+    To cancel the twin ends the wait for the method, and not the method.
+    """
+    name = method.__name__
+
+    async def twin(self: B, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._aside(partial(getattr(self, name), *args, **kwargs))
+
+    twin.__name__ = f"{name}_async"
+    twin.__qualname__ = f"{method.__qualname__}_async"
+    twin.__doc__ = f"`{name}`, for a running event loop, which goes on meanwhile."
+    return twin

@@ -1,0 +1,68 @@
+"""Client: how the handle of a job reaches the JobManager of its own process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+from ...actors.actor import Actor
+from ...actors.ask_errors import ActorDead
+from ...actors.context import Ref
+from ...actors.patient_question import PatientQuestion
+from ...messages import AskOperator, JobDetails, JobId, JobStatus, JobStatusChanged, ListenToJob, OperatorAnswer
+from ..system import ActorFuture, ActorSystem
+from ..system.errors import SystemStopped
+
+
+class Client:
+    """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
+
+    def __init__(
+        self,
+        system: ActorSystem,
+        job_manager: Ref,
+        job_id: JobId,
+        settle_output: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._system = system
+        self._job_manager = job_manager
+        self._job_id = job_id
+        self.settle_output = settle_output
+
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
+        return cast("ActorFuture[Any]", self._job_manager.ask(message, timeout_ms=timeout_ms))
+
+    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+        try:
+            asking = self._system.spawn(PatientQuestion(self._job_manager, wait_ms))
+        except SystemStopped as error:
+            closed: ActorFuture[OperatorAnswer] = ActorFuture()
+            closed.try_fail(ActorDead(self._job_manager.address, str(error)))
+            return closed
+        return cast("ActorFuture[OperatorAnswer]", asking.ask(question, timeout_ms=math.inf))
+
+    def promise(self) -> ActorFuture[None]:
+        return ActorFuture()
+
+    def listen(self, callback: Callable[[Any], None]) -> JobStatus:
+        listener = self._system.spawn(_Listener(callback), dispatcher="thread")
+        details: JobDetails = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
+        if details.status.is_terminal:
+            self._system.stop(listener)
+        return details.status
+
+
+class _Listener(Actor):
+    """Hears a job's events, until its end, and hands them to a callback.
+
+    It has a thread of its own: a callback may take its time, and ask the JobManager and wait for the answer.
+    """
+
+    def __init__(self, callback: Callable[[Any], None]) -> None:
+        self._callback = callback
+
+    def on_receive(self, message: Any) -> None:
+        self._callback(message)
+        if isinstance(message, JobStatusChanged) and message.status.is_terminal:
+            self.context.stop(self.context.self_ref)

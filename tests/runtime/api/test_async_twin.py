@@ -1,0 +1,93 @@
+"""Async twins: whatever blocks in the API has one, and its event loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from typing import Any
+
+import pytest
+
+from understudy import JobHandle, LocalCluster, RemoteCluster
+from understudy.runtime.api.async_twin import Blocking, async_twin
+
+
+class Counter(Blocking):
+    """Blocks until `let_go` is set."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def total(self, first: int, *, second: int = 0) -> int:
+        """Add."""
+        assert self.let_go.wait(60)
+        if first < 0:
+            raise ValueError("negative")
+        return first + second
+
+    total_async = async_twin(total)
+
+
+class Doubling(Counter):
+    def total(self, first: int, *, second: int = 0) -> int:
+        return 2 * super().total(first, second=second)
+
+
+def test_the_loop_goes_on_while_the_method_blocks() -> None:
+    counter = Counter()
+
+    async def scenario() -> int:
+        answer = asyncio.ensure_future(counter.total_async(1, second=2))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not answer.done()
+        counter.let_go.set()  # only a loop that goes on comes here
+        return await answer
+
+    assert asyncio.run(scenario()) == 3
+
+
+def test_it_raises_what_the_method_raises_and_calls_that_of_a_subclass() -> None:
+    counter, doubling = Counter(), Doubling()
+    counter.let_go.set()
+    doubling.let_go.set()
+    with pytest.raises(ValueError, match="negative"):
+        asyncio.run(counter.total_async(-1))
+    assert asyncio.run(doubling.total_async(1)) == 2
+
+
+def test_its_name_and_text_are_its_own() -> None:
+    assert Counter.total_async.__name__ == "total_async"
+    assert Counter.total_async.__qualname__ == "Counter.total_async"
+    assert "`total`" in (Counter.total_async.__doc__ or "")
+
+
+TWINS = {
+    JobHandle: {"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe"},
+    LocalCluster: {"start", "close", "submit", "submit_translated"},
+    RemoteCluster: {"start", "close", "jobs", "find", "details", "checkpoints", "cancel"},
+}
+FUTURES = {
+    JobHandle: {
+        *{"ready", "request_details", "request_checkpoint_history", "ask", "cancel", "stop"},
+        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
+    },
+    LocalCluster: {"dispose_savepoint"},
+    RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+}
+AT_ONCE = {
+    JobHandle: {"lost", "on_event"},
+    LocalCluster: {"translate", "save_keys", "announce"},
+    RemoteCluster: set[str](),
+}
+
+
+@pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
+def test_every_method_has_a_twin_or_gives_a_future_or_is_known_not_to_block(holder: Any) -> None:
+    methods = {name for name, _ in inspect.getmembers(holder, inspect.isfunction) if not name.startswith("_")}
+    blocking = {name for name in methods if not name.endswith("_async")} - FUTURES[holder] - AT_ONCE[holder]
+    assert blocking == TWINS[holder]
+    assert {name for name in methods if name.endswith("_async")} == {f"{name}_async" for name in blocking}
+    for name in blocking:
+        assert inspect.iscoroutinefunction(getattr(holder, f"{name}_async"))
