@@ -15,6 +15,7 @@ from ..messages import CheckpointId
 from .elements import Batch
 from .errors import UserCodeError
 from .operators.operator import Collector, Operator, Takes
+from .operators.without_key import without_key
 from .records import batch_of, rows_of
 
 
@@ -33,7 +34,7 @@ class OperatorChain:
         OperatorChain.
         """
         for operator in reversed(self.operators):
-            with blame(operator):
+            with hook(operator, "open"):
                 operator.open()
                 operator._opened()
 
@@ -57,7 +58,7 @@ class OperatorChain:
     def end(self) -> None:
         """All input has ended: each operator in turn emits what is left."""
         for index, operator in enumerate(self.operators):
-            with blame(operator):
+            with hook(operator, "on_end"):
                 operator.on_end(self._collectors[index])
             self._pass_on(index)
 
@@ -68,7 +69,7 @@ class OperatorChain:
         delays = []
         for index in self._idlers:
             operator = self.operators[index]
-            with blame(operator):
+            with hook(operator, "on_idle"):
                 delays.append(operator.on_idle(self._collectors[index]))
             self._pass_on(index)
         return min((delay for delay in delays if delay is not None), default=None)
@@ -77,21 +78,21 @@ class OperatorChain:
         """Let each operator emit what it holds back, then each put what must survive into its state."""
         for index in self._flushers:
             operator, out = self.operators[index], self._collectors[index]
-            with blame(operator):
+            with hook(operator, "before_barrier"):
                 operator.before_barrier(checkpoint_id, out)
             self._pass_on(index)
         for operator in self.operators:
-            with blame(operator):
+            with hook(operator, "on_checkpoint"):
                 operator.on_checkpoint(checkpoint_id)
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with blame(operator):
+            with hook(operator, "on_checkpoint_complete"):
                 operator.on_checkpoint_complete(checkpoint_id)
 
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
-            with blame(operator):
+            with hook(operator, "on_checkpoint_aborted"):
                 operator.on_checkpoint_aborted(checkpoint_id)
 
     def close(self) -> list[UserCodeError]:
@@ -99,7 +100,7 @@ class OperatorChain:
         errors: list[UserCodeError] = []
         for operator in self.operators:
             try:
-                with blame(operator):
+                with hook(operator, "close"):
                     operator.close()
             except UserCodeError as error:  # the others must be closed too
                 errors.append(error)
@@ -136,7 +137,24 @@ class blame:
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         if error is not None and not isinstance(error, UserCodeError):
-            raise UserCodeError(self._operator.context.name, self._position) from error
+            cause = without_key(error, self._operator)
+            raise UserCodeError(self._operator.context.name, self._position) from cause
+
+
+class hook(blame):
+    """The same around a method that is called without a key; there is none afterwards either, whatever it did."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, operator: Operator, name: str) -> None:
+        super().__init__(operator)
+        self._name = name
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._operator._leave_key()
+        if error is not None:
+            error = without_key(error, self._operator, self._name)
+        super().__exit__(kind, error, traceback)
 
 
 def _as_taken(takes: Takes, batch: Batch) -> Batch:

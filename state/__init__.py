@@ -30,6 +30,7 @@ from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     CorruptState,
     ForgedPointer,
+    HasCurrentKey,
     InvalidState,
     MissingSavepoint,
     MissingState,
@@ -84,6 +85,7 @@ __all__ = [
     "FilesystemBackend",
     "FoldingState",
     "ForgedPointer",
+    "HasCurrentKey",
     "InvalidKey",
     "InvalidState",
     "KeyGroupRange",

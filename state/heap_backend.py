@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from ..messages import CheckpointId, KeyedStateHandle
@@ -75,6 +76,13 @@ class HeapBackend(HeapScope):
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
         return [] if state is None else state.keys_in(namespace)
+
+    def each_key(self) -> Iterator[Any]:
+        """In the order in which the first state was given them, then those that only later states have."""
+        held = [entries for state in self._states.values() for entries in state.namespaces.values() if entries]
+        for key in list(held[0]) if len(held) == 1 else dict.fromkeys(chain.from_iterable(held)):
+            self.current_key = key
+            yield key
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())

@@ -59,6 +59,7 @@ class HeapScope:
 
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
+        self.operator_name = ""
         self.is_read_only = False
         self.observers: set[int] = set()
         """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
@@ -172,7 +173,7 @@ class HeapState:
 
     def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
+            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name)
 
     def _move(self, target: Hashable, sources: Iterable[Hashable], merge: Callable[[Any, Any], Any]) -> None:
         """Merge the current key's values of `sources`, in order, into that of `target`."""

@@ -68,6 +68,8 @@ class OperatorStateBackend:
     """Owned by its task's thread."""
 
     def __init__(self) -> None:
+        self.operator_name = ""
+        """For error texts."""
         self.is_read_only = False
         self._states: dict[str, OperatorList] = {}
         self._restored: dict[str, list[tuple[OperatorListHandle, list[bytes]]]] = {}

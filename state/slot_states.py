@@ -58,6 +58,7 @@ class SlotScope:
 
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
+        self.operator_name = ""
         self.is_read_only = False
         self.slot_keys = SlotKeys()
 
@@ -144,9 +145,8 @@ class SlotState:
 
     def _slot(self) -> int:
         """That of the current key; -1 for one that was never there."""
+        self._check_key()
         key = self._scope.current_key
-        if key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
         slot = self._scope.slot_keys.find(key)
         return slot if slot < len(self._present) else -1
 
@@ -174,8 +174,11 @@ class SlotState:
     def _check_writable(self) -> None:
         if self._scope.is_read_only:
             raise ReadOnlyState(self.declaration.name)
+        self._check_key()
+
+    def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
+            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name)
 
 
 class SlotValue(SlotState):

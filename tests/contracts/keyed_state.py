@@ -303,6 +303,35 @@ class KeyedStateContract(ABC):
         assert set(backend.keys("value")) == {1, "JFK"}
         assert set(backend.keys("items")) == {3}
 
+    @contract
+    @given(script=operations())
+    def test_each_key_that_holds_something_is_gone_through_once(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        held = {}
+        for key in backend.each_key():
+            assert key == backend.current_key
+            assert key not in held
+            held |= reads(backend, [key])
+        assert held == reads(backend)
+
+    @contract
+    @given(script=operations(), cleared=st.lists(st.booleans(), min_size=len(KEYS)))
+    def test_state_may_change_while_each_key_is_gone_through(
+        self, script: list[Operation], cleared: list[bool]
+    ) -> None:
+        backend = self.filled(script)
+        kept, seen = {}, 0
+        for key, is_cleared in zip(backend.each_key(), cleared, strict=False):
+            seen += 1
+            if is_cleared:
+                apply(backend, [("clear", key, state) for state in range(6)])
+            else:
+                backend.state(Declared.total).add(1)
+                kept[key] = backend.state(Declared.total).get()
+        assert seen == len(reads(self.filled(script)))
+        assert set(backend.keys("total")) == set(kept) == set(backend.each_key())
+        assert {key: held[4] for key, held in reads(backend).items()} == kept
+
     def test_state_of_another_kind_is_refused_by_name(self) -> None:
         handles, storage = self.write(self.filled([("value", 1, 1)]).snapshot(CheckpointId(1)))
         with pytest.raises(StateIncompatible, match=r"'value'.*ListState of .*ValueState of int"):
