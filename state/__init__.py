@@ -47,9 +47,10 @@ from .errors import (
     UnreachableRoot,
     UnwritableRoot,
     WrongSavepointStore,
+    WrongStateType,
 )
 from .filesystem_backend import FilesystemBackend
-from .heap_states import NO_KEY, NO_NAMESPACE
+from .heap_state import NO_KEY, NO_NAMESPACE
 from .key_groups import (
     InvalidKey,
     KeyGroupRange,
@@ -120,6 +121,7 @@ __all__ = [
     "UnwritableRoot",
     "ValueState",
     "WrongSavepointStore",
+    "WrongStateType",
     "assign_operator",
     "assign_state",
     "bind_states",

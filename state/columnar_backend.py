@@ -23,7 +23,7 @@ from .backend import KeyedSnapshot, ReadState
 from .columnar_table import ColumnarTable, FrozenTable
 from .descriptors import KeyedStateDeclaration
 from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
-from .heap_states import NO_KEY
+from .heap_state import NO_KEY
 from .key_groups import KeyGroupRange, key_groups_of
 from .narrow_columns import narrowed, widened
 from .storage import inline_handle

@@ -84,6 +84,14 @@ class ReadOnlyState(StateError, RuntimeError):
         super().__init__(f"state {state!r} is read-only while a question is answered")
 
 
+class WrongStateType(StateError, TypeError):
+    """A value was put into a state that is declared for another type. `text`: what was wanted, and what was found."""
+
+    def __init__(self, declared: str, text: str, operator: str = "") -> None:
+        super().__init__(f"{of_operator(operator)}{declared}: {text}")
+        self.operator = operator
+
+
 class StateIncompatible(StateError):
     """A restored state does not fit its declaration. Names the state and both types."""
 

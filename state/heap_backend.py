@@ -18,7 +18,8 @@ from ..messages import CheckpointId, KeyedStateHandle
 from .backend import KeyedSnapshot, ReadState
 from .descriptors import KeyedStateDeclaration
 from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
-from .heap_states import ACCESSORS, NO_NAMESPACE, QUESTION, HeapScope, HeapState
+from .heap_state import NO_NAMESPACE, QUESTION, HeapScope, HeapState
+from .heap_states import ACCESSORS
 from .record_serializer import Convert, node_of
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -53,7 +54,9 @@ class HeapBackend(HeapScope):
         number = self._snapshots
         self.observers.add(number)
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
         snapshot.release = weakref.finalize(snapshot, self.observers.discard, number)
         return snapshot

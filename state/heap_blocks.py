@@ -7,7 +7,7 @@ nor a tuple is plain data, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import countOf
@@ -20,6 +20,7 @@ from ..messages import MalformedMessage
 from .key_groups import key_groups_of, key_groups_of_list
 from .marshalled_columns import MAX_NESTED, Columns, columns_of_alike
 from .record_serializer import Convert
+from .value_fit import Misfit
 
 CHUNK_ENTRIES = 65_536
 """So many entries are handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
@@ -35,6 +36,17 @@ _KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS, np.dtype(np.bool_)
 _PLAIN, _TUPLES = "plain", "tuples"
 _FEW_ITEMS = 64
 """Fewer than these are not worth working out of which shape they are."""
+
+
+FirstMisfit: TypeAlias = Callable[[Sequence[Any]], "tuple[int, Misfit] | None"]
+"""The position of the first of some values that does not fit its type, and why."""
+
+
+class WrongValue(Exception):
+    """A value does not fit the type that its state is declared with."""
+
+    def __init__(self, misfit: Misfit, key: Any) -> None:
+        super().__init__(f"{misfit} for key {key!r:.60}")
 
 
 class Piece(NamedTuple):
@@ -60,6 +72,12 @@ class _KeyChunk(NamedTuple):
 
     order: npt.NDArray[np.uint16]
     shares: Sequence[_Share]
+
+    def key_at(self, position: int) -> Any:
+        """The key of the entry at this position of the chunk, as it is stored."""
+        place = int(np.flatnonzero(self.order == position)[0])
+        share = next(share for share in self.shares if share.start <= place < share.end)
+        return unpacked(share.keys)[place - share.start]
 
 
 class KeyLayout:
@@ -98,9 +116,13 @@ def freeze_entries(entries: dict[Any, Any], layout: KeyLayout) -> FrozenEntries:
 
 
 def pieces(
-    entries: FrozenEntries, max_parallelism: int, encode_key: Convert = None, encode: Convert = None
+    entries: FrozenEntries,
+    max_parallelism: int,
+    encode_key: Convert = None,
+    encode: Convert = None,
+    first_misfit: FirstMisfit = lambda values: None,
 ) -> Iterator[Piece]:
-    """All entries, cut by key group, in several pieces for each; within a piece in their order."""
+    """All entries, cut by key group, in several pieces for each; within a piece in their order. Raises WrongValue."""
     layout, number = entries.layout, 0
     values_left, keys_left = _last_first(entries.values), _last_first(entries.keys)
     while values_left:
@@ -111,6 +133,8 @@ def pieces(
             chunk = _key_chunk(keys_left.pop(), max_parallelism, encode_key)
             if len(values) == CHUNK_ENTRIES:
                 layout.chunks[number] = chunk
+        if found := first_misfit(values):
+            raise WrongValue(found[1], chunk.key_at(found[0]))
         column = _taken(column_of(_encoded(values, encode)), chunk.order)
         for group, start, end, keys in chunk.shares:
             yield Piece(group, keys, packed(column, start, end))

@@ -19,13 +19,14 @@ from typing import Any, Protocol
 from ..messages import KeyedStateHandle, MalformedMessage, UnsupportedValue, pack_plain, unpack_plain
 from .backend import ReadState, SnapshotTarget
 from .descriptors import KeyedStateDeclaration, describe_state
-from .errors import CorruptState, StateIncompatible, StateNotStorable
-from .heap_blocks import FrozenEntries, pieces, unpacked
-from .heap_states import HeapState
+from .errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType, of_operator
+from .heap_blocks import FrozenEntries, WrongValue, pieces, unpacked
+from .heap_state import HeapState
 from .key_hash import InvalidKey
 from .record_serializer import Convert, SchemaMismatch, TypeNode
 from .schema_fit import Schema, schema_text
 from .storage import inline_handle
+from .value_fit import Fit, Misfit, first_misfit
 
 HEADER = -1
 """Where the header's offset and length stand in a handle's offsets."""
@@ -52,7 +53,9 @@ class FrozenState(Protocol):
     def is_empty(self) -> bool: ...
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, or InvalidKey."""
+        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
+        WrongValue.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,13 @@ class StateView:
     schema: Schema
     encode: Convert
     namespaces: dict[Hashable, FrozenEntries]
+    contents: Fit | None
+    """What values must fit, if that is not known yet."""
 
     @classmethod
     def of(cls, state: HeapState) -> StateView:
         declaration, node = state.declaration, state.node
-        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze())
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
 
     @property
     def is_empty(self) -> bool:
@@ -76,8 +81,11 @@ class StateView:
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         for namespace, entries in self.namespaces.items():
-            for piece in pieces(entries, max_parallelism, encode_key, self.encode):
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self._first_misfit):
                 yield piece.group, pack_plain([namespace, piece.keys, piece.values])
+
+    def _first_misfit(self, values: Sequence[Any]) -> tuple[int, Misfit] | None:
+        return None if self.contents is None else first_misfit(self.contents, values)
 
 
 @dataclass(slots=True)
@@ -133,6 +141,7 @@ class HeapSnapshot:
         key_node: TypeNode,
         views: Sequence[FrozenState],
         carried: Sequence[StoredState],
+        operator_name: str = "",
     ) -> None:
         self._backend = backend
         self._key_groups = key_groups
@@ -140,6 +149,7 @@ class HeapSnapshot:
         self._key_node = key_node
         self._views = [view for view in views if not view.is_empty]
         self._carried = carried
+        self._operator_name = operator_name
 
     def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
         try:
@@ -186,13 +196,17 @@ class HeapSnapshot:
                 if group not in self._key_groups:
                     raise self._foreign(view.name, payload, group)
                 blocks[group].append([index, payload])
+        except WrongValue as wrong:
+            declared = f"state {view.name!r} ({describe_state(view.kind, view.schema)})"
+            raise WrongStateType(declared, str(wrong), self._operator_name) from None
         except (UnsupportedValue, InvalidKey) as error:
-            raise StateNotStorable(f"state {view.name!r}: {error}") from error
+            raise StateNotStorable(f"{of_operator(self._operator_name)}state {view.name!r}: {error}") from error
 
     def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
         _, keys, _ = unpack_plain(payload)
         return StateNotStorable(
-            f"state {state!r}: key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
+            f"{of_operator(self._operator_name)}state {state!r}: "
+            f"key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
             f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
         )
 

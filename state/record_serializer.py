@@ -99,6 +99,14 @@ def type_name(hint: Any) -> str:
     return str(hint).replace("typing.", "")
 
 
+def record_hints(kind: type) -> dict[str, Any]:
+    """The types of a record's fields."""
+    try:
+        return typing.get_type_hints(kind)
+    except NameError:  # annotations that only a type checker can resolve: their values are plain
+        return {}
+
+
 def _check_fit(declared: Schema, stored: Schema) -> None:
     if problem := misfit(declared, stored):
         raise SchemaMismatch(problem)
@@ -226,10 +234,7 @@ class RecordNode:
 
     @classmethod
     def of(cls, kind: type, within: tuple[type, ...]) -> RecordNode:
-        try:
-            hints = typing.get_type_hints(kind)
-        except NameError:  # annotations that only a type checker can resolve: their values are plain
-            hints = {}
+        hints = record_hints(kind)
         if not is_dataclass(kind):
             named: Any = kind
             nodes = {name: node_of(hints.get(name, Any), within=within) for name in named._fields}

@@ -20,7 +20,7 @@ from .descriptors import KeyedStateDeclaration
 from .errors import InvalidState
 from .heap_backend import HeapBackend
 from .heap_snapshot import HeapSnapshot, StoredState, read_snapshots
-from .heap_states import NO_NAMESPACE
+from .heap_state import NO_NAMESPACE
 from .record_serializer import node_of
 from .slot_keys import SlotKeys
 from .slot_restore import load_into
@@ -76,7 +76,9 @@ class SlotBackend(SlotScope):
         keys = self.slot_keys.known
         views = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
         snapshot.release = lambda: None
         return snapshot
 

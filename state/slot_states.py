@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .descriptors import KeyedStateDeclaration, ReducingState, ValueState
 from .errors import InvalidState, NoCurrentKey, ReadOnlyState, StateNotStorable
-from .heap_states import NO_KEY, NO_NAMESPACE
+from .heap_state import NO_KEY, NO_NAMESPACE
 from .slot_keys import SlotKeys
 from .value_kinds import Columns, ValueKinds
 from .word_table import Slots

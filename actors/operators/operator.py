@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
 from ...state.errors import HasCurrentKey, NoCurrentKey
-from ...state.heap_states import NO_KEY
+from ...state.heap_state import NO_KEY
 from ...state.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock

@@ -361,7 +361,7 @@ def test_a_value_that_the_columns_cannot_hold_is_refused(value: Any) -> None:
         (ValueState(tuple[int, str], name="bad"), "tuple.int, str."),
         (ValueState(tuple[int, ...], name="bad"), "tuple.int, "),
         (ValueState(int, default=2**63, name="bad"), "default 9223372036854775808, which does not fit"),
-        (ValueState(tuple[int, int], default=(0, 0.5), name="bad"), "which does not fit"),
+        (ValueState(tuple[int, float], default=(0, 2**53 + 1), name="bad"), "which does not fit"),
         (ReducingState(dict, lambda held, added: held, name="bad"), "ReducingState of dict"),
     ],
 )
