@@ -7,7 +7,7 @@ nor a tuple is plain data, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import countOf
@@ -20,7 +20,7 @@ from ..messages import MalformedMessage
 from .key_groups import key_groups_of, key_groups_of_list
 from .marshalled_columns import MAX_NESTED, Columns, columns_of_alike
 from .record_serializer import Convert
-from .value_fit import Misfit
+from .value_fit import Fit, Misfit, first_misfit
 
 CHUNK_ENTRIES = 65_536
 """So many entries are handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
@@ -36,10 +36,6 @@ _KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS, np.dtype(np.bool_)
 _PLAIN, _TUPLES = "plain", "tuples"
 _FEW_ITEMS = 64
 """Fewer than these are not worth working out of which shape they are."""
-
-
-FirstMisfit: TypeAlias = Callable[[Sequence[Any]], "tuple[int, Misfit] | None"]
-"""The position of the first of some values that does not fit its type, and why."""
 
 
 class WrongValue(Exception):
@@ -120,9 +116,12 @@ def pieces(
     max_parallelism: int,
     encode_key: Convert = None,
     encode: Convert = None,
-    first_misfit: FirstMisfit = lambda values: None,
+    contents: Fit | None = None,
 ) -> Iterator[Piece]:
-    """All entries, cut by key group, in several pieces for each; within a piece in their order. Raises WrongValue."""
+    """All entries, cut by key group, in several pieces for each; within a piece in their order.
+
+    `contents`: what values must fit, if that is to be looked at. Raises WrongValue.
+    """
     layout, number = entries.layout, 0
     values_left, keys_left = _last_first(entries.values), _last_first(entries.keys)
     while values_left:
@@ -133,12 +132,22 @@ def pieces(
             chunk = _key_chunk(keys_left.pop(), max_parallelism, encode_key)
             if len(values) == CHUNK_ENTRIES:
                 layout.chunks[number] = chunk
-        if found := first_misfit(values):
-            raise WrongValue(found[1], chunk.key_at(found[0]))
-        column = _taken(column_of(_encoded(values, encode)), chunk.order)
+        column = _column(values, encode, contents, chunk)
         for group, start, end, keys in chunk.shares:
             yield Piece(group, keys, packed(column, start, end))
         number += 1
+
+
+def _column(values: list[Any], encode: Convert, contents: Fit | None, chunk: _KeyChunk) -> Column:
+    """The values in the order of the chunk."""
+    column = column_of(values) if encode is None else None
+    if contents is None or (column is not None and contents.fits_column(column)):
+        found = None
+    else:
+        found = first_misfit(contents, values)
+    if found is not None:
+        raise WrongValue(found[1], chunk.key_at(found[0]))
+    return _taken(column_of(_encoded(values, encode)) if column is None else column, chunk.order)
 
 
 def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _KeyChunk:

@@ -26,7 +26,7 @@ from .key_hash import InvalidKey
 from .record_serializer import Convert, SchemaMismatch, TypeNode
 from .schema_fit import Schema, schema_text
 from .storage import inline_handle
-from .value_fit import Fit, Misfit, first_misfit
+from .value_fit import Fit
 
 HEADER = -1
 """Where the header's offset and length stand in a handle's offsets."""
@@ -81,11 +81,8 @@ class StateView:
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         for namespace, entries in self.namespaces.items():
-            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self._first_misfit):
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
                 yield piece.group, pack_plain([namespace, piece.keys, piece.values])
-
-    def _first_misfit(self, values: Sequence[Any]) -> tuple[int, Misfit] | None:
-        return None if self.contents is None else first_misfit(self.contents, values)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .descriptors import KeyedStateDeclaration, ReducingState, ValueState
-from .errors import InvalidState, NoCurrentKey, ReadOnlyState, StateNotStorable
+from .errors import (
+    InvalidState,
+    NoCurrentKey,
+    ReadOnlyState,
+    StateError,
+    StateNotStorable,
+    WrongStateType,
+    of_operator,
+)
 from .heap_state import NO_KEY, NO_NAMESPACE
 from .slot_keys import SlotKeys
 from .value_kinds import Columns, ValueKinds
@@ -161,15 +169,22 @@ class SlotState:
         self._check_writable()
         row = self.kinds.row(value)
         if row is None:
-            raise StateNotStorable(
-                f"state {self.declaration.name!r}: a compiled operator's columns hold {self.kinds}, integers of 64 "
-                f"bits; found {value!r:.80}"
-            )
+            raise self._refused(value)
         slot = self._scope.slot_keys.slot_of(self._scope.current_key)
         self._scope.make_room()
         self._present[slot] = True
         for column, item in zip(self._values, row, strict=True):
             column[slot] = item
+
+    def _refused(self, value: Any) -> StateError:
+        """A value may be of the declared type, and still none for columns."""
+        operator, key = self._scope.operator_name, self._scope.current_key
+        if misfit := self.declaration.fit().misfit(value):
+            return WrongStateType(self.declaration.named(), f"{misfit} for key {key!r:.60}", operator)
+        return StateNotStorable(
+            f"{of_operator(operator)}{self.declaration.named()}: a compiled operator's columns hold {self.kinds}, "
+            f"integers of 64 bits; found {value!r:.80} for key {key!r:.60}"
+        )
 
     def _check_writable(self) -> None:
         if self._scope.is_read_only:

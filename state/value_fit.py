@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter, countOf, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -68,6 +68,9 @@ class Fit(Protocol):
     def all_fit(self, values: Sequence[Any]) -> bool:
         """Whether all of these fit, with all that is in them."""
 
+    def fits_column(self, column: Any) -> bool:
+        """Whether a column of heap_blocks.py tells by itself that all its values fit."""
+
     def misfit(self, value: Any) -> Misfit | None:
         """What does not fit of this value, or in it."""
 
@@ -99,6 +102,9 @@ class _Anything:
     def all_fit(self, values: Sequence[Any]) -> bool:
         return True
 
+    def fits_column(self, column: Any) -> bool:
+        return True
+
     def misfit(self, value: Any) -> Misfit | None:
         return None
 
@@ -120,6 +126,9 @@ class _Outside:
     def all_fit(self, values: Sequence[Any]) -> bool:
         return self.kinds.issuperset(map(type, values)) or all(map(self.takes, values))
 
+    def fits_column(self, column: Any) -> bool:
+        return isinstance(column, np.ndarray) and _OF_DTYPE.get(column.dtype.kind) in self.kinds
+
     def misfit(self, value: Any) -> Misfit | None:
         return None if self.takes(value) else Misfit(self.text, value, "")
 
@@ -140,6 +149,9 @@ class _Parts(_Outside):
 
     def all_fit(self, values: Sequence[Any]) -> bool:
         return super().all_fit(values) and all(fit.all_fit(parts) for fit, parts in self.columns(values))
+
+    def fits_column(self, column: Any) -> bool:
+        return False
 
     def misfit(self, value: Any) -> Misfit | None:
         if outside := super().misfit(value):
@@ -173,7 +185,7 @@ class Pairs(_Parts):
     def columns(self, values: Sequence[Any]) -> Iterable[tuple[Fit, Sequence[Any]]]:
         return [
             (self._key, list(chain.from_iterable(values))),
-            (self._value, list(chain.from_iterable(value.values() for value in values))),
+            (self._value, list(chain.from_iterable(map(dict.values, values)))),
         ]
 
     def parts(self, value: Any) -> Iterable[tuple[str, Fit, Any]]:
@@ -190,10 +202,19 @@ class _Fixed(_Parts):
         self._positions, self.has_contents = positions, True
 
     def all_fit(self, values: Sequence[Any]) -> bool:
-        return all(map(self._has_its_length, values)) and super().all_fit(values)
+        if not _Outside.all_fit(self, values) or countOf(map(len, values), len(self._positions)) != len(values):
+            return False
+        return all(fit.all_fit(parts) for fit, parts in self.columns(values))
+
+    def fits_column(self, column: Any) -> bool:
+        if not isinstance(column, tuple) or len(column) != len(self._positions):
+            return False
+        return all(fit.fits_column(part) for fit, part in zip(self._positions, column, strict=True))
 
     def misfit(self, value: Any) -> Misfit | None:
-        return super().misfit(value) if self._has_its_length(value) else Misfit(self.text, value, "")
+        if not self.takes(value) or len(value) != len(self._positions):
+            return Misfit(self.text, value, "")
+        return super().misfit(value)
 
     def columns(self, values: Sequence[Any]) -> Iterable[tuple[Fit, Sequence[Any]]]:
         if len(set(map(id, self._positions))) == 1:
@@ -202,9 +223,6 @@ class _Fixed(_Parts):
 
     def parts(self, value: Any) -> Iterable[tuple[str, Fit, Any]]:
         return ((f"[{at}]", fit, value[at]) for at, fit in enumerate(self._positions))
-
-    def _has_its_length(self, value: Any) -> bool:
-        return isinstance(value, tuple) and len(value) == len(self._positions)
 
 
 class _Record(_Parts):
@@ -242,6 +260,9 @@ class _Either:
             of_class.setdefault(type(value), []).append(value)
         return all(map(self._fit_one_class, of_class.values()))
 
+    def fits_column(self, column: Any) -> bool:
+        return any(member.fits_column(column) for member in self._members)
+
     def misfit(self, value: Any) -> Misfit | None:
         found = [member.misfit(value) for member in self._members if member.takes(value)]
         if any(misfit is None for misfit in found):
@@ -252,6 +273,9 @@ class _Either:
         """Members of one class, as list[int] | list[str], are tried value by value."""
         return any(member.all_fit(values) for member in self._members) or not any(map(self.misfit, values))
 
+
+_OF_DTYPE: dict[str, type] = {"i": int, "f": float}
+"""What the values of a column of numbers are, by the kind of its dtype."""
 
 _NUMBERS: dict[Any, Fit] = {
     bool: _Outside("bool", (bool,), (bool,)),

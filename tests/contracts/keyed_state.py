@@ -6,7 +6,7 @@ Facts from Flink's StateBackendTestBase; its scripts, restated, are played by te
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -34,7 +34,7 @@ from understudy.state.descriptors import (
     ReducingState,
     ValueState,
 )
-from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible
+from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
 from understudy.state.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.storage import CheckpointStorage, handle_reader
 
@@ -331,6 +331,27 @@ class KeyedStateContract(ABC):
         assert seen == len(reads(self.filled(script)))
         assert set(backend.keys("total")) == set(kept) == set(backend.each_key())
         assert {key: held[4] for key, held in reads(backend).items()} == kept
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda backend: backend.state(Declared.value).update("text"),
+            lambda backend: backend.state(ValueState(list[int], name="listed")).update([1, "text"]),
+            lambda backend: backend.state(Declared.items).add("text"),
+            lambda backend: backend.state(Declared.table).put("a", "text"),
+            lambda backend: backend.state(ReducingState(int, max, name="greatest")).add("text"),
+        ],
+    )
+    def test_a_value_of_another_type_is_never_stored(self, change: Callable[[KeyedStateBackend], None]) -> None:
+        backend = self.make_backend()
+        backend.current_key = "JFK"
+
+        def store() -> None:
+            change(backend)
+            self.write(backend.snapshot(CheckpointId(1)))
+
+        with pytest.raises(WrongStateType, match=r"int, found str 'text'.* for key 'JFK'"):
+            store()
 
     def test_state_of_another_kind_is_refused_by_name(self) -> None:
         handles, storage = self.write(self.filled([("value", 1, 1)]).snapshot(CheckpointId(1)))
