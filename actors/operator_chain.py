@@ -15,6 +15,7 @@ from ..messages import CheckpointId
 from .elements import Batch
 from .errors import UserCodeError
 from .operators.operator import Collector, Operator, Takes
+from .operators.without_key import without_key
 from .records import batch_of, rows_of
 from .unrun import has_run, refuse
 
@@ -130,19 +131,36 @@ class blame:
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         if error is not None and not isinstance(error, UserCodeError):
-            raise UserCodeError(self._operator.context.name, self._position) from error
+            cause = without_key(error, self._operator)
+            raise UserCodeError(self._operator.context.name, self._position) from cause
 
 
-def _call(operator: Operator, hook: str, *args: Any) -> Any:
+class hook(blame):
+    """The same around a method that is called without a key; there is none afterwards either, whatever it did."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, operator: Operator, name: str) -> None:
+        super().__init__(operator)
+        self._name = name
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._operator._leave_key()
+        if error is not None:
+            error = without_key(error, self._operator, self._name)
+        super().__exit__(kind, error, traceback)
+
+
+def _call(operator: Operator, name: str, *args: Any) -> Any:
     """Call one of the operator's hooks. What it returns is refused if nothing of the hook has run, or if it was to emit
     that.
     """
-    with blame(operator):
-        result = getattr(operator, hook)(*args)
+    with hook(operator, name):
+        result = getattr(operator, name)(*args)
         if result is None:
             return None
-        what = f"{type(operator).__name__}.{hook}"
-        return refuse(what, result) if hook in _EMITTING else has_run(what, result)
+        what = f"{type(operator).__name__}.{name}"
+        return refuse(what, result) if name in _EMITTING else has_run(what, result)
 
 
 def _as_taken(takes: Takes, batch: Batch) -> Batch:

@@ -8,15 +8,15 @@ Each operator has a list backend, and a keyed one if it is keyed; an operator th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..messages import ChannelStateHandle, CheckpointId, OperatorId, SubtaskIndex, SubtaskState, TaskDeployment
 from ..state import (
-    NO_KEY,
     CheckpointStorage,
     KeyedStateBackend,
+    NoCurrentKey,
     OperatorListState,
     OperatorStateBackend,
     SnapshotTarget,
@@ -34,6 +34,7 @@ from .elements import Batch
 from .operator_chain import blame
 from .operators.operator import KeyedOperator, Operator
 from .operators.source import RecordedOffset, Source
+from .operators.without_key import without_key
 
 OFFSET = OperatorListState(object, mode="union", name="source-offset")
 """At most one item, a RecordedOffset; restored, those of all subtasks."""
@@ -91,7 +92,7 @@ class TaskState:
             for channel in restored.channels:
                 self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read)
         for state in self._states.values():
-            bind_states(state.operator, state.keyed, state.lists)
+            bind_states(state.operator, state.keyed, state.lists, state.operator.context.name)
             if isinstance(state.operator, Source):
                 self._offset = state.lists.state(OFFSET)
             if isinstance(state.operator, KeyedOperator):
@@ -137,16 +138,19 @@ class TaskState:
     def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:
         """While a question is answered: its key is set, or none if it has none, and nothing may change."""
         state = self._states[operator.context.operator_id]
-        with state.lists.read_only(), _asked_with_key(operator, key if has_key else None):
-            if state.keyed is None:
-                yield
-                return
-            before, state.keyed.current_key = state.keyed.current_key, key if has_key else NO_KEY
+        keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
+        with state.lists.read_only(), keyed:
+            if has_key and isinstance(operator, KeyedOperator):
+                operator._enter_key(key)
             try:
-                with state.keyed.read_only():
-                    yield
+                yield
+            except (NoCurrentKey, AttributeError) as error:
+                found = without_key(error, operator, "on_receive")
+                if found is error:
+                    raise
+                raise found from None
             finally:
-                state.keyed.current_key = before
+                operator._leave_key()
 
     def close(self) -> None:
         for state in self._states.values():
@@ -169,16 +173,3 @@ class TaskState:
         if self._services.backend == "memory":
             return store_inline(state, target)
         return store_in_file(state, target, self._services.inline_threshold_bytes)
-
-
-@contextmanager
-def _asked_with_key(operator: Operator, key: Any) -> Iterator[None]:
-    """`self.key` is the question's meanwhile, and that of the last record again afterwards."""
-    if not isinstance(operator, KeyedOperator):
-        yield
-        return
-    before, operator.key = operator.key, key
-    try:
-        yield
-    finally:
-        operator.key = before

@@ -30,6 +30,7 @@ from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     CorruptState,
     ForgedPointer,
+    HasCurrentKey,
     InvalidState,
     MissingSavepoint,
     MissingState,
@@ -46,9 +47,10 @@ from .errors import (
     UnreachableRoot,
     UnwritableRoot,
     WrongSavepointStore,
+    WrongStateType,
 )
 from .filesystem_backend import FilesystemBackend
-from .heap_states import NO_KEY, NO_NAMESPACE
+from .heap_state import NO_KEY, NO_NAMESPACE
 from .key_groups import (
     InvalidKey,
     KeyGroupRange,
@@ -83,6 +85,7 @@ __all__ = [
     "FilesystemBackend",
     "FoldingState",
     "ForgedPointer",
+    "HasCurrentKey",
     "InvalidKey",
     "InvalidState",
     "KeyGroupRange",
@@ -116,6 +119,7 @@ __all__ = [
     "UnwritableRoot",
     "ValueState",
     "WrongSavepointStore",
+    "WrongStateType",
     "assign_operator",
     "assign_state",
     "bind_states",

@@ -6,7 +6,7 @@ made, restored (once, maybe), states bound, used and snapshotted, closed. Flink:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -58,7 +58,10 @@ class KeyedStateBackend(Protocol):
     """Keyed state of one operator subtask."""
 
     current_key: Any
-    """The key whose state the accessors see; set before each record."""
+    """The key whose state the accessors see; set before each record. NO_KEY where there is none."""
+
+    operator_name: str
+    """Whose state it is, for error texts; set when the states are bound."""
 
     def state(self, declaration: S) -> S:
         """The accessor of a declared state, with the declaration's methods. The same state twice is the same accessor.
@@ -77,6 +80,11 @@ class KeyedStateBackend(Protocol):
 
     def keys(self, state_name: str, namespace: Hashable = ()) -> Collection[Any]:
         """The keys that hold something."""
+
+    def each_key(self) -> Iterator[Any]:
+        """Every key that holds something in some state and namespace now, once each, in any order. `current_key` is
+        that key until the next one is taken; meanwhile its state may change.
+        """
 
     def entry_count(self) -> int:
         """How many (state, namespace, key) hold something."""

@@ -8,13 +8,18 @@ from .errors import InvalidState
 from .operator_state import OperatorStateBackend
 
 
-def bind_states(operator: object, keyed: KeyedStateBackend | None, lists: OperatorStateBackend) -> None:
+def bind_states(
+    operator: object, keyed: KeyedStateBackend | None, lists: OperatorStateBackend, operator_name: str = ""
+) -> None:
     """Give this instance an accessor per declaration of its class, under the same name; its `__dict__` is not touched,
-    which would make every access slower.
+    which would make every access slower. `operator_name` is for error texts.
 
     Raises StateIncompatible for restored state that does not fit, and InvalidState for keyed state without a key
     (`keyed` is None).
     """
+    for backend in (keyed, lists):
+        if backend is not None:
+            backend.operator_name = operator_name
     for attribute, declared in declared_states(type(operator)).items():
         if isinstance(declared, OperatorListState):
             setattr(operator, attribute, lists.state(declared))

@@ -23,6 +23,7 @@ from .backend import KeyedSnapshot, ReadState
 from .columnar_table import ColumnarTable, FrozenTable
 from .descriptors import KeyedStateDeclaration
 from .errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
+from .heap_state import NO_KEY
 from .key_groups import KeyGroupRange, key_groups_of
 from .narrow_columns import narrowed, widened
 from .storage import inline_handle
@@ -66,7 +67,8 @@ class ColumnarBackend:
         key_groups: KeyGroupRange,
         max_parallelism: int,
     ) -> None:
-        self.current_key: Any = None
+        self.current_key: Any = NO_KEY
+        self.operator_name = ""
         self.table: ColumnarTable | None = None
         """None until something has come."""
         self._keys, self._aggregates = tuple(keys), dict(aggregates)
@@ -126,6 +128,11 @@ class ColumnarBackend:
         columns = self.table.results(self.table.all_slots()).columns[: len(self._keys)]
         lists = [column.to_pylist() for column in columns]
         return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    def each_key(self) -> Iterator[Any]:
+        for key in self.keys():
+            self.current_key = key
+            yield key
 
     def entry_count(self) -> int:
         return len(self.table) if self.table is not None else 0

@@ -20,6 +20,7 @@ from .errors import InvalidState, UnboundState
 from .record_serializer import ListNode, MapNode, TypeNode, node_of
 from .schema_fit import schema_text
 from .storable_types import unstorable
+from .value_fit import Fit, fit_of
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -53,12 +54,27 @@ class StateDeclaration:
             types = types[:-1]
         return next(filter(None, map(unstorable, types)), "")
 
+    def fit(self) -> Fit:
+        """What `update`, or `add`, takes."""
+        raise NotImplementedError(self.kind)  # abstract
+
+    def named(self) -> str:
+        """For error texts: `state 'worst' (ValueState of float)`."""
+        return f"state {self.name!r} ({self.describe()})"
+
     def describe(self) -> str:
         """For error texts: `ValueState of float`."""
         return describe_state(self.kind, self.node().schema)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name!r}>"
+
+    def _check_first(self, what: str, value: Any) -> None:
+        """A default must fit. None says that there is none. Raises InvalidState."""
+        fit = self.fit()
+        if value is not None and (misfit := fit.misfit(value)):
+            name = f" {self.name!r}" if self.name else ""
+            raise InvalidState(f"the {what} of a {self.kind} of {fit.text}{name}: {misfit}")
 
     def _unbound(self) -> NoReturn:
         raise UnboundState(self.name)
@@ -113,9 +129,13 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
     ) -> None:
         super().__init__(name, serializer)
         self.type, self.default = type, default
+        self._check_first("default", default)
 
     def node(self) -> TypeNode:
         return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
 
     def value(self) -> T:
         self._unbound()
@@ -135,6 +155,9 @@ class ListState(MergingStateDeclaration, Generic[T]):
 
     def node(self) -> TypeNode:
         return ListNode(node_of(self.type, self.serializer))
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
 
     def get(self) -> list[T]:
         """A list of one's own: changing it changes no state."""
@@ -169,6 +192,12 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
 
     def node(self) -> TypeNode:
         return MapNode(node_of(self.key_type), node_of(self.value_type, self.serializer))
+
+    def fit(self) -> Fit:
+        return fit_of(self.value_type, self.serializer)
+
+    def key_fit(self) -> Fit:
+        return fit_of(self.key_type)
 
     @overload
     def get(self, key: K) -> V | None: ...
@@ -221,6 +250,9 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
     def node(self) -> TypeNode:
         return node_of(self.type, self.serializer)
 
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
     def get(self) -> T | None:
         """None when nothing was added."""
         self._unbound()
@@ -249,9 +281,13 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
     ) -> None:
         super().__init__(name, serializer)
         self.type, self.initial, self.fold, self.merge = type, initial, fold, merge
+        self._check_first("initial accumulator", initial)
 
     def node(self) -> TypeNode:
         return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
 
     def get(self) -> A | None:
         """None when nothing was added."""
@@ -285,6 +321,9 @@ class OperatorListState(StateDeclaration, Generic[T]):
 
     def node(self) -> TypeNode:
         return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
 
     def get(self) -> list[T]:
         """A list of one's own: changing it changes no state."""

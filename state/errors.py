@@ -3,7 +3,9 @@
 StateError
 ├── InvalidState           a declaration that cannot work, or one used where it does not belong
 ├── UnboundState           a state declaration was used before its task bound it to a backend
-├── NoCurrentKey           keyed state was used where no key is set, as in `open`
+├── NoCurrentKey           keyed state, or `self.key`, was used where no key is set, as in `open`
+├── HasCurrentKey          a loop over all keys where a key is set, as in `process`
+├── WrongStateType         a value was put into a state that is declared for another type
 ├── ReadOnlyState          a question tried to change state
 ├── InvalidKey             a value that cannot be a key (in key_hash.py)
 ├── StateIncompatible      a snapshot's state does not fit the declaration of today
@@ -25,6 +27,11 @@ StateError
 from __future__ import annotations
 
 
+def of_operator(name: str) -> str:
+    """The begin of an error text: whose state it is, where that is known."""
+    return f"operator {name!r}: " if name else ""
+
+
 class StateError(Exception):
     """Base of all errors of state/."""
 
@@ -41,10 +48,34 @@ class UnboundState(StateError, RuntimeError):
 
 
 class NoCurrentKey(StateError, RuntimeError):
-    """Keyed state belongs to a key, and none is set here."""
+    """Keyed state, and `self.key`, belong to a key, and none is set here.
 
-    def __init__(self, state: str) -> None:
-        super().__init__(f"keyed state {state!r} was used without a key: use it in `process`, or ask with key=...")
+    `used` says what was used. `hook` is the method of the operator in which it was; whoever calls that method sets it.
+    """
+
+    def __init__(self, used: str, operator: str = "", hook: str = "") -> None:
+        super().__init__(used, operator, hook)
+        self.used, self.operator, self.hook = used, operator, hook
+
+    def __str__(self) -> str:
+        where = f" in `{self.hook}`, which is called without a key" if self.hook else " without a key"
+        if self.hook == "on_receive":
+            remedy = "ask with key=..., or go through all keys with `for key in self.keys():`"
+        elif self.hook:
+            remedy = "only `process` has the key of a record; go through all keys with `for key in self.keys():`"
+        else:
+            remedy = "use it in `process` or in `for key in self.keys():`, or ask with key=..."
+        return f"{of_operator(self.operator)}{self.used} was used{where}: {remedy}"
+
+
+class HasCurrentKey(StateError, RuntimeError):
+    """`self.keys()` sets one key after the other, and here a key is set that this would take away."""
+
+    def __init__(self, key: object, operator: str = "") -> None:
+        super().__init__(
+            f"{of_operator(operator)}self.keys() was used where the key is {key!r:.60}: it sets one key after the "
+            "other, so use it where there is no key, as in `on_end`; not in `process`, nor inside another such loop"
+        )
 
 
 class ReadOnlyState(StateError, RuntimeError):
@@ -52,6 +83,14 @@ class ReadOnlyState(StateError, RuntimeError):
 
     def __init__(self, state: str) -> None:
         super().__init__(f"state {state!r} is read-only while a question is answered")
+
+
+class WrongStateType(StateError, TypeError):
+    """A value was put into a state that is declared for another type. `text`: what was wanted, and what was found."""
+
+    def __init__(self, declared: str, text: str, operator: str = "") -> None:
+        super().__init__(f"{of_operator(operator)}{declared}: {text}")
+        self.operator = operator
 
 
 class StateIncompatible(StateError):

@@ -11,13 +11,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from ..messages import CheckpointId, KeyedStateHandle
 from .backend import KeyedSnapshot, ReadState
 from .descriptors import KeyedStateDeclaration
 from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
-from .heap_states import ACCESSORS, NO_NAMESPACE, QUESTION, HeapScope, HeapState
+from .heap_state import NO_NAMESPACE, QUESTION, HeapScope, HeapState
+from .heap_states import ACCESSORS
 from .record_serializer import Convert, node_of
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -52,7 +54,9 @@ class HeapBackend(HeapScope):
         number = self._snapshots
         self.observers.add(number)
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
         snapshot.release = weakref.finalize(snapshot, self.observers.discard, number)
         return snapshot
@@ -75,6 +79,13 @@ class HeapBackend(HeapScope):
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
         return [] if state is None else state.keys_in(namespace)
+
+    def each_key(self) -> Iterator[Any]:
+        """In the order in which the first state was given them, then those that only later states have."""
+        held = [entries for state in self._states.values() for entries in state.namespaces.values() if entries]
+        for key in list(held[0]) if len(held) == 1 else dict.fromkeys(chain.from_iterable(held)):
+            self.current_key = key
+            yield key
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())

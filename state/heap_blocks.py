@@ -20,6 +20,7 @@ from ..messages import MalformedMessage
 from .key_groups import key_groups_of, key_groups_of_list
 from .marshalled_columns import MAX_NESTED, Columns, columns_of_alike
 from .record_serializer import Convert
+from .value_fit import Fit, Misfit, first_misfit
 
 CHUNK_ENTRIES = 65_536
 """So many entries are handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
@@ -35,6 +36,13 @@ _KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS, np.dtype(np.bool_)
 _PLAIN, _TUPLES = "plain", "tuples"
 _FEW_ITEMS = 64
 """Fewer than these are not worth working out of which shape they are."""
+
+
+class WrongValue(Exception):
+    """A value does not fit the type that its state is declared with."""
+
+    def __init__(self, misfit: Misfit, key: Any) -> None:
+        super().__init__(f"{misfit} for key {key!r:.60}")
 
 
 class Piece(NamedTuple):
@@ -60,6 +68,12 @@ class _KeyChunk(NamedTuple):
 
     order: npt.NDArray[np.uint16]
     shares: Sequence[_Share]
+
+    def key_at(self, position: int) -> Any:
+        """The key of the entry at this position of the chunk, as it is stored."""
+        place = int(np.flatnonzero(self.order == position)[0])
+        share = next(share for share in self.shares if share.start <= place < share.end)
+        return unpacked(share.keys)[place - share.start]
 
 
 class KeyLayout:
@@ -98,9 +112,16 @@ def freeze_entries(entries: dict[Any, Any], layout: KeyLayout) -> FrozenEntries:
 
 
 def pieces(
-    entries: FrozenEntries, max_parallelism: int, encode_key: Convert = None, encode: Convert = None
+    entries: FrozenEntries,
+    max_parallelism: int,
+    encode_key: Convert = None,
+    encode: Convert = None,
+    contents: Fit | None = None,
 ) -> Iterator[Piece]:
-    """All entries, cut by key group, in several pieces for each; within a piece in their order."""
+    """All entries, cut by key group, in several pieces for each; within a piece in their order.
+
+    `contents`: what values must fit, if that is to be looked at. Raises WrongValue.
+    """
     layout, number = entries.layout, 0
     values_left, keys_left = _last_first(entries.values), _last_first(entries.keys)
     while values_left:
@@ -111,10 +132,22 @@ def pieces(
             chunk = _key_chunk(keys_left.pop(), max_parallelism, encode_key)
             if len(values) == CHUNK_ENTRIES:
                 layout.chunks[number] = chunk
-        column = _taken(column_of(_encoded(values, encode)), chunk.order)
+        column = _column(values, encode, contents, chunk)
         for group, start, end, keys in chunk.shares:
             yield Piece(group, keys, packed(column, start, end))
         number += 1
+
+
+def _column(values: list[Any], encode: Convert, contents: Fit | None, chunk: _KeyChunk) -> Column:
+    """The values in the order of the chunk."""
+    column = column_of(values) if encode is None else None
+    if contents is None or (column is not None and contents.fits_column(column)):
+        found = None
+    else:
+        found = first_misfit(contents, values)
+    if found is not None:
+        raise WrongValue(found[1], chunk.key_at(found[0]))
+    return _taken(column_of(_encoded(values, encode)) if column is None else column, chunk.order)
 
 
 def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _KeyChunk:

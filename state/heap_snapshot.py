@@ -27,12 +27,13 @@ from ..messages import (
 )
 from .backend import ReadState, SnapshotTarget
 from .descriptors import KeyedStateDeclaration, describe_state
-from .errors import CorruptState, StateIncompatible, StateNotStorable
-from .heap_blocks import FrozenEntries, Piece, pieces, unpacked
-from .heap_states import HeapState
+from .errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType, of_operator
+from .heap_blocks import FrozenEntries, Piece, WrongValue, pieces, unpacked
+from .heap_state import HeapState
 from .record_serializer import Convert, SchemaMismatch, TypeNode
 from .schema_fit import Schema, schema_text
 from .storage import inline_handle
+from .value_fit import Fit
 
 HEADER = -1
 """Where the header's offset and length stand in a handle's offsets."""
@@ -59,7 +60,9 @@ class FrozenState(Protocol):
     def is_empty(self) -> bool: ...
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, or InvalidKey."""
+        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
+        WrongValue.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,13 @@ class StateView:
     schema: Schema
     encode: Convert
     namespaces: dict[Hashable, FrozenEntries]
+    contents: Fit | None
+    """What values must fit, if that is not known yet."""
 
     @classmethod
     def of(cls, state: HeapState) -> StateView:
         declaration, node = state.declaration, state.node
-        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze())
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
 
     @property
     def is_empty(self) -> bool:
@@ -83,7 +88,7 @@ class StateView:
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         for namespace, entries in self.namespaces.items():
-            for piece in pieces(entries, max_parallelism, encode_key, self.encode):
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
                 yield piece.group, _packed(namespace, piece)
 
 
@@ -140,6 +145,7 @@ class HeapSnapshot:
         key_node: TypeNode,
         views: Sequence[FrozenState],
         carried: Sequence[StoredState],
+        operator_name: str = "",
     ) -> None:
         self._backend = backend
         self._key_groups = key_groups
@@ -147,6 +153,7 @@ class HeapSnapshot:
         self._key_node = key_node
         self._views = [view for view in views if not view.is_empty]
         self._carried = carried
+        self._operator_name = operator_name
 
     def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
         try:
@@ -195,13 +202,18 @@ class HeapSnapshot:
                 blocks[group].append([index, payload])
         except StateNotStorable:
             raise
+        except WrongValue as wrong:
+            declared = f"state {view.name!r} ({describe_state(view.kind, view.schema)})"
+            raise WrongStateType(declared, str(wrong), self._operator_name) from None
         except Exception as error:  # whatever a serializer of the user's raises, too
-            raise StateNotStorable(f"state {view.name!r}: {error or type(error).__name__}") from error
+            name = f"{of_operator(self._operator_name)}state {view.name!r}"
+            raise StateNotStorable(f"{name}: {error or type(error).__name__}") from error
 
     def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
         _, keys, _ = unpack_plain(payload)
         return StateNotStorable(
-            f"state {state!r}: key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
+            f"{of_operator(self._operator_name)}state {state!r}: "
+            f"key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
             f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
         )
 

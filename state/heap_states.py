@@ -1,219 +1,19 @@
-"""Accessors of keyed state on the heap: dicts of key -> value, one per namespace.
+"""Accessors of keyed state on the heap, one for each kind of declaration.
 
-A snapshot takes lists of the values as they are, ten nanoseconds each, and of the keys that it does not know yet
-(heap_blocks.py). While it is being written it shares its values with the dicts, so one that may be changed in place is
-copied before it is handed out, once per key and snapshot; numbers, texts and tuples of these never are. Flink:
-CopyOnWriteStateTable.
-
-Questions get copies of changeable values and may not write at all.
+A value must fit the declared type (value_fit.py). Most are of that very class, which is compared first, as that costs a
+few nanoseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from copy import deepcopy
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
 
-from ..messages import DictRow
-from .descriptors import FoldingState, KeyedStateDeclaration, ReducingState, ValueState
-from .errors import InvalidState, NoCurrentKey, ReadOnlyState
-from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
-from .key_hash import java_hash
-
-NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
-"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
-
-QUESTION: Final = 0
-"""The number of a question among the observers."""
-
-NO_NAMESPACE: Final = ()
-"""The namespace of state that knows none. Flink: VoidNamespace."""
-
-MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
-
-IMMUTABLE: Final = frozenset(
-    {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex}
-)
-
-Namespaces = dict[Hashable, dict[Any, Any]]
-"""namespace -> key -> value."""
-
-
-def private_copy(value: Any) -> Any:
-    """A deep copy, quick for lists and dicts of immutable values; the value itself if nothing in it can change."""
-    kind = type(value)
-    if kind in IMMUTABLE:
-        return value
-    if kind is list:
-        return [item if type(item) in IMMUTABLE else private_copy(item) for item in value]
-    if kind is dict or kind is DictRow:
-        copied = {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
-        return copied if kind is dict else DictRow(copied)
-    if isinstance(value, tuple) and IMMUTABLE.issuperset(map(type, value)) and not hasattr(value, "__dict__"):
-        return value
-    return deepcopy(value)
-
-
-class HeapScope:
-    """What the accessors of one backend share: the key, and who else looks at their values."""
-
-    def __init__(self) -> None:
-        self.current_key: Any = NO_KEY
-        self.is_read_only = False
-        self.observers: set[int] = set()
-        """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
-        answered. Writers on other threads only ever discard from it.
-        """
-
-
-class HeapState:
-    """The accessor of one state; the task's thread owns it."""
-
-    __slots__ = ("_entries", "_layouts", "_namespace", "_own_values", "_scope", "declaration", "namespaces", "node")
-
-    def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
-        self.declaration = declaration
-        self.node = declaration.node()
-        self.namespaces: Namespaces = {}
-        self._layouts: dict[Hashable, KeyLayout] = {}
-        """By namespace, for those that are large and have lost no key since the last snapshot."""
-        self._own_values: set[tuple[Hashable, Any]] = set()
-        """Namespaces and keys whose values were copied since the last snapshot began."""
-        self._scope = scope
-        self._enter(NO_NAMESPACE)
-
-    def set_namespace(self, namespace: Hashable) -> None:
-        if namespace is None:
-            raise ValueError(f"state {self.declaration.name!r}: a namespace is plain data and not None")
-        if not self._entries:  # windows come and go: an empty namespace is dropped on leaving
-            del self.namespaces[self._namespace]
-        self._enter(namespace)
-
-    def clear(self) -> None:
-        self._check_writable()
-        try:
-            held = self._entries.pop(self._scope.current_key, MISSING)
-        except TypeError:
-            self._check_hashable()
-            raise
-        if held is not MISSING:
-            self._layouts.pop(self._namespace, None)
-
-    def freeze(self) -> dict[Hashable, FrozenEntries]:
-        """By namespace what is held now, for a snapshot that will be in flight."""
-        self._own_values.clear()
-        return {
-            namespace: freeze_entries(entries, self._layout_of(namespace, entries))
-            for namespace, entries in self.namespaces.items()
-            if entries
-        }
-
-    def load(self, namespace: Hashable, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Put restored entries in."""
-        self.namespaces.setdefault(namespace, {}).update(entries)
-
-    def keys_in(self, namespace: Hashable) -> list[Any]:
-        return list(self.namespaces.get(namespace, ()))
-
-    def entry_count(self) -> int:
-        return sum(map(len, self.namespaces.values()))
-
-    def drop(self) -> None:
-        """Let go of everything."""
-        self.namespaces = {}
-        self._layouts.clear()
-        self._own_values.clear()
-        self._enter(NO_NAMESPACE)
-
-    def _read(self) -> Any:
-        """What the current key holds, or MISSING. It may be changed in place by whoever may write."""
-        scope = self._scope
-        try:
-            held = self._entries.get(scope.current_key, MISSING)
-        except TypeError:
-            self._check_hashable()
-            raise
-        return self._handed_out(held) if scope.observers else held
-
-    def _handed_out(self, held: Any) -> Any:
-        """What the current key holds, as somebody else looks at it too: a copy if it can be changed."""
-        kind = type(held)
-        if kind is tuple:
-            for item in held:
-                if type(item) not in IMMUTABLE:
-                    break
-            else:
-                return held
-        elif kind in IMMUTABLE or held is MISSING:
-            return held
-        return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
-
-    def _copied_once(self, held: Any) -> Any:
-        key = self._scope.current_key
-        owned = (self._namespace, key)
-        if owned in self._own_values:
-            return held
-        self._own_values.add(owned)
-        own = self._entries[key] = private_copy(held)
-        return own
-
-    def _write(self, value: Any) -> None:
-        self._check_writable()
-        try:
-            self._entries[self._scope.current_key] = value
-        except TypeError:
-            self._check_hashable()
-            raise
-
-    def _changeable(self, make: Callable[[], Any]) -> Any:
-        """The container that the current key holds, made when there is none, to be changed in place."""
-        self._check_writable()
-        held = self._read()
-        if held is MISSING:
-            held = make()
-            self._write(held)
-        return held
-
-    def _check_writable(self) -> None:
-        if self._scope.is_read_only:
-            raise ReadOnlyState(self.declaration.name)
-        self._check_key()
-
-    def _check_key(self) -> None:
-        if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
-
-    def _check_hashable(self) -> None:
-        """A dict has refused the current key: raises NoCurrentKey, or InvalidKey, which says why."""
-        self._check_key()
-        java_hash(self._scope.current_key)
-
-    def _move(self, target: Hashable, sources: Iterable[Hashable], merge: Callable[[Any, Any], Any]) -> None:
-        """Merge the current key's values of `sources`, in order, into that of `target`."""
-        self._check_writable()
-        here, merged = self._namespace, MISSING
-        for source in dict.fromkeys((target, *sources)):
-            self.set_namespace(source)
-            held = self._read()
-            self.clear()
-            if held is not MISSING:
-                merged = held if merged is MISSING else merge(merged, held)
-        self.set_namespace(target)
-        if merged is not MISSING:
-            self._write(merged)
-        self.set_namespace(here)
-
-    def _enter(self, namespace: Hashable) -> None:
-        self._namespace = namespace
-        self._entries = self.namespaces.setdefault(namespace, {})
-
-    def _layout_of(self, namespace: Hashable, entries: dict[Any, Any]) -> KeyLayout:
-        if not is_worth_a_layout(entries):
-            return KeyLayout()
-        return self._layouts.setdefault(namespace, KeyLayout())
+from .descriptors import FoldingState, MapState, ReducingState, ValueState
+from .errors import InvalidState
+from .heap_state import MISSING, HeapScope, HeapState
+from .private_copy import private_copy
+from .value_fit import Fit, Items, Misfit, Pairs
 
 
 class HeapValue(HeapState):
@@ -238,9 +38,11 @@ class HeapValue(HeapState):
 
     def update(self, value: Any) -> None:
         scope = self._scope
-        if value is None or scope.is_read_only:
-            self.clear()  # or raises what is wrong
-            return
+        if type(value) is not self._kind or scope.is_read_only:
+            if value is None or scope.is_read_only:
+                self.clear()  # or raises what is wrong
+                return
+            value = self._fitting(value)
         try:
             self._entries[scope.current_key] = value
         except TypeError:
@@ -258,10 +60,33 @@ class HeapValueOrCopy(HeapValue):
         return private_copy(self._default) if held is MISSING else held
 
 
+class HeapAnything(HeapValue):
+    """One value, whatever it is."""
+
+    __slots__ = ()
+
+    def update(self, value: Any) -> None:
+        scope = self._scope
+        if value is None or scope.is_read_only:
+            self.clear()  # or raises what is wrong
+            return
+        try:
+            self._entries[scope.current_key] = value
+        except TypeError:
+            self._check_hashable()
+            raise
+
+
+class HeapAnythingOrCopy(HeapAnything, HeapValueOrCopy):
+    __slots__ = ()
+
+
 def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:
     default = declaration.default
-    kind = HeapValue if private_copy(default) is default else HeapValueOrCopy
-    return kind(declaration, scope)
+    checked = declaration.fit().kind is not None
+    if private_copy(default) is default:
+        return (HeapValue if checked else HeapAnything)(declaration, scope)
+    return (HeapValueOrCopy if checked else HeapAnythingOrCopy)(declaration, scope)
 
 
 class HeapList(HeapState):
@@ -272,15 +97,17 @@ class HeapList(HeapState):
         return [] if held is MISSING else list(held)
 
     def add(self, item: Any) -> None:
+        if type(item) is not self._kind:
+            item = self._fitting(item)
         self._changeable(list).append(item)
 
     def add_all(self, items: Iterable[Any]) -> None:
-        added = list(items)
+        added = self._all_fitting(items)
         if added:
             self._changeable(list).extend(added)
 
     def update(self, items: Iterable[Any]) -> None:
-        held = list(items)
+        held = self._all_fitting(items)
         if held:
             self._write(held)
         else:
@@ -289,14 +116,26 @@ class HeapList(HeapState):
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
         self._move(target, sources, lambda held, added: held + added)
 
+    def _contents(self) -> Fit | None:
+        return Items(list, self._fit) if self._fit.has_contents else None
+
 
 class HeapMap(HeapState):
-    __slots__ = ()
+    __slots__ = ("_key_fit", "_key_kind")
+
+    def __init__(self, declaration: MapState[Any, Any], scope: HeapScope) -> None:
+        self._key_fit = declaration.key_fit()
+        self._key_kind = self._key_fit.kind
+        super().__init__(declaration, scope)
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self._held().get(key, default)
 
     def put(self, key: Any, value: Any) -> None:
+        if type(value) is not self._kind:
+            value = self._fitting(value)
+        if type(key) is not self._key_kind and not self._key_fit.takes(key):
+            raise self._refused(Misfit(self._key_fit.text, key, ""), "the key of an entry: ")
         self._changeable(dict)[key] = value
 
     def remove(self, key: Any) -> None:
@@ -321,6 +160,10 @@ class HeapMap(HeapState):
     def is_empty(self) -> bool:
         return not self._held()
 
+    def _contents(self) -> Fit | None:
+        is_checked = not (self._fit.has_contents or self._key_fit.has_contents)
+        return None if is_checked else Pairs(self._key_fit, self._fit)
+
     def _held(self) -> dict[Any, Any]:
         held = self._read()
         return {} if held is MISSING else held
@@ -340,10 +183,11 @@ class HeapReducing(HeapState):
     def add(self, value: Any) -> None:
         self._check_writable()
         held = self._read()
-        self._write(value if held is MISSING else self._reduce(held, value))
+        result = value if held is MISSING else self._reduce(held, value)
+        self._write(result if type(result) is self._kind else self._fitting(result))
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
-        self._move(target, sources, self._reduce)
+        self._move(target, sources, lambda held, other: self._fitting(self._reduce(held, other)))
 
 
 class HeapFolding(HeapState):
@@ -360,12 +204,14 @@ class HeapFolding(HeapState):
     def add(self, value: Any) -> None:
         self._check_writable()
         held = self._read()
-        self._write(self._fold(private_copy(self._initial) if held is MISSING else held, value))
+        result = self._fold(private_copy(self._initial) if held is MISSING else held, value)
+        self._write(result if type(result) is self._kind else self._fitting(result))
 
     def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
         if self._merge is None:
             raise InvalidState(f"state {self.declaration.name!r} has no merge function; wanted FoldingState(merge=...)")
-        self._move(target, sources, self._merge)
+        merge = self._merge
+        self._move(target, sources, lambda held, other: self._fitting(merge(held, other)))
 
 
 ACCESSORS: Final[dict[str, Callable[[Any, HeapScope], HeapState]]] = {

@@ -15,9 +15,17 @@ from typing import Any, TypeVar, cast
 from ..messages import MalformedMessage, OperatorListHandle, UnsupportedValue, pack_plain, refusal_of, unpack_plain
 from .backend import ReadState
 from .descriptors import OperatorListState, describe_state
-from .errors import CorruptState, ReadOnlyState, StateIncompatible, StateNotStorable
+from .errors import (
+    CorruptState,
+    ReadOnlyState,
+    StateIncompatible,
+    StateNotStorable,
+    WrongStateType,
+    of_operator,
+)
 from .record_serializer import Convert, SchemaMismatch, packed_schema
 from .storage import inline_handle
+from .value_fit import Misfit, first_misfit, plain_scalar
 
 S = TypeVar("S", bound=OperatorListState[Any])
 
@@ -25,10 +33,11 @@ S = TypeVar("S", bound=OperatorListState[Any])
 class OperatorList:
     """The accessor of one operator list state."""
 
-    __slots__ = ("_backend", "_items", "declaration")
+    __slots__ = ("_backend", "_fit", "_items", "declaration")
 
     def __init__(self, declaration: OperatorListState[Any], backend: OperatorStateBackend, items: list[Any]) -> None:
         self.declaration = declaration
+        self._fit = declaration.fit()
         self._backend = backend
         self._items = items
 
@@ -37,27 +46,44 @@ class OperatorList:
 
     def add(self, item: Any) -> None:
         self._check_writable()
-        self._items.append(item)
+        self._items += self._fitting([item])
 
     def add_all(self, items: Iterable[Any]) -> None:
         self._check_writable()
-        self._items.extend(items)
+        self._items += self._fitting(items)
 
     def update(self, items: Iterable[Any]) -> None:
         self._check_writable()
-        self._items = list(items)
+        self._items = self._fitting(items)
 
     def clear(self) -> None:
         self.update(())
 
     def pack(self) -> list[bytes]:
-        """Every item by itself, with its schema."""
+        """Every item by itself, with its schema. Raises WrongStateType, or StateNotStorable."""
+        self._check(first_misfit(self._fit, self._items))
         node = self.declaration.node()
         schema, encode = packed_schema(node.schema), node.encode
         try:
             return [_packed(schema, encode(item) if encode else item) for item in self._items]
         except Exception as error:  # whatever a serializer of the user's raises, too
-            raise StateNotStorable(f"state {self.declaration.name!r}: {error or type(error).__name__}") from error
+            name = f"{of_operator(self._backend.operator_name)}state {self.declaration.name!r}"
+            raise StateNotStorable(f"{name}: {error or type(error).__name__}") from error
+
+    def _fitting(self, items: Iterable[Any]) -> list[Any]:
+        """As they are held. Raises WrongStateType."""
+        fit = self._fit
+        held: list[Any] = []
+        for item in items:
+            if not fit.takes(item):
+                self._check((len(held), Misfit(fit.text, item, "")))
+            held.append(item if fit.kind is None else plain_scalar(item))
+        return held
+
+    def _check(self, found: tuple[int, Misfit] | None) -> None:
+        if found is not None:
+            text = f"item {found[0]}: {found[1]}"
+            raise WrongStateType(self.declaration.named(), text, self._backend.operator_name)
 
     def _check_writable(self) -> None:
         if self._backend.is_read_only:
@@ -68,6 +94,8 @@ class OperatorStateBackend:
     """Owned by its task's thread."""
 
     def __init__(self) -> None:
+        self.operator_name = ""
+        """For error texts."""
         self.is_read_only = False
         self._states: dict[str, OperatorList] = {}
         self._restored: dict[str, list[tuple[OperatorListHandle, list[bytes]]]] = {}

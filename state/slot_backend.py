@@ -20,7 +20,7 @@ from .descriptors import KeyedStateDeclaration
 from .errors import InvalidState
 from .heap_backend import HeapBackend
 from .heap_snapshot import HeapSnapshot, StoredState, read_snapshots
-from .heap_states import NO_NAMESPACE
+from .heap_state import NO_NAMESPACE
 from .record_serializer import node_of
 from .slot_keys import SlotKeys
 from .slot_restore import load_into
@@ -76,7 +76,9 @@ class SlotBackend(SlotScope):
         keys = self.slot_keys.known
         views = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried)
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
         snapshot.release = lambda: None
         return snapshot
 
@@ -98,6 +100,14 @@ class SlotBackend(SlotScope):
             return []
         return self.slot_keys.known.listed(state.present_slots())
 
+    def each_key(self) -> Iterator[Any]:
+        """In the order in which they came, or were restored."""
+        slots = self._holding()
+        for key, slot in zip(self.slot_keys.known.listed(slots), slots.tolist(), strict=True):
+            self.slot_keys.remember(key, slot)
+            self.current_key = key
+            yield key
+
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
 
@@ -114,16 +124,20 @@ class SlotBackend(SlotScope):
 
     def _forget_empty(self) -> None:
         """Give all other keys new slots, if most hold nothing. The next look is when there are twice as many."""
-        count = len(self.slot_keys)
-        holding = np.zeros(count, np.bool_)
-        for state in self._states.values():
-            holding |= state.columns.present[:count]
-        kept = np.flatnonzero(holding)
+        count, kept = len(self.slot_keys), self._holding()
         if 2 * len(kept) < count:
             slots = self.slot_keys.keep(kept)
             for state in self._states.values():
                 state.move(kept, slots)
         self._looks_at = max(_FEWEST_KEYS, 2 * len(self.slot_keys))
+
+    def _holding(self) -> Slots:
+        """The slots that hold something in some state."""
+        count = len(self.slot_keys)
+        holding = np.zeros(count, np.bool_)
+        for state in self._states.values():
+            holding |= state.columns.present[:count]
+        return np.flatnonzero(holding)
 
     def _state(self, declaration: KeyedStateDeclaration) -> SlotState:
         known = self._states.get(declaration.name)

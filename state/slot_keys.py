@@ -152,6 +152,10 @@ class SlotKeys:
         self._last = key, slot
         return slot
 
+    def remember(self, key: Any, slot: int) -> None:
+        """This very object is looked for next, and its slot is this one."""
+        self._last = key, slot
+
     def slot_of(self, key: Any) -> int:
         """A new key gets the next slot. Raises InvalidKey for one that the columns of the batches cannot hold."""
         slot = self.find(key)

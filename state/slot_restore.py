@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..messages import MalformedMessage
 from .heap_blocks import unpacked
 from .heap_snapshot import StoredState
-from .heap_states import NO_NAMESPACE
+from .heap_state import NO_NAMESPACE
 from .record_serializer import Convert, SchemaMismatch
 from .slot_keys import KeyColumns, SlotKeys
 from .slot_states import SlotState

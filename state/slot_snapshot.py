@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..messages import pack_plain
 from .heap_blocks import Column, packed
-from .heap_states import NO_NAMESPACE
+from .heap_state import NO_NAMESPACE
 from .narrow_columns import narrowed
 from .record_serializer import Convert
 from .schema_fit import Schema

@@ -14,8 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .descriptors import KeyedStateDeclaration, ReducingState, ValueState
-from .errors import InvalidState, NoCurrentKey, ReadOnlyState, StateNotStorable
-from .heap_states import NO_KEY, NO_NAMESPACE
+from .errors import (
+    InvalidState,
+    NoCurrentKey,
+    ReadOnlyState,
+    StateError,
+    StateNotStorable,
+    WrongStateType,
+    of_operator,
+)
+from .heap_state import NO_KEY, NO_NAMESPACE
 from .slot_keys import SlotKeys
 from .value_kinds import Columns, ValueKinds
 from .word_table import Slots
@@ -58,6 +66,7 @@ class SlotScope:
 
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
+        self.operator_name = ""
         self.is_read_only = False
         self.slot_keys = SlotKeys()
 
@@ -144,9 +153,8 @@ class SlotState:
 
     def _slot(self) -> int:
         """That of the current key; -1 for one that was never there."""
+        self._check_key()
         key = self._scope.current_key
-        if key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
         slot = self._scope.slot_keys.find(key)
         return slot if slot < len(self._present) else -1
 
@@ -161,21 +169,31 @@ class SlotState:
         self._check_writable()
         row = self.kinds.row(value)
         if row is None:
-            raise StateNotStorable(
-                f"state {self.declaration.name!r}: a compiled operator's columns hold {self.kinds}, integers of 64 "
-                f"bits; found {value!r:.80}"
-            )
+            raise self._refused(value)
         slot = self._scope.slot_keys.slot_of(self._scope.current_key)
         self._scope.make_room()
         self._present[slot] = True
         for column, item in zip(self._values, row, strict=True):
             column[slot] = item
 
+    def _refused(self, value: Any) -> StateError:
+        """A value may be of the declared type, and still none for columns."""
+        operator, key = self._scope.operator_name, self._scope.current_key
+        if misfit := self.declaration.fit().misfit(value):
+            return WrongStateType(self.declaration.named(), f"{misfit} for key {key!r:.60}", operator)
+        return StateNotStorable(
+            f"{of_operator(operator)}{self.declaration.named()}: a compiled operator's columns hold {self.kinds}, "
+            f"integers of 64 bits; found {value!r:.80} for key {key!r:.60}"
+        )
+
     def _check_writable(self) -> None:
         if self._scope.is_read_only:
             raise ReadOnlyState(self.declaration.name)
+        self._check_key()
+
+    def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(self.declaration.name)
+            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name)
 
 
 class SlotValue(SlotState):

@@ -81,8 +81,6 @@ class CompiledProcess:
         if collected is not None:
             out.emit(collected)
         operator._taken += len(columns)
-        if len(columns):
-            operator._backend.current_key = operator.key = _last_key(keys)
 
     def _prepared_for(self, signature: Signature) -> _Prepared:
         found = self._prepared.get(signature)
@@ -166,8 +164,3 @@ def _key_arrays(operator: KeyedOperator, batch: Batch, columns: pa.RecordBatch) 
         return [pa.array(part) for part in zip(*found, strict=True)]
     name = operator.context.name
     raise CannotCompile(f"{name}: a compiled operator's keys are all of one type, or tuples of two or more")
-
-
-def _last_key(keys: list[pa.Array]) -> Any:
-    parts = tuple(key[-1].as_py() for key in keys)
-    return parts[0] if len(parts) == 1 else parts

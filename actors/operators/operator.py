@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import pyarrow as pa
 
 from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...state.errors import HasCurrentKey, NoCurrentKey
+from ...state.heap_state import NO_KEY
 from ...state.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
@@ -178,6 +180,9 @@ class Operator(Actor):
         """What `process_batch` is to get of a batch one after the other, where the next operator is in this task."""
         return (batch,)
 
+    def _leave_key(self) -> None:
+        """From here on there is no current key. Called after each hook that has none."""
+
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
 
@@ -227,7 +232,11 @@ def described_states(operator: Operator) -> tuple[StateDescription, ...]:
 
 
 class KeyedOperator(Operator):
-    """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key."""
+    """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key.
+
+    A question has the key that it was put with. All other methods run without a key, and there `self.key` and keyed
+    state raise NoCurrentKey; what must look at all keys, as `on_end`, goes through `self.keys()`.
+    """
 
     takes: ClassVar[Takes] = "records"
 
@@ -235,19 +244,59 @@ class KeyedOperator(Operator):
     """True: `process` is compiled by Numba and runs over whole batches (docs/compiled.md)."""
 
     key: Any
-    """That of the record, or of the question; None before the first."""
+    """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _taken: int = 0
     _input_schema: pa.Schema | None = None
     """Of a compiled operator, when it is known before the job runs."""
     _compiled_process: CompiledProcess | None = None
+    _loop: object = None
+    """The loop over `keys()` whose key is the current one."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Without a default in the class: CPython finds an attribute quickly where the class has none of its name."""
+        """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
+        where each object had it as the first, even if it was deleted since.
+        """
         operator = super().__new__(cls)
         operator.key = None
+        del operator.key
         return operator
+
+    def keys(self) -> Iterator[Any]:
+        """Every key that holds something in a state of this subtask, once each: `for key in self.keys():`.
+
+        In the body of the loop `self.key` and keyed state are those of this key, and state may be changed and cleared.
+        After the loop there is no key again. The keys are those at its begin, in no order to rely on. To be used where
+        there is no key; elsewhere, as in `process`, it raises HasCurrentKey.
+        """
+        backend = self._backend
+        self._check_no_key()
+        loop = self._loop = object()
+        try:
+            for key in backend.each_key():
+                self.key = key
+                yield key
+                if self._loop is not loop:  # the iterator was kept for longer than the hook
+                    self._check_no_key()
+                    raise NoCurrentKey("an iterator of self.keys() from an earlier call", self.context.name)
+        finally:
+            if self._loop is loop:
+                self._leave_key()
+
+    def _check_no_key(self) -> None:
+        if self._backend.current_key is not NO_KEY:
+            raise HasCurrentKey(self._backend.current_key, self.context.name)
+
+    def _enter_key(self, key: Any) -> None:
+        self._backend.current_key = self.key = key
+
+    def _leave_key(self) -> None:
+        self._loop = None
+        if hasattr(self, "_backend"):  # `close` is called even if state could not be restored
+            self._backend.current_key = NO_KEY
+        if hasattr(self, "key"):
+            del self.key
 
     def process(self, record: Any, out: Collector) -> None:
         """Take one record of the first input. Never block: see Operator."""
@@ -319,4 +368,6 @@ class KeyedOperator(Operator):
                     refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
+        finally:
+            self._leave_key()
         self._taken += len(batch)

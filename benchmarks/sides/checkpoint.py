@@ -87,10 +87,8 @@ class Totals(KeyedOperator):
         self.seen.update((count + 1, total + record.value))
 
     def on_end(self, out: Any) -> None:
-        keys, totals, backend = self._backend.keys("seen"), [], self._backend
-        for backend.current_key in keys:
-            totals.append(self.seen.value())
-        counts, sums = zip(*totals, strict=True) if totals else ((), ())
+        totals = [(key, *self.seen.value()) for key in self.keys()]
+        keys, counts, sums = zip(*totals, strict=True) if totals else ((), (), ())
         table = pa.table([pa.array(column, pa.int64()) for column in (keys, counts, sums)], ["key", "count", "sum"])
         pq.write_table(table, self._folder / f"part-{self.context.subtask_index}.parquet")
 

@@ -349,7 +349,8 @@ class JobHandle(Blocking):
     def _details_soon(self) -> JobDetails | None:
         """None from a JobManager that does not answer at once."""
         try:
-            return self.request_details().get(timeout=_SOON_SECONDS)
+            details: JobDetails = self.request_details().get(timeout=_SOON_SECONDS)
+            return details
         except (pykka.Timeout, AskFailed):
             return None
 

@@ -6,7 +6,7 @@ Facts from Flink's StateBackendTestBase; its scripts, restated, are played by te
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -34,7 +34,7 @@ from understudy.state.descriptors import (
     ReducingState,
     ValueState,
 )
-from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible
+from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
 from understudy.state.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.storage import CheckpointStorage, handle_reader
 
@@ -302,6 +302,56 @@ class KeyedStateContract(ABC):
         backend = self.filled([("value", 1, 1), ("value", "JFK", 2), ("items", 3, 1), ("value", 2, 1), ("clear", 2, 0)])
         assert set(backend.keys("value")) == {1, "JFK"}
         assert set(backend.keys("items")) == {3}
+
+    @contract
+    @given(script=operations())
+    def test_each_key_that_holds_something_is_gone_through_once(self, script: list[Operation]) -> None:
+        backend = self.filled(script)
+        held = {}
+        for key in backend.each_key():
+            assert key == backend.current_key
+            assert key not in held
+            held |= reads(backend, [key])
+        assert held == reads(backend)
+
+    @contract
+    @given(script=operations(), cleared=st.lists(st.booleans(), min_size=len(KEYS)))
+    def test_state_may_change_while_each_key_is_gone_through(
+        self, script: list[Operation], cleared: list[bool]
+    ) -> None:
+        backend = self.filled(script)
+        kept, seen = {}, 0
+        for key, is_cleared in zip(backend.each_key(), cleared, strict=False):
+            seen += 1
+            if is_cleared:
+                apply(backend, [("clear", key, state) for state in range(6)])
+            else:
+                backend.state(Declared.total).add(1)
+                kept[key] = backend.state(Declared.total).get()
+        assert seen == len(reads(self.filled(script)))
+        assert set(backend.keys("total")) == set(kept) == set(backend.each_key())
+        assert {key: held[4] for key, held in reads(backend).items()} == kept
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda backend: backend.state(Declared.value).update("text"),
+            lambda backend: backend.state(ValueState(list[int], name="listed")).update([1, "text"]),
+            lambda backend: backend.state(Declared.items).add("text"),
+            lambda backend: backend.state(Declared.table).put("a", "text"),
+            lambda backend: backend.state(ReducingState(int, max, name="greatest")).add("text"),
+        ],
+    )
+    def test_a_value_of_another_type_is_never_stored(self, change: Callable[[KeyedStateBackend], None]) -> None:
+        backend = self.make_backend()
+        backend.current_key = "JFK"
+
+        def store() -> None:
+            change(backend)
+            self.write(backend.snapshot(CheckpointId(1)))
+
+        with pytest.raises(WrongStateType, match=r"int, found str 'text'.* for key 'JFK'"):
+            store()
 
     def test_state_of_another_kind_is_refused_by_name(self) -> None:
         handles, storage = self.write(self.filled([("value", 1, 1)]).snapshot(CheckpointId(1)))

@@ -16,9 +16,9 @@ from understudy.state.descriptors import ListState, MapState, ValueState
 from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable, UnknownBackend
 from understudy.state.filesystem_backend import FilesystemBackend
 from understudy.state.heap_backend import HeapBackend
-from understudy.state.heap_states import private_copy
 from understudy.state.key_groups import InvalidKey, KeyGroupRange
 from understudy.state.memory_backend import MemoryBackend
+from understudy.state.private_copy import private_copy
 
 from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 

@@ -96,7 +96,7 @@ def test_a_question_may_not_change_a_list() -> None:
 
 def test_what_cannot_be_stored_is_named() -> None:
     with pytest.raises(StateNotStorable, match=r"state 'pending'.*object"):
-        snapshot_of(PENDING, object())
+        snapshot_of(OperatorListState(object, name="pending"), object())
 
 
 def test_offsets_outside_of_the_bytes_are_corrupt() -> None:

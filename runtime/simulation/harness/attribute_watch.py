@@ -18,7 +18,9 @@ import cloudpickle
 from ....actors.operators.operator import Operator
 from ....state import StateDeclaration, declared_states
 
-_FRAMEWORK = frozenset({"context", "key", "_backend", "_selectors", "_taken", "_state", "_schema", "_file", "_writer"})
+_FRAMEWORK = frozenset(
+    {"context", "key", "_backend", "_loop", "_selectors", "_taken", "_state", "_schema", "_file", "_writer"}
+)
 """Attributes that tasks and our own operators set, and find again by other means."""
 
 _NO_DATA = (

@@ -41,7 +41,6 @@ from .trace import Trace
 from .world import Process, World
 from .world_cluster import WorldCluster, data_endpoint, load_program
 
-T = TypeVar("T")
 STORAGE = "sim://storage"
 _WINDOWS = (1, 2 * FRAME_BYTES, WINDOW_BYTES)
 """Of a TaskManager's channels, in bytes: a small one is used up at once, even by a slow job."""

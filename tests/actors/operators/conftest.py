@@ -53,7 +53,7 @@ def opened() -> Callable[..., Any]:
             arrived.keyed_state.restore(handles, handle_reader(None))
         if isinstance(arrived, KeyedOperator):
             backend = MemoryBackend(0, 15, 16)
-            bind_states(arrived, backend, OperatorStateBackend())
+            bind_states(arrived, backend, OperatorStateBackend(), arrived.context.name)
             arrived._backend, arrived._selectors = backend, (KeySelector(*key),)
         arrived.open()
         return arrived

@@ -36,7 +36,7 @@ class Slotted(KeyedOperator):
 
 def has_a_dict_of_its_own(operator: KeyedOperator) -> bool:
     """Seen without asking for it, which would make one."""
-    return any(type(each) is dict and "key" in each for each in gc.get_referents(operator))
+    return any(type(each) is dict and "factor" in each for each in gc.get_referents(operator))
 
 
 def test_attributes_of_an_operator_that_has_travelled_are_found_quickly(opened: Callable[..., Totals]) -> None:
@@ -51,16 +51,16 @@ def test_attributes_of_an_operator_that_has_travelled_are_found_quickly(opened: 
 
 def test_no_class_attribute_stands_before_the_key() -> None:
     assert not hasattr(KeyedOperator, "key")
-    assert Totals(1).key is None
+    assert not hasattr(Totals(1), "key")
 
 
 @pytest.mark.parametrize("travelled", [lambda it: cloudpickle.loads(cloudpickle.dumps(it)), copy.copy, copy.deepcopy])
 def test_what_an_operator_holds_travels_with_it(travelled: Callable[[Any], Any]) -> None:
     totals, slotted = Totals(3), Slotted()
     slotted.factor, slotted.other = 4, [5]  # type: ignore[attr-defined]
-    assert vars(travelled(totals)) == {"key": None, "factor": 3}
+    assert vars(travelled(totals)) == {"factor": 3}
     arrived = travelled(slotted)
-    assert (arrived.factor, arrived.other, arrived.key) == (4, [5], None)
+    assert (arrived.factor, arrived.other, hasattr(arrived, "key")) == (4, [5], False)
 
 
 class Sizes(Operator):

@@ -1,0 +1,52 @@
+"""docs/state.md is true: its example runs, and its errors are those that are raised."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.actors.errors import UserCodeError
+from understudy.runtime.simulation.harness.harness import OperatorHarness
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text()
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
+
+
+def test_the_example_emits_one_row_per_key(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{[(origin, 25, 19.0) for origin in ('EWR', 'JFK', 'LGA')]}\n"
+
+
+def run(operator: Any) -> None:
+    with OperatorHarness(operator, key_by="origin") as harness:
+        harness.process([{"origin": "JFK", "delay": 1.0}])
+        harness.end()
+
+
+def test_the_errors_are_those_on_the_page() -> None:
+    found: dict[str, Any] = {}
+    exec(EXAMPLE.partition("flights = [{")[0], found)
+    delays: Any = found["Delays"]
+
+    class Wrong(delays):  # type: ignore[misc]
+        def process(self, flight: Any, out: Any) -> None:
+            self.flights.update("text")
+
+    class Keyless(delays):  # type: ignore[misc]
+        def on_end(self, out: Any) -> None:
+            self.flights.value()
+
+    for operator, text in ((Wrong, WRONG_TYPE), (Keyless, NO_KEY)):
+        with pytest.raises(UserCodeError) as caught:
+            run(operator)
+        assert str(caught.value.__cause__).replace(repr(caught.value.operator_name), "'delays'") == text
