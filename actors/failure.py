@@ -14,6 +14,7 @@ from types import TracebackType
 from ..messages import FailureCause, MissingColumn, Row, TaskDeployment
 from .errors import UserCodeError
 from .passing_errors import is_repeatable
+from .remedies import remedy
 
 LOST_TASK_MANAGER = "TaskManagerLost"
 REPEATED_FAILURE = "RepeatedFailure"
@@ -35,12 +36,16 @@ def describe(error: BaseException) -> FailureCause:
     for step in reversed(_chain(error)):
         told = FailureCause(
             error_type=type(step).__name__,
-            error_message=_text(lambda step=step: str(_told_by_a_row(step) or step)),  # type: ignore[misc]
+            error_message=_text(lambda step=step: _message(step)),  # type: ignore[misc]
             traceback=_text(lambda step=step: _traceback(step)),  # type: ignore[misc]
             cause=told,
         )
     assert told is not None
     return told
+
+
+def _message(error: BaseException) -> str:
+    return "; ".join(filter(None, (str(_told_by_a_row(error) or error), remedy(error))))
 
 
 def _traceback(error: BaseException) -> str:

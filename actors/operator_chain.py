@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..messages import CheckpointId
+from ..messages import CheckpointId, UnsupportedValue
 from .elements import Batch
-from .errors import UserCodeError
+from .errors import RecordNotSent, UserCodeError
 from .operators.operator import Collector, Operator, Takes
 from .operators.without_key import without_key
 from .records import batch_of, rows_of
@@ -49,11 +49,12 @@ class OperatorChain:
             return
         operator, out = self.operators[start], self._collectors[start]
         process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
+        emitter = self.operators[start - 1] if start else None
         with blame(operator):
             taken = _as_taken(operator._taken_as(input_index), batch)
         is_last = start == len(self.operators) - 1  # what goes out to other tasks costs something per batch
         for piece in (taken,) if is_last else operator._in_pieces(input_index, taken):
-            with blame(operator):
+            with blame(operator, emitter=emitter):
                 if (result := process(piece, out)) is not None:
                     refuse(f"{type(operator).__name__}.process_batch{'_2' if input_index else ''}", result)
             self._pass_on(start)
@@ -119,18 +120,24 @@ def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:
 
 
 class blame:
-    """Names the operator in whatever it raises, be it SystemExit, and the position of its record if that is known."""
+    """Names the operator in whatever it raises, be it SystemExit, and the position of its record if that is known.
 
-    __slots__ = ("_operator", "_position")
+    `emitter`: whose records it takes; named instead if it was given one that cannot be written.
+    """
 
-    def __init__(self, operator: Operator, position: int | None = None) -> None:
+    __slots__ = ("_emitter", "_operator", "_position")
+
+    def __init__(self, operator: Operator, position: int | None = None, *, emitter: Operator | None = None) -> None:
         self._operator = operator
         self._position = position
+        self._emitter = emitter
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         if error is not None and not isinstance(error, UserCodeError):
+            if self._emitter is not None and isinstance(error, UnsupportedValue):
+                raise RecordNotSent(self._emitter.context.name, error) from error
             cause = without_key(error, self._operator)
             raise UserCodeError(self._operator.context.name, self._position) from cause
 

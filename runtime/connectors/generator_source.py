@@ -8,11 +8,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from math import inf
+from operator import length_hint
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from ...actors.elements import Batch
+from ...actors.errors import UserCodeError
 from ...actors.operators.source import END, SourceState
 from ...actors.unrun import check_records, has_run
 from .index_share import IndexShare
@@ -28,6 +30,8 @@ class GeneratorSource(PacedSource):
     """
 
     _share: IndexShare
+    _given: int = 0
+    """Records of this attempt so far."""
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class GeneratorSource(PacedSource):
             return END
         if self.columnar:
             return self._columns(taken)
-        records = [self.function(index) for index in taken]
+        records = self._made(taken)
         check_records("the function of generate", records, "return the record of that index", one_each=False)
         return records
 
@@ -84,6 +88,18 @@ class GeneratorSource(PacedSource):
 
     def _call(self, start: int, rows: int) -> Any:
         return has_run("the function of generate", self.function(start, rows), "return a pa.RecordBatch")
+
+    def _made(self, taken: range) -> list[Any]:
+        """Raises UserCodeError, with the place of the record in this attempt."""
+        left, function = iter(taken), self.function
+        try:
+            records = [function(index) for index in left]
+        except Exception as error:
+            done = len(taken) - length_hint(left) - 1
+            error.add_note(f"raised by function({taken[done]}) of generate")
+            raise UserCodeError(self.context.name, self._given + done) from error
+        self._given += len(records)
+        return records
 
     def _columns(self, taken: range) -> pa.RecordBatch:
         start, rows = taken.start, len(taken)

@@ -67,7 +67,10 @@ def _encode_batch(batch: Batch, max_bytes: int) -> Iterator[Content]:
     if memoryview(payload).nbytes <= max_bytes:
         yield Content(FrameKind(format), payload=payload)
     elif len(batch) == 1:
-        raise UnsupportedValue(f"one record takes more than {max_bytes} bytes; a channel carries no more")
+        raise UnsupportedValue(
+            f"one record takes more than {max_bytes} bytes, the most that a channel carries: emit smaller records, or "
+            "store the bulk elsewhere and emit where it is"
+        )
     else:
         middle = len(batch) // 2
         for half in (batch[:middle], batch[middle:]):

@@ -91,7 +91,7 @@ FIT: list[tuple[Any, Sequence[Any]]] = [
     (Named, [{"name": "a"}]),
     (Sequence[int], [[1], (1,)]),
     (typing.List, [[1]]),  # noqa: UP006 - as users write it
-    *((anything, [1, "a", None, object()]) for anything in (Any, object, T, HasName, "int")),
+    *((anything, [1, "a", None, b"b"]) for anything in (Any, object, T, HasName, "int")),
 ]
 
 FITTING = {str(hint): values for hint, values in FIT}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.messages import CheckpointId
+from understudy.messages import CheckpointId, register_serializer
 from understudy.state import (
     FoldingState,
     InvalidState,
@@ -22,7 +22,6 @@ from understudy.state import (
     ValueState,
     WrongStateType,
     bind_states,
-    register_serializer,
 )
 from understudy.state.heap_blocks import CHUNK_ENTRIES
 
