@@ -27,7 +27,7 @@ from ..messages import (
 )
 from .backend import ReadState, SnapshotTarget
 from .descriptors import KeyedStateDeclaration, describe_state
-from .errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType, of_operator
+from .errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from .heap_blocks import FrozenEntries, Piece, WrongValue, pieces, unpacked
 from .heap_state import HeapState
 from .record_serializer import Convert, SchemaMismatch, TypeNode
@@ -206,13 +206,12 @@ class HeapSnapshot:
             declared = f"state {view.name!r} ({describe_state(view.kind, view.schema)})"
             raise WrongStateType(declared, str(wrong), self._operator_name) from None
         except Exception as error:  # whatever a serializer of the user's raises, too
-            name = f"{of_operator(self._operator_name)}state {view.name!r}"
-            raise StateNotStorable(f"{name}: {error or type(error).__name__}") from error
+            raise StateNotStorable(f"state {view.name!r}: {error or type(error).__name__}") from error
 
     def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
         _, keys, _ = unpack_plain(payload)
         return StateNotStorable(
-            f"{of_operator(self._operator_name)}state {state!r}: "
+            f"state {state!r}: "
             f"key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
             f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
         )

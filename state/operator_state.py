@@ -21,7 +21,6 @@ from .errors import (
     StateIncompatible,
     StateNotStorable,
     WrongStateType,
-    of_operator,
 )
 from .record_serializer import Convert, SchemaMismatch, packed_schema
 from .storage import inline_handle
@@ -67,8 +66,7 @@ class OperatorList:
         try:
             return [_packed(schema, encode(item) if encode else item) for item in self._items]
         except Exception as error:  # whatever a serializer of the user's raises, too
-            name = f"{of_operator(self._backend.operator_name)}state {self.declaration.name!r}"
-            raise StateNotStorable(f"{name}: {error or type(error).__name__}") from error
+            raise StateNotStorable(f"state {self.declaration.name!r}: {error or type(error).__name__}") from error
 
     def _fitting(self, items: Iterable[Any]) -> list[Any]:
         """As they are held. Raises WrongStateType."""

@@ -46,8 +46,8 @@ class Source(Operator):
         END.
 
         A batch is a list of records, which the next operator gets as they are, or a `pa.RecordBatch`, whose rows it
-        gets as Rows: `row["delay"]` or `row.delay`. A dict in a list is read by brackets alone; `DictRow(record)` (in
-        `understudy.messages`) by attribute too.
+        gets as Rows: `row["delay"]` or `row.delay`. A dict in a list is read by brackets alone; a `DictRow(record)` by
+        attribute too.
 
         Never block: the task's thread takes no checkpoint, cancellation or record of another operator meanwhile. Let a
         thread of the source's own wait, put what came where `poll` finds it, and call `self.context.wake()`, which any

@@ -169,7 +169,7 @@ class Cluster(Blocking, ABC):
         if self._delivery is not None:
             self._delivery.offer(message)
 
-    def settle_output(self, timeout: float) -> None:
+    def _settle_output(self, timeout: float) -> None:
         """Wait until what TaskManagers have printed and logged so far is here, for so many seconds at most."""
         if self._delivery is not None:
             self._delivery.drain(timeout)
@@ -285,7 +285,7 @@ class Cluster(Blocking, ABC):
         return tuple(self._handles)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
-        return Client(system, job_manager, job_id, self.settle_output)
+        return Client(system, job_manager, job_id, self._settle_output)
 
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
         return JobHandle(client, translation)

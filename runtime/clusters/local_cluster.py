@@ -56,11 +56,11 @@ class LocalCluster(Cluster):
             self._launcher.close()
             self._launcher = None
 
-    def settle_output(self, timeout: float) -> None:
+    def _settle_output(self, timeout: float) -> None:
         until = time.monotonic() + timeout
         if (launcher := self._launcher) is not None:
             launcher.output.drain(timeout)
-        super().settle_output(max(0.0, until - time.monotonic()))
+        super()._settle_output(max(0.0, until - time.monotonic()))
 
     def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
         if translation.dataframes:

@@ -12,6 +12,7 @@ from .errors import (
     OffsetMismatch,
     PartitionFailed,
     RewindImpossible,
+    UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "ScanSource",
     "SparkSource",
     "UnreadableInput",
+    "UnknownFileSystem",
     "UnusableOutput",
     "read_collected",
     "scan_plan",

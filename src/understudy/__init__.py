@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
+    from .actors.errors import UnwantedResult as UnwantedResult
     from .actors.key_selector import KeySelectionFailed as KeySelectionFailed
     from .actors.key_selector import NoSuchColumn as NoSuchColumn
     from .actors.key_selector import NullKey as NullKey
+    from .actors.key_selector import UnusableKey as UnusableKey
     from .actors.operators import END as END
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
@@ -38,9 +41,12 @@ if TYPE_CHECKING:
     from .actors.operators import Sum as Sum
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
     from .actors.records import RecordMismatch as RecordMismatch
+    from .messages import DictRow as DictRow
     from .messages import JobStatus as JobStatus
     from .messages import MessageError as MessageError
     from .messages import MessageTooLarge as MessageTooLarge
+    from .messages import MissingColumn as MissingColumn
+    from .messages import Row as Row
     from .messages import Serializer as Serializer
     from .messages import UnregisteredMessage as UnregisteredMessage
     from .messages import UnsupportedValue as UnsupportedValue
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
     from .runtime.api import JobLost as JobLost
     from .runtime.api import NoSink as NoSink
     from .runtime.api import NotPicklable as NotPicklable
+    from .runtime.api import OperatorCheckFailed as OperatorCheckFailed
     from .runtime.api import ResultsUnavailable as ResultsUnavailable
     from .runtime.api import SavepointFailed as SavepointFailed
     from .runtime.api import SavepointNotDisposed as SavepointNotDisposed
@@ -91,7 +98,9 @@ if TYPE_CHECKING:
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
+    from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
     from .runtime.system import CurveKeys as CurveKeys
@@ -102,6 +111,7 @@ if TYPE_CHECKING:
     from .runtime.system import SystemStopped as SystemStopped
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
+    from .state import HasCurrentKey as HasCurrentKey
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
@@ -120,6 +130,7 @@ if TYPE_CHECKING:
     from .state import UnreachableRoot as UnreachableRoot
     from .state import UnwritableRoot as UnwritableRoot
     from .state import ValueState as ValueState
+    from .state import WrongStateType as WrongStateType
 
 __version__ = "0.1.0"
 
@@ -145,13 +156,16 @@ _HOMES = {
         "ActorError",
         "CannotRescale",
         "CannotRestore",
+        "RecordNotSent",
         "StateDoesNotFit",
         "UnknownJob",
+        "UnwantedResult",
     ),
     "actors.key_selector": (
         "KeySelectionFailed",
         "NoSuchColumn",
         "NullKey",
+        "UnusableKey",
     ),
     "actors.operators": (
         "Avg",
@@ -169,9 +183,12 @@ _HOMES = {
     ),
     "actors.records": ("RecordMismatch",),
     "messages": (
+        "DictRow",
         "JobStatus",
         "MessageError",
         "MessageTooLarge",
+        "MissingColumn",
+        "Row",
         "Serializer",
         "UnregisteredMessage",
         "UnsupportedValue",
@@ -192,6 +209,7 @@ _HOMES = {
         "JobLost",
         "NoSink",
         "NotPicklable",
+        "OperatorCheckFailed",
         "ResultsUnavailable",
         "SavepointFailed",
         "SavepointNotDisposed",
@@ -228,7 +246,9 @@ _HOMES = {
         "OffsetMismatch",
         "PartitionFailed",
         "RewindImpossible",
+        "UnknownFileSystem",
         "UnreadableInput",
+        "UnusableOutput",
     ),
     "runtime.system": (
         "ActorSystem",
@@ -243,6 +263,7 @@ _HOMES = {
     "state": (
         "CorruptState",
         "FoldingState",
+        "HasCurrentKey",
         "InvalidKey",
         "InvalidState",
         "ListState",
@@ -261,6 +282,7 @@ _HOMES = {
         "UnreachableRoot",
         "UnwritableRoot",
         "ValueState",
+        "WrongStateType",
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
