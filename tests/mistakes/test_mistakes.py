@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
+from . import programs
 from .clusters import cluster_named
 from .programs import MISTAKES, Mistake
 from .trying import Found, find, problems
+
+cloudpickle.register_pickle_by_value(programs)  # TaskManagers cannot import test modules
 
 AT_ONCE = 4
 """So many jobs run side by side: most of the time of each is spent waiting."""
