@@ -15,7 +15,16 @@ import pyarrow as pa
 
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, RestartStrategyConfig, shown
-from ..connectors import CollectionSource, FileSource, GeneratorSource, NotAScan, ScanSource, SparkSource, scan_plan
+from ..connectors import (
+    CollectionSource,
+    ConnectorError,
+    FileSource,
+    GeneratorSource,
+    NotAScan,
+    ScanSource,
+    SparkSource,
+    scan_plan,
+)
 from .checks import at_least, at_least_or_none, check_records, more_than, one_of, text
 from .errors import InvalidSetting
 from .operator_checks import function_of, source_of
@@ -206,14 +215,18 @@ class StreamEnvironment:
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
         """
-        source = FileSource(
-            text("path", path),
-            format,
-            columns=columns,
-            schema=declared_schema(schema),
-            records_per_second=_rate(records_per_second),
-            **self._batching(),
-        )
+        name = self.graph.name_for(name, FileSource.__name__)
+        try:
+            source = FileSource(
+                text("path", path),
+                format,
+                columns=columns,
+                schema=declared_schema(schema),
+                records_per_second=_rate(records_per_second),
+                **self._batching(),
+            )
+        except ConnectorError as error:
+            raise type(error)(f"source {name!r}: {error}") from error
         return self._start(source, name, parallelism, None)
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:

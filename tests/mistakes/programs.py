@@ -71,7 +71,7 @@ def _parquet(path: Path) -> str:
     return str(path)
 
 
-@mistake("wrong column", names=("'orgin'", "delay"), remedies=("origin",))
+@mistake("wrong column", names=("key_by", "'orgin'", "delay"), remedies=("did you mean 'origin'",))
 def wrong_column(env: StreamEnvironment, folder: Path) -> None:
     stream = env.from_parquet(_parquet(folder / "flights.parquet"), name="flights")
     stream.key_by("orgin").process(Worst, name="worst").collect(name="out")
@@ -133,7 +133,7 @@ def schemas_that_differ(env: StreamEnvironment, folder: Path) -> None:
     first.union(second).sink_to(FileSink(str(folder / "out")), name="out", parallelism=1)
 
 
-@mistake("missing folder", names=("nowhere",), remedies=("no file",))
+@mistake("missing folder", names=("'flights'", "nowhere"), remedies=("correct the path",))
 def missing_folder(env: StreamEnvironment, folder: Path) -> None:
     stream = env.from_parquet(str(folder / "nowhere"), name="flights")
     stream.key_by("origin").process(Worst, name="worst").collect(name="out")
