@@ -80,8 +80,8 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
         entries = list(fs.glob(path, detail=True).values()) if any(sign in path for sign in "*?[") else []
         if not entries:
             raise NoInput(
-                f"{url}: there is no such file, and no file matches it: correct the path, or write the files before the "
-                "stream is built"
+                f"{url}: there is no such file, and no file matches it: correct the path, or write the "
+                "files before the stream is built"
             )
     shown = [each for each in entries if not each["name"].rstrip("/").rpartition("/")[2].startswith((".", "_"))]
     files = sorted(each["name"] for each in shown if each["type"] == "file")
