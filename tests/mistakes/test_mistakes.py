@@ -16,8 +16,8 @@ from .trying import Found, find, problems
 
 cloudpickle.register_pickle_by_value(programs)  # TaskManagers cannot import test modules
 
-AT_ONCE = 4
-"""So many jobs run side by side: most of the time of each is spent waiting."""
+AT_ONCE = {"local": 4, "spark": 1}
+"""So many jobs run side by side: most of the time of each is spent waiting. A job takes both of Spark's cores."""
 
 Look = Callable[[Mistake], Found]
 
@@ -26,7 +26,7 @@ ALL = pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name.re
 
 def _made_on(name: str, folder: Path, *, checkpoints: bool) -> Iterator[Look]:
     """All mistakes made on one cluster, and what was found of each."""
-    with cluster_named(name) as cluster, ThreadPoolExecutor(AT_ONCE) as threads:
+    with cluster_named(name) as cluster, ThreadPoolExecutor(AT_ONCE[name]) as threads:
 
         def made(mistake: Mistake) -> Found:
             own = folder / mistake.name.replace(" ", "-")
