@@ -31,7 +31,7 @@ def _made_on(name: str, folder: Path, *, checkpoints: bool) -> Iterator[Look]:
         def made(mistake: Mistake) -> Found:
             own = folder / mistake.name.replace(" ", "-")
             own.mkdir()
-            return find(mistake, cluster, own, checkpoints=checkpoints)
+            return find(mistake, cluster, own, checkpoints=checkpoints, patience=100)
 
         found = {each.name: threads.submit(made, each) for each in MISTAKES}
         yield lambda mistake: found[mistake.name].result()

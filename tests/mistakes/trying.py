@@ -29,7 +29,9 @@ class Found:
         return next((line.strip() for line in self.text.splitlines() if line.strip()), "")
 
 
-def find(mistake: Mistake, cluster: Cluster, folder: Path, *, checkpoints: bool) -> Found:
+def find(
+    mistake: Mistake, cluster: Cluster, folder: Path, *, checkpoints: bool, patience: float = PATIENCE_SECONDS
+) -> Found:
     """Build, submit and run the program, for as long as a patient user waits."""
     began = time.monotonic()
 
@@ -47,7 +49,7 @@ def find(mistake: Mistake, cluster: Cluster, folder: Path, *, checkpoints: bool)
     except Exception as error:  # noqa: BLE001 - the same
         return found("submit", error)
     try:
-        job.wait(PATIENCE_SECONDS)
+        job.wait(patience)
     except (JobFailed, TimeoutError) as error:
         return found("running", error)
     finally:
@@ -57,7 +59,7 @@ def find(mistake: Mistake, cluster: Cluster, folder: Path, *, checkpoints: bool)
 
 def _end(cancel: Callable[[], Any]) -> None:
     """Whatever became of it: the next mistake wants the cluster."""
-    cancel().get(timeout=PATIENCE_SECONDS)
+    cancel().get(timeout=60)
 
 
 def problems(mistake: Mistake, found: Found) -> list[str]:
