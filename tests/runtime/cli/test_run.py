@@ -108,7 +108,7 @@ def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
         (["job:nosuch"], 1, "has no 'nosuch'; it has build, sluggish, failing"),
         (["job:forgetful"], 1, "returned nothing; wanted a StreamEnvironment: is `return env` missing?"),
         (["job:__name__"], 1, "job:__name__ is a str ('job'); wanted a function that returns a StreamEnvironment"),
-        (["job:build", "--", "1", "2", "3"], 1, "is called as build(count='', rate='500')"),
+        (["job:build", "--", "1", "2", "never", "4"], 1, "is called as build(count='', rate='500'"),
         (["job:with_spark"], 1, "run it with --cluster spark"),
         (["job:build", "--parallelism", "0"], 2, "--parallelism"),
         (["job:build", "--master", "local[2]"], 2, "--cluster spark"),
