@@ -225,7 +225,7 @@ class JobManager(Actor):
                 self._settings.slot_timeout_ms,
                 self._settings.cancel_timeout_ms,
             ),
-            make_restart_strategy(graph.restart, self.context.random),
+            make_restart_strategy(graph.restart, self.context.random, self.context.clock.now_ms()),
             ids,
             StandaloneCompletedCheckpointStore(graph.checkpoints.retained, graph.checkpoints.retention),
             self.context.new_id,

@@ -201,6 +201,8 @@ def _there(part: KeyPart, record: Any) -> str:
         names = list(getattr(record, "_columns", ()) or getattr(record, "__dict__", ()))
     else:
         names = list(shape.fields)
+    if record is None:
+        return "only None: does the function before it return nothing?"
     if isinstance(record, tuple | list) and not names:
         return f"a {type(record).__name__} of {len(record)} items"
     return those_there_are(part, names) if names else f"only a value of type {type(record).__name__}"

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from bdb import BdbQuit
+
+_PLAIN = (int, float, str, bool, list, tuple, type(None))
+_OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clear"})
+_ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
+"""How accessors of state are called in Python's own errors."""
 
 
 def remedy(error: BaseException) -> str:
@@ -14,4 +21,10 @@ def remedy(error: BaseException) -> str:
         )
     if isinstance(error, AttributeError) and isinstance(error.obj, dict) and error.name in error.obj:
         return f"it is an item of this dict: write record[{error.name!r}]"
+    if isinstance(error, AttributeError) and type(error.obj) in _PLAIN and error.name in _OF_STATES:
+        return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
+    if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
+        return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
+    if isinstance(error, BdbQuit):
+        return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
     return ""

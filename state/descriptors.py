@@ -128,6 +128,7 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         self, type: Any, default: Any = None, *, name: str | None = None, serializer: Serializer | str | None = None
     ) -> None:
         super().__init__(name, serializer)
+        _check_type(self.kind, type)
         self.type, self.default = type, default
         self._check_first("default", default)
 
@@ -151,6 +152,7 @@ class ListState(MergingStateDeclaration, Generic[T]):
 
     def __init__(self, type: type[T], *, name: str | None = None, serializer: Serializer | str | None = None) -> None:
         super().__init__(name, serializer)
+        _check_type(self.kind, type)
         self.type = type
 
     def node(self) -> TypeNode:
@@ -341,6 +343,15 @@ class OperatorListState(StateDeclaration, Generic[T]):
 
     def clear(self) -> None:
         self._unbound()
+
+
+def _check_type(kind: str, hint: Any) -> None:
+    """Raises InvalidState for a value in the place of a type, as in ValueState(0)."""
+    if isinstance(hint, bool | int | float | bytes | list | dict | set | tuple):
+        raise InvalidState(
+            f"{kind}: wanted a type such as int, found {hint!r:.60}: the value at first is the default, as in "
+            "ValueState(int, default=0)"
+        )
 
 
 def declared_states(cls: type) -> dict[str, StateDeclaration]:

@@ -6,6 +6,7 @@ Every method that a task calls is a plain function: its result is there when it 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,7 +16,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
 from ...state import InvalidState
-from ...state.descriptors import declared_states
+from ...state.descriptors import StateDeclaration, declared_states
 from ..connectors.paced_source import PacedSource
 from .errors import InvalidOperator
 from .function_kinds import FunctionKind, found
@@ -81,11 +82,32 @@ def check_hooks(operator: Operator) -> None:
     for base, hooks in HOOKS.items():
         for hook, in_place_of_yield in hooks.items() if isinstance(operator, base) else ():
             _check(f"{kind}.{hook}", getattr(operator, hook), in_place_of_yield)
+            _check_arguments(operator, base, hook)
+    for attribute, value in vars(operator).items():
+        if isinstance(value, StateDeclaration):
+            raise InvalidOperator(
+                f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the class, "
+                f"as `{attribute} = {value.kind}(...)` beside the methods"
+            )
     with suppress(InvalidState):  # which is told at submit
         for attribute, declared in declared_states(type(operator)).items():
             for name in _STATE_FUNCTIONS:
                 if callable(function := getattr(declared, name, None)):
                     _check(f"{kind}.{attribute}: the {name} function", function, RETURN)
+
+
+def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> None:
+    """Raises InvalidOperator for a hook that cannot be called with the arguments that it will get."""
+    wanted = [name for name in inspect.signature(getattr(base, hook)).parameters if name != "self"]
+    try:
+        inspect.signature(getattr(operator, hook)).bind(*wanted)
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{type(operator).__name__}.{hook} cannot be called with ({', '.join(wanted)}): {error}; write "
+            f"`def {hook}(self{''.join(f', {name}' for name in wanted)})`"
+        ) from None
+    except ValueError:  # a builtin that does not tell
+        return
 
 
 def check_function(method: str, function: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from ...messages import (
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
+    CheckpointRetention,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
     FailureCause,
@@ -168,6 +170,7 @@ class JobHandle(Blocking):
 
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
+        _warn_of_event_loop(self.name)
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             details = self._last_details or self.request_details().get(timeout=timeout)
@@ -181,13 +184,16 @@ class JobHandle(Blocking):
         self._client.settle_output(_OUTPUT_SECONDS)
         return self._outcome(details)
 
-    async def wait_async(self) -> JobDetails:
+    async def wait_async(self, timeout: float | None = None) -> JobDetails:
         """The same without blocking; `await job` is short for it."""
         try:
-            details = self._last_details or await self.request_details()
-            if not details.status.is_terminal:
-                await self._ended
-                details = await self.request_details()
+            async with asyncio.timeout(timeout):
+                details = self._last_details or await self.request_details()
+                if not details.status.is_terminal:
+                    await self._ended
+                    details = await self.request_details()
+        except TimeoutError as error:
+            raise self._overdue(timeout, None) from error
         except ActorDead as error:
             details = self._details_without_job_manager(error)
         await asyncio.to_thread(self._client.settle_output, _OUTPUT_SECONDS)
@@ -195,6 +201,20 @@ class JobHandle(Blocking):
 
     def __await__(self) -> Generator[Any, None, JobDetails]:
         return self.wait_async().__await__()
+
+    def warn_of_close(self) -> None:
+        """For the cluster, before it cancels the job: say so, if it still runs, and what becomes of its checkpoints."""
+        if self._status.is_terminal:
+            return
+        config = self._graph.checkpoints
+        lost = f"; its checkpoints in {config.directory} are deleted: retain_checkpoints='on_cancellation' keeps them"
+        log.warning(
+            "job %r was %s when its cluster closed, and is canceled: wait for its end with job.wait(), or end it with "
+            "job.stop_with_savepoint()%s",
+            self.name,
+            self._status.value,
+            lost if config.retention is CheckpointRetention.ON_FAILURE else "",
+        )
 
     def lost(self, reason: str) -> None:
         """For the cluster: there is no JobManager any more, so let those who wait fail with JobLost."""
@@ -431,6 +451,20 @@ class JobHandle(Blocking):
             self._readiness.over(error)
         except Exception as error:  # noqa: BLE001  (the cluster went away before it could say more)
             self._readiness.over(self._lost or JobLost(f"job {self.name!r} is {self._status.value}: {error}"))
+
+
+def _warn_of_event_loop(name: str) -> None:
+    """To wait is to stand still, and with it every coroutine of this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    warnings.warn(
+        f"job.wait() of {name!r} blocks the event loop of this thread: write `await job`, or "
+        "`await job.wait_async(timeout)`",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def _is_message(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 from ...actors.job_graph import slots_needed, validate
 from ...actors.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.operators.operator import Operator, described_states
+from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import has_run
 from ...messages import (
     CheckpointConfig,
@@ -30,6 +32,8 @@ from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorChec
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
+
+log = logging.getLogger(__name__)
 
 Chain = Sequence[StreamNode]
 
@@ -107,6 +111,7 @@ def translate(
         slow_step_ms=environment.slow_step_ms,
     )
     validate(graph)
+    _warn_of_sinks_that_wait(nodes, checkpoints)
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(
@@ -116,6 +121,17 @@ def translate(
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
         operators={node.name: operators[node.position] for node in nodes},
     )
+
+
+def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
+    """Transactions are committed when a checkpoint completes."""
+    waiting = [repr(node.name) for node in nodes if isinstance(node.operator, TwoPhaseCommitSink) and not node.bounded]
+    if waiting and checkpoints.interval_ms is None:
+        log.warning(
+            "sink %s publishes with each checkpoint, and this job, which has no end, takes none but savepoints: set "
+            "checkpoint_interval_ms",
+            ", ".join(waiting),
+        )
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:

@@ -9,6 +9,7 @@ side.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import logging
 import math
 import shutil
@@ -18,7 +19,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -69,6 +70,17 @@ class ClusterSettings:
     """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
     config: Mapping[str, str] = field(default_factory=dict)
     """By name, as `Configuration` lists them: where savepoints are kept."""
+
+    @classmethod
+    def of(cls, task_managers: int, slots_per_task_manager: int, settings: Mapping[str, Any]) -> ClusterSettings:
+        """Raises TypeError for a setting that there is not, naming those that there are."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {close[0]!r}? " if close else ""
+                raise TypeError(f"a cluster has no setting {name!r}; {hint}There are {', '.join(known)}")
+        return cls(task_managers, slots_per_task_manager, **settings)
 
     def __post_init__(self) -> None:
         Configuration.of(self.config)
@@ -352,6 +364,8 @@ class Cluster(Blocking, ABC):
 
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
+        for handle in self._handles:
+            handle.warn_of_close()
         answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:

@@ -43,7 +43,7 @@ class LocalCluster(Cluster):
         debug: bool = False,
         **settings: Any,
     ) -> None:
-        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
+        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings))
         self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None
 

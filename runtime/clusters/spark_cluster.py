@@ -36,7 +36,7 @@ class SparkCluster(Cluster):
     def __init__(
         self, spark: SparkSession, task_managers: int = 1, slots_per_task_manager: int = 1, **settings: Any
     ) -> None:
-        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings))
+        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings))
         self._spark = spark
         self._launcher: SparkLauncher | None = None
 

@@ -36,7 +36,7 @@ from ...messages import CheckpointId
 from ...state import OperatorListState
 from .committed_files import fingerprint, slug
 from .errors import UnusableOutput
-from .file_writers import WRITE_FORMATS, BatchWriter
+from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 from .output_trial import is_local, try_output
 
@@ -74,7 +74,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
 
     def __init__(self, path: str, format: str = "parquet", schema: pa.Schema | None = None) -> None:
         if format not in WRITE_FORMATS:
-            raise ValueError(f"format: wanted one of {', '.join(WRITE_FORMATS)}, found {format!r}")
+            raise ValueError(f"format: wanted one of {', '.join(FILE_FORMATS)}, found {format!r}")
         self.path = path if "://" in path else os.path.abspath(os.path.expanduser(path))
         self.format = format
         self.schema = schema

@@ -132,6 +132,9 @@ WRITE_FORMATS: dict[str, WriteFormat] = {
     "records": WriteFormat(".records", False, _RecordsWriter),
 }
 
+FILE_FORMATS = ("parquet", "csv", "jsonl")
+"""Those that users choose from; the others are for `collect`."""
+
 
 def _to_json(value: Any) -> Any:
     """What `json` does not know by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bdb import BdbQuit
 from collections.abc import Callable
 from typing import Any
 
@@ -20,16 +21,33 @@ def _reads_a_dict_by_attribute() -> Any:
     return record.delay
 
 
+def _reads_what_was_a_state() -> Any:
+    total: Any = 3
+    return total.value()
+
+
+def _adds_to_a_state() -> Any:
+    text = "unsupported operand type(s) for +=: 'HeapValue' and 'int'"
+    raise TypeError(text)
+
+
+def _has_a_breakpoint() -> Any:
+    raise BdbQuit
+
+
 @pytest.mark.parametrize(
     ("fail", "text"),
     [
+        (_reads_what_was_a_state, "self.x.update(value)"),
+        (_adds_to_a_state, "n.update(n.value() + 1)"),
+        (_has_a_breakpoint, "LocalCluster(debug=True)"),
         (_imports, "install it where TaskManagers run"),
         (_imports, sys.executable),
         (_reads_a_dict_by_attribute, "write record['delay']"),
     ],
 )
 def test_the_failure_says_what_to_do(fail: Callable[[], Any], text: str) -> None:
-    with pytest.raises((ImportError, AttributeError)) as raised:
+    with pytest.raises((ImportError, AttributeError, TypeError, BdbQuit)) as raised:
         fail()
     assert text in describe(raised.value).error_message
 

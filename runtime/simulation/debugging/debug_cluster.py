@@ -51,12 +51,13 @@ class DebugCluster(WorldCluster):
     """Settings as for LocalCluster. It belongs to the thread that starts it."""
 
     world: PacedWorld
+    _slice_s = 0.05
 
     def __init__(
         self, task_managers: int = 1, slots_per_task_manager: int = 1, *, unix_sockets: bool = True, **settings: Any
     ) -> None:
         """`unix_sockets` is of no consequence: there are no sockets."""
-        wanted = ClusterSettings(task_managers, slots_per_task_manager, **settings)
+        wanted = ClusterSettings.of(task_managers, slots_per_task_manager, settings)
         super().__init__(wanted, PacedWorld(), _LATENCY)
         self._errors: dict[JobId, list[BaseException]] = {}
         self._is_submitting = False

@@ -66,7 +66,7 @@ class SimulatedCluster(WorldCluster):
         network: NetworkOptions = NetworkOptions(),  # noqa: B008  (frozen)
         **settings: Any,
     ) -> None:
-        super().__init__(ClusterSettings(task_managers, slots_per_task_manager, **settings), World(seed), network)
+        super().__init__(ClusterSettings.of(task_managers, slots_per_task_manager, settings), World(seed), network)
         self.seed = seed
         self.faults = tuple(faults)
         self.probes = Probes(self.world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -14,12 +15,15 @@ Run = Callable[[Callable[[], bool], float | None], bool]
 
 
 class WorldFuture(ActorFuture[T]):
-    """`get(timeout)` counts virtual seconds. Awaited on an event loop it keeps that loop waiting too."""
+    """`get(timeout)` counts virtual seconds. Awaited on an event loop it keeps that loop waiting too; with `slice_s`
+    for so many seconds at a time, so that timeouts and cancellation come through.
+    """
 
-    def __init__(self, run: Run | None = None) -> None:
+    def __init__(self, run: Run | None = None, slice_s: float | None = None) -> None:
         """Without `run` it is what Pykka derives from another one, by `map` and the like, and waits for that."""
         super().__init__()
         self._run = run
+        self._slice_s = slice_s
 
     def get(self, *, timeout: float | None = None) -> Any:
         if self._run is None:
@@ -29,12 +33,15 @@ class WorldFuture(ActorFuture[T]):
         return super().get(timeout=0)
 
     async def _wait(self) -> T:
+        while self._run is not None and self._slice_s is not None and not self.is_done:
+            self._run(lambda: self.is_done, self._slice_s)
+            await asyncio.sleep(0)
         return cast(T, self.get())
 
 
-def follow(source: ActorFuture[T], run: Run) -> WorldFuture[T]:
+def follow(source: ActorFuture[T], run: Run, slice_s: float | None = None) -> WorldFuture[T]:
     """A future with the source's outcome."""
-    future: WorldFuture[T] = WorldFuture(run)
+    future: WorldFuture[T] = WorldFuture(run, slice_s)
 
     def take(done: ActorFuture[T]) -> None:
         try:

@@ -25,9 +25,10 @@ T = TypeVar("T")
 class WaitingRef:
     """The JobManager's reference for code outside the world: the futures of its asks let the world go on."""
 
-    def __init__(self, ref: Ref, run: Run) -> None:
+    def __init__(self, ref: Ref, run: Run, slice_s: float | None = None) -> None:
         self._ref = ref
         self._run = run
+        self._slice_s = slice_s
 
     @property
     def address(self) -> str:
@@ -37,21 +38,24 @@ class WaitingRef:
         self._ref.tell(message)
 
     def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
-        return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run)
+        return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run, self._slice_s)
 
 
 class SimulatedClient(Client):
     """A client whose promises let the world go on."""
 
-    def __init__(self, system: ActorSystem, job_manager: Ref, job_id: JobId, run: Run) -> None:
+    def __init__(
+        self, system: ActorSystem, job_manager: Ref, job_id: JobId, run: Run, slice_s: float | None = None
+    ) -> None:
         super().__init__(system, job_manager, job_id)
         self._run = run
+        self._slice_s = slice_s
 
     def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
-        return follow(super().ask_operator(question, wait_ms), self._run)
+        return follow(super().ask_operator(question, wait_ms), self._run, self._slice_s)
 
     def promise(self) -> ActorFuture[None]:
-        return WorldFuture(self._run)
+        return WorldFuture(self._run, self._slice_s)
 
 
 class SimulatedJobHandle(JobHandle):

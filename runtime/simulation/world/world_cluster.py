@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from ....actors.context import Ref
 from ....actors.job_program import JobProgram
@@ -40,6 +40,9 @@ DATA_PORT = 7001
 
 class WorldCluster(Cluster):
     """See the module. `world` is new, and this cluster's own."""
+
+    _slice_s: ClassVar[float | None] = None
+    """For so long an awaited answer keeps an event loop waiting; None: until it is there."""
 
     def __init__(self, settings: ClusterSettings, world: World, network: NetworkOptions) -> None:
         super().__init__(settings)
@@ -117,7 +120,7 @@ class WorldCluster(Cluster):
 
     def _start_job_manager(self, system: ActorSystem) -> None:
         ref = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
-        self._job_manager = WaitingRef(ref, self._wait)
+        self._job_manager = WaitingRef(ref, self._wait, self._slice_s)
 
     def _start_launcher(self) -> Launcher:
         self.launcher = self._make_launcher(self._started_driver())
@@ -136,7 +139,7 @@ class WorldCluster(Cluster):
         self.launcher.prepare(launch)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
-        return SimulatedClient(system, job_manager, job_id, self._wait)
+        return SimulatedClient(system, job_manager, job_id, self._wait, self._slice_s)
 
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:
         return SimulatedJobHandle(client, translation, self._wait, lambda: self.world.now_ms)

@@ -1,0 +1,128 @@
+"""What a newcomer gets wrong is found where the program is built, with the way out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from understudy import (
+    Collector,
+    FileSink,
+    InvalidOperator,
+    InvalidSetting,
+    InvalidState,
+    KeyedOperator,
+    ListState,
+    LocalCluster,
+    ValueState,
+)
+from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.api.translation import translate
+
+
+class StateInInit(KeyedOperator):
+    def __init__(self) -> None:
+        self.total = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None: ...
+
+
+class OneArgument(KeyedOperator):
+    def process(self, record: Any) -> None: ...  # type: ignore[override]
+
+
+@pytest.mark.parametrize(
+    ("operator", "text"),
+    [
+        (StateInInit, "declare it in the class, as `total = ValueState"),
+        (OneArgument, r"OneArgument.process cannot be called with \(record, out\).*def process\(self, record, out\)"),
+    ],
+)
+def test_an_operator_that_cannot_work_is_refused(operator: type[KeyedOperator], text: str) -> None:
+    stream = StreamEnvironment().from_collection([1, 2]).key_by(lambda n: n)
+    with pytest.raises(InvalidOperator, match=text):
+        stream.process(operator)
+
+
+@pytest.mark.parametrize("make", [lambda: ValueState(0), lambda: ListState([int])])  # type: ignore[call-overload, arg-type]
+def test_a_value_in_the_place_of_a_states_type_is_refused(make: Any) -> None:
+    with pytest.raises(InvalidState, match=r"wanted a type such as int, found .*default=0"):
+        make()
+
+
+@pytest.mark.parametrize(("items", "text"), [({"a": 1}, "d.items"), ({1, 2}, "sorted")])
+def test_a_collection_without_an_order_of_records_is_refused(items: Any, text: str) -> None:
+    with pytest.raises(InvalidSetting, match=text):
+        StreamEnvironment().from_collection(items)
+
+
+def test_an_unknown_setting_of_a_cluster_names_those_that_there_are() -> None:
+    with pytest.raises(TypeError, match=r"no setting 'taskmanagers'; did you mean 'task_managers'\?.*heartbeat"):
+        LocalCluster(taskmanagers=2)
+
+
+def test_a_file_format_that_is_ours_alone_is_not_offered() -> None:
+    with pytest.raises(ValueError, match="wanted one of parquet, csv, jsonl, found 'json'"):
+        FileSink("out", format="json")
+
+
+@pytest.mark.parametrize(("interval_ms", "count", "warns"), [(None, None, True), (100, None, False), (None, 5, False)])
+def test_a_sink_that_would_never_publish_is_warned_of(
+    caplog: pytest.LogCaptureFixture, interval_ms: int | None, count: int | None, warns: bool
+) -> None:
+    env = StreamEnvironment(checkpoint_interval_ms=interval_ms)
+    env.generate(lambda n: n, count).sink_to(FileSink("out", format="jsonl"), name="files")
+    with caplog.at_level(logging.WARNING):
+        translate(env, default_parallelism=1, task_managers=1, work_dir="work")
+    assert ("sink 'files' publishes with each checkpoint" in caplog.text) is warns
+
+
+def test_a_debug_job_that_is_awaited_lets_time_outs_and_other_coroutines_through() -> None:
+    async def run() -> int:
+        env = StreamEnvironment()
+        env.generate(lambda n: n, records_per_second=1000).collect(name="out")
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                beats += 1
+                await asyncio.sleep(0.01)
+
+        beating = asyncio.create_task(beat())
+        async with LocalCluster(debug=True) as cluster:
+            job = cluster.submit(env)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(job.wait_async(), 0.3)
+            with pytest.raises(TimeoutError, match="is running after 0.2 seconds"):
+                await job.wait_async(0.2)
+        beating.cancel()
+        return beats
+
+    assert asyncio.run(run()) > 2
+
+
+def test_to_block_an_event_loop_is_warned_of() -> None:
+    async def run() -> None:
+        env = StreamEnvironment()
+        env.from_collection([1]).collect(name="out")
+        async with LocalCluster(debug=True) as cluster:
+            cluster.submit(env).wait()
+
+    with pytest.warns(RuntimeWarning, match="write `await job`"):
+        asyncio.run(run())
+
+
+def test_a_cluster_that_closes_on_a_running_job_says_so(
+    caplog: pytest.LogCaptureFixture, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(folder))
+    env.generate(lambda n: n, records_per_second=100).collect(name="out")
+    with LocalCluster(debug=True) as cluster:
+        cluster.submit(env, name="endless").ready().get(timeout=5)
+    assert "job 'endless' was running when its cluster closed" in caplog.text
+    assert "retain_checkpoints='on_cancellation' keeps them" in caplog.text
