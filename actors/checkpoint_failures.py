@@ -52,9 +52,10 @@ class CheckpointFailures:
         """`who` declined, in words."""
         if message.reason in _SECONDHAND:
             return []
-        return self.count(message.checkpoint_id, f"was declined by {who}: {message.reason}")
+        what = f"was declined by {who}: {message.reason}"
+        return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
 
-    def count(self, checkpoint_id: CheckpointId, what: str) -> list[FailJob]:
+    def count(self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False) -> list[FailJob]:
         """The job's failure when this was one too many; the count begins anew then."""
         if checkpoint_id not in self._uncounted:
             return []
@@ -64,7 +65,7 @@ class CheckpointFailures:
             return []
         self._in_a_row = 0
         text = f"checkpoint {checkpoint_id} {what} (tolerable_failures={self._tolerable})"
-        return [FailJob(FailureCause("CheckpointFailed", text))]
+        return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable))]
 
 
 def who_is(attempt_id: ExecutionAttemptId, pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:

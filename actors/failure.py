@@ -33,7 +33,7 @@ def describe(error: BaseException) -> FailureCause:
     A traceback begins at the first frame that is not this package's own machinery, so that the user's line is near.
     """
     told: FailureCause | None = None
-    for step in reversed(_chain(error)):
+    for step in reversed(chain_of(error)):
         told = FailureCause(
             error_type=type(step).__name__,
             error_message=_text(lambda step=step: _message(step)),  # type: ignore[misc]
@@ -67,7 +67,7 @@ def _from_the_users_first(frames: TracebackType | None) -> TracebackType | None:
 _MACHINERY = __name__.rpartition(".")[0] + "."
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def chain_of(error: BaseException) -> list[BaseException]:
     """The error and its causes, each once; of a long chain the first ones and the root."""
     chain: list[BaseException] = []
     step: BaseException | None = error
@@ -104,7 +104,7 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
         operator_name, position = error.operator_name, error.record_position
     return replace(
         describe(error),
-        repeatable=is_repeatable(_chain(error)),
+        repeatable=is_repeatable(chain_of(error)),
         vertex_name=deployment.vertex_name,
         operator_name=operator_name,
         subtask_index=deployment.subtask_index,

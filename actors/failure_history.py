@@ -43,6 +43,10 @@ class FailureHistory:
             self._open[region] = cause
         return cause
 
+    def failed_too(self, region: Region, cause: FailureCause) -> None:
+        """One more region has failed of what was added last."""
+        self._open[region] = cause
+
     def is_explained_by(self, region: Region, cause: FailureCause) -> bool:
         """One more task of a region that is being cancelled has failed: perhaps it was the first to."""
         told = self._open.get(region)

@@ -32,6 +32,13 @@ class JobFailures:
         self._repeated = RepeatedFailures(job.max_same_failures)
         self._emit = emit
         self._unsaid: dict[Region, _Unsaid] = {}
+        self._event: tuple[FailureCause, FailureCause] | None = None
+        """What the present event has made fail, and what became of it."""
+        self._emitted: FailureCause | None = None
+
+    def begin(self) -> None:
+        """A new event: what it makes fail in several regions is one failure."""
+        self._event = self._emitted = None
 
     def checkpoint_completed(self) -> None:
         """The job has made progress."""
@@ -39,7 +46,11 @@ class JobFailures:
 
     def failed(self, cause: FailureCause, region: Region) -> FailureCause:
         """A region has failed. Returns the cause to go on with: a RepeatedFailure ends the job."""
-        return self.history.add(self._repeated.add(cause), region)
+        if self._event is not None and self._event[0] == cause:
+            self.history.failed_too(region, self._event[1])
+        else:
+            self._event = cause, self.history.add(self._repeated.add(cause), region)
+        return self._event[1]
 
     def restarting(self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None) -> None:
         """The region is tried again, after this delay and from this checkpoint."""
@@ -72,5 +83,6 @@ class JobFailures:
     def _make_known(self, region: Region, news: _Unsaid) -> None:
         if is_secondhand(news.failure):
             self._unsaid[region] = news
-        else:
+        elif self._emitted is not news.failure:
+            self._emitted = news.failure
             self._emit(FailureKnown(news.failure, news.restart))

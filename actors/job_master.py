@@ -473,6 +473,8 @@ class JobMaster:
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
         self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []
+        self._restarts.begin()
+        self._failures.begin()
 
 
 def _host(execution: Execution) -> TaskManagerId:

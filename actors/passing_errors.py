@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 
 from ..messages import UnregisteredMessage, UnsupportedValue
-from ..state import InvalidKey, StorageError
+from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, WrongStateType
 from .errors import ChannelBroken, UserCodeError
 from .key_selector import KeySelectionFailed
 from .records import RecordMismatch
@@ -21,6 +21,9 @@ _OF_THE_PROGRAM = (
     UserCodeError,
     KeySelectionFailed,
     InvalidKey,
+    StateNotStorable,
+    WrongStateType,
+    SnapshotTooLarge,
     RecordMismatch,
     UnsupportedValue,
     UnregisteredMessage,

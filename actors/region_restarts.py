@@ -37,6 +37,13 @@ class RegionRestarts:
         self._delayed: set[Region] = set()
         self._waiting: set[Region] = set()
         self._generation = 0
+        self._is_counted = False
+        self._delay_ms: int | None = None
+        """Of the present event, once it is counted."""
+
+    def begin(self) -> None:
+        """A new event: whatever fails by it, in however many regions, is one failure."""
+        self._is_counted = False
 
     def __contains__(self, region: Region) -> bool:
         """Whether it is delayed or waiting."""
@@ -49,10 +56,12 @@ class RegionRestarts:
 
     def failed(self, region: Region, now_ms: float) -> Schedule | None:
         """Try this region again after the delay that the strategy gives; None: it is to be given up, and the job."""
-        delay_ms = self._strategy.on_failure(now_ms)
+        if not self._is_counted:
+            self._is_counted, self._delay_ms = True, self._strategy.on_failure(now_ms)
+            self.count += self._delay_ms is not None
+        delay_ms = self._delay_ms
         if delay_ms is None:
             return None
-        self.count += 1
         self._generation += 1
         self._delayed.add(region)
         return Schedule(delay_ms, RestartDue(region))

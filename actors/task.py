@@ -46,9 +46,10 @@ from .elements import (
     Watermark,
 )
 from .errors import UserCodeError
-from .failure import describe_in_task
+from .failure import chain_of, describe_in_task
 from .operator_chain import blame
 from .operators.source import END, Source, continue_source, offset_of, poll
+from .passing_errors import is_repeatable
 from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
 from .task_setup import TaskParts, TaskServices, build_task
 from .unrun import RETURN, has_run
@@ -211,7 +212,8 @@ class Task(Actor):
             case SnapshotWritten():
                 self._acknowledge(message)
             case SnapshotFailed(checkpoint_id, error):
-                self._decline(checkpoint_id, f"{type(error).__name__}: {error}")
+                repeatable = is_repeatable(chain_of(error))
+                self._decline(checkpoint_id, f"{type(error).__name__}: {error}", repeatable=repeatable)
             case _:
                 super().on_receive(message)
 
@@ -262,6 +264,8 @@ class Task(Actor):
         answer = self.context.promise()
         try:
             answer.set(OperatorAnswer(self._ask_operator(question)))
+        except SystemExit as error:
+            answer.set_exception((RuntimeError, RuntimeError(f"on_receive raised SystemExit({error.code!r})"), None))
         except Exception:  # noqa: BLE001 - supervision boundary: whoever asked is told
             answer.set_exception()
         return answer
@@ -339,8 +343,9 @@ class Task(Actor):
     def _acknowledge(self, written: SnapshotWritten) -> None:
         self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
 
-    def _decline(self, checkpoint_id: CheckpointId, reason: str) -> None:
-        self._owner.tell(DeclineCheckpoint(self.deployment.job_id, self.deployment.attempt_id, checkpoint_id, reason))
+    def _decline(self, checkpoint_id: CheckpointId, reason: str, *, repeatable: bool = False) -> None:
+        job_id, attempt_id = self.deployment.job_id, self.deployment.attempt_id
+        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, repeatable))
 
     # -- data
 

@@ -74,6 +74,8 @@ class DeclineCheckpoint:
     attempt_id: ExecutionAttemptId
     checkpoint_id: CheckpointId
     reason: str
+    repeatable: bool = False
+    """As of a FailureCause: whether the program is to blame, so that the next one is likely to be declined too."""
 
 
 @message

@@ -203,7 +203,7 @@ class HeapState:
 
     def _check_key(self) -> None:
         if self._scope.current_key is NO_KEY:
-            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name)
+            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name) from None
 
     def _check_hashable(self) -> None:
         """A dict has refused the current key: raises NoCurrentKey, or InvalidKey, which says why."""

@@ -196,10 +196,9 @@ class StreamEnvironment:
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise InvalidSetting(f"from_collection: wanted a list or other iterable, found {shown(items)}")
         if isinstance(items, Mapping | Set):
-            raise InvalidSetting(
-                f"from_collection: wanted records in an order of their own, found a {type(items).__name__}; give "
-                f"{'list(d.items()), or [d] if it is one record' if isinstance(items, Mapping) else 'sorted(...) of it'}"
-            )
+            better = "list(d.items()), or [d] for one record" if isinstance(items, Mapping) else "sorted(...) of it"
+            found = type(items).__name__
+            raise InvalidSetting(f"from_collection: wanted records in an order of their own, found a {found}: {better}")
         source = CollectionSource(items, records_per_second=_rate(records_per_second), **self._batching())
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)

@@ -86,8 +86,8 @@ def check_hooks(operator: Operator) -> None:
     for attribute, value in vars(operator).items():
         if isinstance(value, StateDeclaration):
             raise InvalidOperator(
-                f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the class, "
-                f"as `{attribute} = {value.kind}(...)` beside the methods"
+                f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the "
+                f"class, as `{attribute} = {value.kind}(...)` beside the methods"
             )
     with suppress(InvalidState):  # which is told at submit
         for attribute, declared in declared_states(type(operator)).items():

@@ -259,7 +259,7 @@ class JobHandle(Blocking):
         the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
-        if wait is not None and not wait >= 0:
+        if wait is not None and not (isinstance(wait, int | float) and wait >= 0):
             raise InvalidSetting(f"wait must be a number of seconds, at least 0, found {wait!r}")
         if key is not _NO_KEY:
             java_hash(key)
@@ -430,13 +430,15 @@ class JobHandle(Blocking):
                 self._heard_failure = event.failure or self._heard_failure
         if is_status:
             self._status_heard()
-        for listener in listeners:
-            try:
-                listener(event)
-            except Exception:  # a user's callback must not silence the others
-                log.exception("a listener of job %s failed on %s", self.job_id, type(event).__name__)
-        if self._status.is_terminal:
-            self._ended.try_set(None)
+        try:
+            for listener in listeners:
+                try:
+                    listener(event)
+                except (Exception, SystemExit):  # a user's callback must not silence the others
+                    log.exception("a listener of job %s failed on %s", self.job_id, type(event).__name__)
+        finally:
+            if self._status.is_terminal:
+                self._ended.try_set(None)
 
     def _status_heard(self) -> None:
         self._readiness.look()

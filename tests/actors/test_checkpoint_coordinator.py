@@ -274,7 +274,7 @@ def test_a_savepoint_that_cannot_start_says_which_tasks_are_in_the_way() -> None
     driver.tell(changed("a", running=False), AttemptChanged(subtask("b"), None, is_running=False))
     (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
     assert isinstance(answer.answer, TriggerSavepointFailure)
-    assert answer.answer.cause.endswith("tasks_not_ready: a/0 not running; b/0 not deployed")
+    assert "tasks_not_ready: a/0 not running; b/0 not deployed; ask again when all tasks run" in answer.answer.cause
 
 
 def test_a_trigger_that_counts_as_periodic_is_refused_while_the_scheduler_is_off() -> None:

@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from understudy.actors.checkpoint_effects import TriggerCheckpointNow
 from understudy.actors.job_effects import FailureKnown, JobEnded, Restart, RestartDue, Schedule, TaskManagerLost
-from understudy.messages import ExecutionState, FailureCause, JobGraph, JobStatus, SubmitTask, TaskDeployment
+from understudy.messages import (
+    DeclineCheckpoint,
+    ExecutionState,
+    FailureCause,
+    JobGraph,
+    JobStatus,
+    SubmitTask,
+    TaskDeployment,
+)
 
 from .job_stage import FAILURE, Stage, graph
 
@@ -167,3 +176,42 @@ def test_a_failure_of_each_of_two_regions_is_made_known() -> None:
         first = next(each for each in deployments if each.vertex_id == name)
         stage.report(first, ExecutionState.FAILED, FAILURE)
         assert len(stage.of(FailureKnown)) == 1
+
+
+def test_what_one_event_makes_fail_in_several_regions_is_one_failure() -> None:
+    stage = Stage(job(pipelines=3, attempts=1))
+    stage.running()
+    stage.tell(TaskManagerLost("tm-0-0", "killed", process_ended=True))
+    assert len(stage.of(FailureKnown)) == 1
+    assert len([s for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]) == 3
+    assert stage.master.restarts == 1, "one attempt of the strategy's, which has no other"
+    assert len(stage.master.failures) == 1
+    assert stage.master.status is JobStatus.RESTARTING
+
+
+@pytest.mark.parametrize(("repeatable", "status"), [(True, JobStatus.FAILING), (False, JobStatus.RESTARTING)])
+def test_checkpoints_that_the_program_makes_fail_count_and_others_do_not(repeatable: bool, status: JobStatus) -> None:
+    stage = Stage(job(limit=2, pipelines=2))
+    deployments = stage.running()
+    for checkpoint_id in (1, 2):
+        stage.tell(TriggerCheckpointNow())
+        reason = f"StateNotStorable: operator 'sink-0', state 'held', checkpoint {checkpoint_id}"
+        stage.tell(DeclineCheckpoint("job-1", deployments[0].attempt_id, checkpoint_id, reason, repeatable))
+        if checkpoint_id == 1:
+            assert stage.master.status is JobStatus.RESTARTING
+            deployments = restart_all(stage, deployments)
+    assert stage.master.status is status
+
+
+def restart_all(stage: Stage, deployments: list[TaskDeployment]) -> list[TaskDeployment]:
+    """After a failure of all regions."""
+    dues = [s.event for s in stage.of(Schedule) if isinstance(s.event, RestartDue)]
+    for each in deployments:
+        stage.report(each, ExecutionState.CANCELED)
+    again = []
+    for due in dues:
+        stage.tell(due)
+        again += [message.deployment for message in stage.said(SubmitTask)]
+    for each in again:
+        stage.report(each, ExecutionState.RUNNING)
+    return again

@@ -194,6 +194,8 @@ CASTS: list[Callable[[Any], Any]] = [
 @given(NUMBERS)
 @example(2**63)
 @example(2**53 + 1)
+@example(2**62 + 1)
+@example(Decimal(2**62 + 1))
 @example(Fraction(1, 3))
 @example(65504.0)
 def test_numbers_that_are_equal_and_hash_alike_in_python_are_one_key(number: Any) -> None:

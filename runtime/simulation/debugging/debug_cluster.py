@@ -61,6 +61,7 @@ class DebugCluster(WorldCluster):
         super().__init__(wanted, PacedWorld(), _LATENCY)
         self._errors: dict[JobId, list[BaseException]] = {}
         self._is_submitting = False
+        self._is_interrupted = False
 
     # ---- life
 
@@ -76,6 +77,7 @@ class DebugCluster(WorldCluster):
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
             last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
             last_first.callback(super().close)
+            self._is_interrupted = False  # from here on it is only closed
             if self._job_manager is not None:
                 self._cancel_all(self._job_manager)
 
@@ -123,6 +125,7 @@ class DebugCluster(WorldCluster):
         """Keep the user's own exception; raise through to the caller what is the user's own wish."""
         cause = error.__cause__ if isinstance(error, UserCodeError) and error.__cause__ is not None else error
         if isinstance(cause, _INTERRUPTING):
+            self._is_interrupted = True
             raise KeyboardInterrupt("the debugger was quit" if isinstance(cause, BdbQuit) else "") from cause
         self._errors.setdefault(job_id, []).append(cause)
 
@@ -131,6 +134,11 @@ class DebugCluster(WorldCluster):
         if threading.get_ident() != world.thread:
             raise RuntimeError(
                 "a debug cluster runs on the thread that made it, and whoever waits makes it run: wait on that thread"
+            )
+        if self._is_interrupted:
+            raise RuntimeError(
+                "the job was interrupted in the middle of your code and cannot go on: leave the `with` block of the "
+                "cluster, and submit it to a new one"
             )
         if not self._is_submitting:
             world.catch_up()

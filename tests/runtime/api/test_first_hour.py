@@ -97,7 +97,7 @@ def test_a_debug_job_that_is_awaited_lets_time_outs_and_other_coroutines_through
             job = cluster.submit(env)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(job.wait_async(), 0.3)
-            with pytest.raises(TimeoutError, match="is running after 0.2 seconds"):
+            with pytest.raises(TimeoutError, match=r"is running after 0\.2 seconds"):
                 await job.wait_async(0.2)
         beating.cancel()
         return beats

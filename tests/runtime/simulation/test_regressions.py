@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from understudy.runtime.simulation import Scenario, run_history
-from understudy.runtime.simulation.world import cluster as simulated
+from understudy.runtime.simulation.world import world_cluster as simulated
 
 
 def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:
