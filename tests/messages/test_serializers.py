@@ -80,6 +80,24 @@ def test_a_later_serializer_of_the_name_replaces_the_earlier_one() -> None:
     assert isinstance(find_serializer("pixels"), OfPoints)
 
 
+class _PixelsInAnyVersion(Pixels):
+    def deserialize(self, data: bytes, version: int) -> Image:
+        return Image(f"{data.decode()} of version {version}")
+
+
+def test_what_an_earlier_version_wrote_is_read() -> None:
+    old, new = _PixelsInAnyVersion(), _PixelsInAnyVersion()
+    old.version, new.version = 1, 3
+    register_serializer(old)
+    written = pack_plain(Image("red"))
+    register_serializer(new)
+    assert unpack_plain(written).pixels == "red of version 1"
+    newer = pack_plain(Image("red"))
+    register_serializer(old)
+    with pytest.raises(MalformedMessage, match="is of version 1 here, and version 3 wrote this"):
+        unpack_plain(newer)
+
+
 def test_a_serializer_that_raises_or_returns_no_bytes_is_named() -> None:
     class Bad(Pixels):
         def serialize(self, value: Image) -> Any:
