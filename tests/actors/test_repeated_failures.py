@@ -115,3 +115,8 @@ def test_what_is_remembered_is_bounded() -> None:
     failures = RepeatedFailures(2)
     ends(failures, typo(), *[typo(position, str(position)) for position in range(100, 1100)])
     assert ends(failures, typo()) == [False]
+
+
+def test_the_first_record_is_a_position_too() -> None:
+    failures = RepeatedFailures(3)
+    assert ends(failures, *(typo(position=0, message=f"at {when}") for when in ("noon", "one", "two")))[-1]
