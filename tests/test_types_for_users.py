@@ -68,7 +68,10 @@ def check(program: str, folder: Path, cache: Path) -> str:
     pytest.importorskip("mypy")
     (folder / "program.py").write_text(program)
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={cache}", "program.py"],
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="),
+            *(f"--cache-dir={cache}", "program.py"),
+        ],
         cwd=folder,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         capture_output=True,

@@ -150,7 +150,7 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any, **_: Any) -> Stat
 
 @mutant(OUTPUT, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
-    def decline(self: Task, checkpoint_id: Any, _reason: str) -> None:
+    def decline(self: Task, checkpoint_id: Any, _reason: str, **_more: Any) -> None:
         self._owner.tell(
             AcknowledgeCheckpoint(self.deployment.job_id, self.deployment.attempt_id, checkpoint_id, None, 0)
         )
