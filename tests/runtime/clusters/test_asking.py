@@ -163,7 +163,7 @@ def test_figures_add_up_over_the_tasks(job: JobHandle) -> None:
         return sum(task.records_in for task in job.metrics() if "count" in task.vertex_name)
 
     eventually(counted_in)
-    assert {task.status for task in job.metrics()} == {"running"}
+    eventually(lambda: {task.status for task in job.metrics()} == {"running"}, "a heartbeat of each that says so")
 
 
 def test_the_status_goes_from_created_over_running_to_finished(shared_cluster: LocalCluster) -> None:
