@@ -43,7 +43,8 @@ class CheckpointTasks:
         idle = [subtask for subtask in self._plan.trigger if self._attempts.get(subtask) not in self._running]
         gone = [subtask for subtask in self._plan.acknowledge if subtask not in self._attempts]
         parts = (_listed(idle, "not running"), _listed(gone, "not deployed"))
-        return "; ".join(part for part in parts if part) + "; ask again when all tasks run (job.ready())"
+        told = [part for part in parts if part]
+        return "; ".join([*told, "ask again when all tasks run (job.ready())"]) if told else ""
 
     def to_acknowledge(self) -> dict[ExecutionAttemptId, SubtaskKey]:
         return {self._attempts[subtask]: subtask for subtask in self._plan.acknowledge}

@@ -98,7 +98,10 @@ def check_hooks(operator: Operator) -> None:
 
 def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> None:
     """Raises InvalidOperator for a hook that cannot be called with the arguments that it will get."""
-    wanted = [name for name in inspect.signature(getattr(base, hook)).parameters if name != "self"]
+    parameters = inspect.signature(getattr(base, hook)).parameters.values()
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):  # as many as there are inputs
+        return
+    wanted = [each.name for each in parameters if each.name != "self"]
     try:
         inspect.signature(getattr(operator, hook)).bind(*wanted)
     except TypeError as error:

@@ -47,6 +47,21 @@ def test_an_operator_that_cannot_work_is_refused(operator: type[KeyedOperator], 
         stream.process(operator)
 
 
+def test_an_operator_of_two_inputs_may_name_both_schemas() -> None:
+    class Joining(KeyedOperator):
+        inputs = 2
+
+        def process(self, record: Any, out: Collector) -> None: ...
+
+        def process_2(self, record: Any, out: Collector) -> None: ...
+
+        def output_schema(self, first: Any, second: Any) -> None: ...  # type: ignore[override]
+
+    env = StreamEnvironment()
+    first, second = (env.from_collection([1]).key_by(lambda n: n) for _ in range(2))
+    first.connect(second).process(Joining)
+
+
 @pytest.mark.parametrize("make", [lambda: ValueState(0), lambda: ListState([int])])  # type: ignore[call-overload, arg-type]
 def test_a_value_in_the_place_of_a_states_type_is_refused(make: Any) -> None:
     with pytest.raises(InvalidState, match=r"wanted a type such as int, found .*default=0"):
