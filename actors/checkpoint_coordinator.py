@@ -26,9 +26,9 @@ from ..messages import (
     JobStatus,
     Predecessor,
 )
-from ..state.checkpoint_ids import CheckpointIdCounter
-from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
-from ..state.shared_state import SharedStateRegistry
+from ..state.checkpoints.checkpoint_ids import CheckpointIdCounter
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
+from ..state.checkpoints.shared_state import SharedStateRegistry
 from .alignment_patience import AlignmentPatience
 from .checkpoint_effects import (
     AckIgnored,

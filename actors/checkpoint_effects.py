@@ -28,7 +28,7 @@ from ..messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ..state.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from .job_graph import SubtaskKey
 from .pending_checkpoint import AckResult, CheckpointKind
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..messages import CheckpointId, JobId, SubtaskState
-from ..state.completed_checkpoints import CompletedCheckpoint
-from ..state.savepoints import checkpoint_files
-from ..state.shared_state import CheckpointOf, SavepointAt, SharedStateRegistry, StateFile
-from ..state.snapshot_file import state_handles
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.savepoints import checkpoint_files
+from ..state.checkpoints.shared_state import CheckpointOf, SavepointAt, SharedStateRegistry, StateFile
+from ..state.checkpoints.snapshot_file import state_handles
 from .checkpoint_effects import Discard
 
 

@@ -19,7 +19,7 @@ from ..messages import (
     JobId,
     SubtaskStatistics,
 )
-from ..state.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from .pending_checkpoint import PendingCheckpoint
 
 ENDED_CHECKPOINTS_KEPT = 10

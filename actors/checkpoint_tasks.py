@@ -14,7 +14,7 @@ from ..messages import (
     SwitchToUnaligned,
     TriggerCheckpoint,
 )
-from ..state.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from .checkpoint_effects import Send
 from .checkpoint_plan import CheckpointPlan
 from .job_graph import SubtaskKey

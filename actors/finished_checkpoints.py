@@ -7,7 +7,7 @@ discarded, that of the second may stand in a live checkpoint. Flink: CheckpointC
 from __future__ import annotations
 
 from ..messages import AcknowledgeCheckpoint, CheckpointId, ExecutionAttemptId
-from ..state.completed_checkpoints import CompletedCheckpointStore
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from .pending_checkpoint import PendingCheckpoint
 
 REMEMBERED_CHECKPOINTS = 16

@@ -16,11 +16,11 @@ from typing import Any
 
 from ..messages import JobId
 from ..state import CheckpointStorage, checkpoint_directory
-from ..state.checkpoint_metadata import encode_metadata
-from ..state.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.checkpoint_metadata import encode_metadata
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
+from ..state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
 from ..state.errors import MissingSavepoint, MissingState
-from ..state.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
-from ..state.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
 from .checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
 from .checkpoint_files import CheckpointFiles
 from .context import ActorContext

@@ -51,10 +51,10 @@ from ..messages import (
     TriggerSavepointFailure,
     UpdateTaskExecutionState,
 )
-from ..state.checkpoint_ids import StandaloneCheckpointIdCounter
-from ..state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from ..state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from ..state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
+from ..state.checkpoints.savepoints import Savepoints
 from ..state.errors import StateError
-from ..state.savepoints import Savepoints
 from .actor import Actor, SupervisorStrategy, Terminated
 from .errors import ActorError, UnknownJob
 from .job_files import ForJob, JobFiles, Tidied, Tidy

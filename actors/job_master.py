@@ -41,8 +41,8 @@ from ..messages import (
     TaskManagerId,
     UpdateTaskExecutionState,
 )
-from ..state.checkpoint_ids import CheckpointIdCounter
-from ..state.completed_checkpoints import CompletedCheckpointStore
+from ..state.checkpoints.checkpoint_ids import CheckpointIdCounter
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from . import checkpoint_effects as checkpoint
 from .attempt_orders import AttemptOrders
 from .checkpoint_coordinator import CheckpointCoordinator

@@ -14,11 +14,11 @@ import pykka
 
 from ..messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ..state import CheckpointStorage, OutsideRoot, StateError
-from ..state.checkpoint_metadata import decode_metadata
-from ..state.completed_checkpoints import CompletedCheckpoint
-from ..state.savepoint_stores import candidates
-from ..state.savepoints import Savepoints, metadata_path
-from ..state.snapshot_file import state_handles
+from ..state.checkpoints.checkpoint_metadata import decode_metadata
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ..state.checkpoints.savepoint_stores import candidates
+from ..state.checkpoints.savepoints import Savepoints, metadata_path
+from ..state.checkpoints.snapshot_file import state_handles
 from .context import ActorContext
 from .errors import CannotRestore
 from .restore_check import RestoreReport, check_restore

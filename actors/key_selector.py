@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..messages import Row, shape_of, shown, those_there_are
-from ..state.column_hash import combined, hashes_of
-from ..state.key_groups import groups_of_hashes, key_groups_of
-from ..state.key_hash import KEY_TYPES, InvalidKey, java_hash
+from ..state.keys.column_hash import combined, hashes_of
+from ..state.keys.key_groups import groups_of_hashes, key_groups_of
+from ..state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash
 from .elements import Batch
 from .errors import ActorError, UnwantedResult
 from .records import rows_of, rows_one_by_one, values_of

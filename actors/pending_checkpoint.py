@@ -22,7 +22,7 @@ from ..messages import (
     SubtaskState,
     VertexId,
 )
-from ..state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from .checkpoint_plan import VertexShape
 from .errors import IllegalTransition
 from .job_graph import SubtaskKey

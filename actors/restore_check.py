@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any
 
 from ..messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
-from ..state.completed_checkpoints import CompletedCheckpoint
-from ..state.state_descriptions import is_columnar, is_keyed, state_misfit
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ..state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
 from .errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 

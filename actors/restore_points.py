@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..messages import CheckpointId, FailureCause, JobGraph, Predecessor, SubtaskState
-from ..state.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
 from .execution_graph import Region
 from .job_graph import SubtaskKey
 from .restored_operators import RestoredOperators

@@ -28,7 +28,7 @@ from ..messages import (
     VertexId,
 )
 from ..state import assign_operator, operator_states
-from ..state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from ..state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from .job_graph import SubtaskKey, in_edges, topological_order
 
 

@@ -33,7 +33,7 @@ from ..messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ..state.savepoints import RemovedSavepoint, Savepoints
+from ..state.checkpoints.savepoints import RemovedSavepoint, Savepoints
 from .actor import Actor
 from .context import Ref
 

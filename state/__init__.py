@@ -3,8 +3,7 @@
 if __name__ != "understudy.state":  # pragma: no cover
     raise ImportError("import understudy.state, not state: the folder is part of the package understudy")
 
-from .assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
-from .backend import (
+from .backends.backend import (
     KeyedSnapshot,
     KeyedStateBackend,
     ReadState,
@@ -12,20 +11,24 @@ from .backend import (
     make_keyed_backend,
     register_backend,
 )
-from .batch_codec import pack_batch, unpack_batch
-from .binding import bind_states
-from .channel_state import channel_handle, read_channel
-from .descriptors import (
-    FoldingState,
-    KeyedStateDeclaration,
-    ListState,
-    MapState,
-    OperatorListState,
-    ReducingState,
-    StateDeclaration,
-    ValueState,
-    declared_states,
+from .backends.binding import bind_states
+from .backends.filesystem_backend import FilesystemBackend
+from .backends.heap_state import NO_KEY, NO_NAMESPACE
+from .backends.memory_backend import MemoryBackend
+from .backends.operator_state import OperatorStateBackend
+from .checkpoints.assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
+from .checkpoints.channel_state import channel_handle, read_channel
+from .checkpoints.snapshot_file import (
+    SnapshotStore,
+    SubtaskSnapshot,
+    discard_state,
+    snapshot_store,
+    state_handles,
+    state_size_bytes,
+    store_in_file,
+    store_inline,
 )
+from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     CorruptState,
@@ -49,9 +52,7 @@ from .errors import (
     WrongSavepointStore,
     WrongStateType,
 )
-from .filesystem_backend import FilesystemBackend
-from .heap_state import NO_KEY, NO_NAMESPACE
-from .key_groups import (
+from .keys.key_groups import (
     InvalidKey,
     KeyGroupRange,
     default_max_parallelism,
@@ -61,17 +62,16 @@ from .key_groups import (
     key_groups_of,
     operator_index_of,
 )
-from .memory_backend import MemoryBackend
-from .operator_state import OperatorStateBackend
-from .snapshot_file import (
-    SnapshotStore,
-    SubtaskSnapshot,
-    discard_state,
-    snapshot_store,
-    state_handles,
-    state_size_bytes,
-    store_in_file,
-    store_inline,
+from .kinds.descriptors import (
+    FoldingState,
+    KeyedStateDeclaration,
+    ListState,
+    MapState,
+    OperatorListState,
+    ReducingState,
+    StateDeclaration,
+    ValueState,
+    declared_states,
 )
 from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inline_handle, job_directory
 

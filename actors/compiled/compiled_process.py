@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import DictRow
-from ...state.descriptors import declared_states
-from ...state.key_groups import key_group_range
-from ...state.slot_backend import SlotBackend
-from ...state.slot_keys import check_key_types
+from ...state.columnar.slot_backend import SlotBackend
+from ...state.columnar.slot_keys import check_key_types
+from ...state.keys.key_groups import key_group_range
+from ...state.kinds.descriptors import declared_states
 from ..elements import Batch
 from ..errors import UserCodeError
 from ..key_selector import KeySelectionFailed

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import pyarrow as pa
 
 from ...state import KeyedStateDeclaration, ReducingState, declared_states
+from ...state.columnar.value_kinds import DTYPES, ValueKinds
 from ...state.errors import InvalidState
-from ...state.value_kinds import DTYPES, ValueKinds
 from .errors import CannotCompile
 from .layout import FIRST_FREE, Column, Kind, Layout, StateFields, kind_of
 

@@ -1,6 +1,6 @@
 """ColumnarAggregate: aggregates per key over Arrow batches, as in `aggregate(flights=Count(), miles=Sum("distance"))`.
 
-All rows of a batch go into NumPy arrays at once; see state/columnar_table.py. Flink: GroupAggFunction; with a
+All rows of a batch go into NumPy arrays at once; see state/columnar/columnar_table.py. Flink: GroupAggFunction; with a
 `LocalAggregate` before the shuffle, MiniBatchLocalGroupAggFunction and MiniBatchGlobalGroupAggFunction.
 """
 
@@ -12,11 +12,11 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ...messages import CheckpointId, StateDescription
-from ...state.aggregates import Aggregate, Avg, Count, Max, Min, Sum
-from ...state.aggregation_fit import describe_aggregation
-from ...state.columnar_backend import ColumnarBackend
-from ...state.columnar_table import ColumnarTable
-from ...state.key_groups import key_group_range
+from ...state.columnar.columnar_backend import ColumnarBackend
+from ...state.columnar.columnar_table import ColumnarTable
+from ...state.keys.key_groups import key_group_range
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
+from ...state.kinds.aggregation_fit import describe_aggregation
 from .operator import Collector, Operator, Takes
 
 __all__ = ["Aggregate", "Avg", "ColumnarAggregate", "Count", "LocalAggregate", "Max", "Min", "Sum"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import pyarrow as pa
 
 from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...state.backends.heap_state import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
-from ...state.heap_state import NO_KEY
-from ...state.state_descriptions import describe_states
+from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
 from ..elements import Batch
@@ -24,7 +24,7 @@ from ..key_selector import KeySelectionFailed
 from ..unrun import refuse
 
 if TYPE_CHECKING:
-    from ...state.backend import KeyedStateBackend
+    from ...state.backends.backend import KeyedStateBackend
     from ..compiled import CompiledProcess
     from ..key_selector import KeySelector
 

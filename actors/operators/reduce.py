@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...state.descriptors import ValueState
+from ...state.kinds.descriptors import ValueState
 from ..unrun import UNRUN, refuse
 from .operator import Collector, KeyedOperator
 

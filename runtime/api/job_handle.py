@@ -47,7 +47,7 @@ from ...messages import (
     UnregisteredMessage,
     tag_of,
 )
-from ...state.key_hash import java_hash
+from ...state.keys.key_hash import java_hash
 from ..connectors import CollectSink, FileSink, read_collected
 from ..connectors.committed_files import OutputOf
 from ..connectors.output_directory import OutputDirectory

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...actors.failure import tell_line
 from ...messages import JobDetails, JobId
-from ...state.savepoint_store import HEAP_PATHS
+from ...state.checkpoints.savepoint_store import HEAP_PATHS
 from ..clusters.remote_cluster import RemoteCluster, Reply
 from ..clusters.remote_errors import NoJobManager, RemoteError
 from .output import note

@@ -32,7 +32,7 @@ from ...actors.job_program import JobProgram
 from ...actors.launcher import Launcher
 from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, LogRecords, PrintedText, SubmitJob
 from ...state import CheckpointStorage
-from ...state.savepoints import Savepoints
+from ...state.checkpoints.savepoints import Savepoints
 from ..api.async_twin import Blocking, async_twin
 from ..api.environment import StreamEnvironment
 from ..api.job_handle import JobClient, JobHandle, disposed_path

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from ...state import CheckpointStorage
-from ...state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 
 log = logging.getLogger(__name__)
 

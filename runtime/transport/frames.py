@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...messages import ChannelId, MalformedMessage
-from ...state.batch_codec import BatchFormat
+from ...state.columns.batch_codec import BatchFormat
 
 VERSION = 2
 """First byte of every frame; a peer that speaks another version is not understood."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...state.arrow_batches import Payload
+from ...state.columns.arrow_batches import Payload
 from .payloads import MAX_PAYLOAD_BYTES
 
 WINDOW_BYTES = 1024 * 1024

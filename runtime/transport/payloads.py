@@ -1,6 +1,6 @@
 """Elements to frame contents and back. No state, and no pickle.
 
-A batch travels as state/batch_codec.py has it, in a frame whose kind is the batch's format.
+A batch travels as state/columns/batch_codec.py has it, in a frame whose kind is the batch's format.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...actors.elements import (
     Watermark,
 )
 from ...messages import CheckpointId, MalformedMessage, UnsupportedValue
-from ...state.arrow_batches import Payload
-from ...state.batch_codec import BatchFormat, decode, encode
+from ...state.columns.arrow_batches import Payload
+from ...state.columns.batch_codec import BatchFormat, decode, encode
 from .frames import FrameKind, Header
 
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024

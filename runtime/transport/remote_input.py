@@ -14,7 +14,7 @@ from threading import Lock
 from ...actors.elements import Element
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelId, MalformedMessage
-from ...state.arrow_batches import Payload
+from ...state.columns.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake
 from .limits import cost_of, grown

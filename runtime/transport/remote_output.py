@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
 from ...messages import ChannelId
-from ...state.arrow_batches import Payload
+from ...state.columns.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header
 from .in_process import Wake, nobody
 from .limits import cost_of

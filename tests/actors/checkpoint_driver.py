@@ -42,8 +42,8 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
 
 T = TypeVar("T")
 JOB = JobId("job")

@@ -33,8 +33,8 @@ from understudy.messages import (
     TriggerCheckpoint,
     UpdateTaskExecutionState,
 )
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 
 T = TypeVar("T")
 

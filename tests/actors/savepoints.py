@@ -22,7 +22,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state import inline_handle
-from understudy.state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 
 OLD_JOB = JobId("old")
 

@@ -57,7 +57,7 @@ from understudy.messages import (
     SwitchToUnaligned,
     TriggerCheckpoint,
 )
-from understudy.state.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
 from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored, subtask
 

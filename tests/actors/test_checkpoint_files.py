@@ -36,9 +36,15 @@ from understudy.messages import (
     SubtaskState,
     TriggerSavepointSuccess,
 )
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
-from understudy.state.shared_state import CheckpointOf, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.shared_state import (
+    CheckpointOf,
+    RestoredJob,
+    SavepointAt,
+    SharedStateRegistry,
+    StateFile,
+)
 
 from .checkpoint_driver import JOB, changed, make_plan, of_type
 

@@ -42,7 +42,7 @@ from understudy.messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from understudy.state.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
 from .checkpoint_driver import JOB, Driver, ack, changed, decline, make_driver, of_type, sent, stored
 

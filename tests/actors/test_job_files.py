@@ -26,9 +26,9 @@ from understudy.messages import (
 )
 from understudy.runtime.system import ActorSystem
 from understudy.state import CheckpointStorage, MissingSavepoint, MissingState
-from understudy.state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
-from understudy.state.savepoint_store import FilesystemSavepointStore
-from understudy.state.savepoints import Savepoints
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
 
 JOB = JobId("job-1")
 WAIT_S = 10

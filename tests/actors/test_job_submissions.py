@@ -18,10 +18,10 @@ from understudy.messages import (
     SubtaskState,
 )
 from understudy.state import CheckpointStorage
-from understudy.state.checkpoint_metadata import encode_metadata
-from understudy.state.completed_checkpoints import CompletedCheckpoint
-from understudy.state.savepoint_store import HeapSavepointStore
-from understudy.state.savepoints import Savepoints
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
 
 from .graphs import graph
 from .savepoints import chain, checkpoint, list_state, operator

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey, UnusableKey
 from understudy.actors.records import rows_of
 from understudy.messages import DictRow, row_type
-from understudy.state.key_groups import InvalidKey, key_group
+from understudy.state.keys.key_groups import InvalidKey, key_group
 
 FLIGHTS = pa.RecordBatch.from_pydict({"origin": ["JFK", "EWR"], "day": [1, 2], "air time": [5.0, 7.5]})
 

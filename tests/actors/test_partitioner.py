@@ -15,7 +15,7 @@ from understudy.actors.errors import UserCodeError
 from understudy.actors.key_selector import KeySelector, NoSuchColumn
 from understudy.actors.partitioner import MAX_BATCH_RECORDS, Parts, make_partitioner
 from understudy.messages import Partitioning
-from understudy.state.key_groups import key_group, operator_index_of
+from understudy.state.keys.key_groups import key_group, operator_index_of
 
 ROWS = st.lists(st.tuples(st.text("abcd", min_size=1, max_size=2), st.integers()), min_size=1)
 

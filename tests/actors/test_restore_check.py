@@ -10,7 +10,7 @@ from understudy.actors.errors import StateDoesNotFit
 from understudy.actors.restore_check import RestoreReport, check_restore, with_carried_states
 from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
 from understudy.state import inline_handle
-from understudy.state.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
 from .graphs import edge, graph
 from .savepoints import chain, checkpoint, keyed_state, list_state, operator

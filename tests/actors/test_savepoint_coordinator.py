@@ -33,10 +33,10 @@ from understudy.messages import (
 )
 from understudy.runtime.system import ActorSystem
 from understudy.state import CheckpointStorage
-from understudy.state.checkpoint_metadata import encode_metadata
-from understudy.state.completed_checkpoints import CompletedCheckpoint
-from understudy.state.savepoint_store import FilesystemSavepointStore
-from understudy.state.savepoints import Savepoints
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
 
 JOB = JobId("job-1")
 WAIT_S = 10

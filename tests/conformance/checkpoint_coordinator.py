@@ -7,8 +7,8 @@ from functools import partial
 from itertools import zip_longest
 
 from understudy.messages import CheckpointId, JobStatus
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 
 from ..actors import test_checkpoint_endings as checkpoint_endings
 from ..actors import test_pending_checkpoint

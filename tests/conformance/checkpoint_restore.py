@@ -19,18 +19,18 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state.assignment import assign_state
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.completed_checkpoints import (
+from understudy.state.checkpoints.assignment import assign_state
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.completed_checkpoints import (
     CompletedCheckpoint,
     StandaloneCompletedCheckpointStore,
     VertexSnapshot,
 )
+from understudy.state.checkpoints.savepoint_store import HEAP_PATHS, HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
+from understudy.state.checkpoints.shared_state import CheckpointOf, SharedStateRegistry, StateFile
 from understudy.state.errors import MissingSavepoint
-from understudy.state.key_groups import key_group_range
-from understudy.state.savepoint_store import HEAP_PATHS, HeapSavepointStore
-from understudy.state.savepoints import Savepoints
-from understudy.state.shared_state import CheckpointOf, SharedStateRegistry, StateFile
+from understudy.state.keys.key_groups import key_group_range
 from understudy.state.storage import CheckpointStorage
 
 from ..actors.graphs import graph, vertex

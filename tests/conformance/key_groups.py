@@ -1,7 +1,7 @@
 """key_groups.json: ranges, owners, default maxima, and how operator lists are dealt out on a rescale.
 
 Its `keys` are hashes of Java's boxed types. Ours is Java's for integers and texts, which are played; other types of
-keys are hashed by what is equal to Python, and skipped (see `state/key_hash.py`).
+keys are hashed by what is equal to Python, and skipped (see `state/keys/key_hash.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from understudy.messages import OperatorListHandle
-from understudy.state.assignment import intersection, redistribute_lists
-from understudy.state.key_groups import (
+from understudy.state.checkpoints.assignment import intersection, redistribute_lists
+from understudy.state.keys.key_groups import (
     KeyGroupRange,
     default_max_parallelism,
     java_hash,

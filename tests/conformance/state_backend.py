@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.state.backend import KeyedStateBackend, make_keyed_backend
-from understudy.state.descriptors import (
+from understudy.state.backends.backend import KeyedStateBackend, make_keyed_backend
+from understudy.state.kinds.descriptors import (
     FoldingState,
     KeyedStateDeclaration,
     ListState,

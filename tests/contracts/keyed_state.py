@@ -24,9 +24,11 @@ from understudy.messages import (
     SubtaskIndex,
     VertexId,
 )
-from understudy.state.assignment import cut_handle
-from understudy.state.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
-from understudy.state.descriptors import (
+from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
+from understudy.state.checkpoints.assignment import cut_handle
+from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, store_in_file
+from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
+from understudy.state.kinds.descriptors import (
     FoldingState,
     KeyedStateDeclaration,
     ListState,
@@ -34,8 +36,6 @@ from understudy.state.descriptors import (
     ReducingState,
     ValueState,
 )
-from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
-from understudy.state.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.storage import CheckpointStorage, handle_reader
 
 MAX_PARALLELISM = 16

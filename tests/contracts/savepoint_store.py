@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from understudy.messages import CheckpointId, JobId
+from understudy.state.checkpoints.savepoint_store import POINTER_VERSION, SavepointPointer, SavepointStore
 from understudy.state.errors import MissingSavepoint, StorageError, WrongSavepointStore
-from understudy.state.savepoint_store import POINTER_VERSION, SavepointPointer, SavepointStore
 
 
 def pointer(checkpoint_id: int = 7, job_id: str = "job-1234567890") -> SavepointPointer:

@@ -12,11 +12,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.state.assignment import cut_handle
-from understudy.state.backend import KeyedStateBackend
-from understudy.state.descriptors import ReducingState, ValueState
-from understudy.state.heap_backend import HeapBackend
-from understudy.state.slot_backend import SlotBackend
+from understudy.state.backends.backend import KeyedStateBackend
+from understudy.state.backends.heap_backend import HeapBackend
+from understudy.state.checkpoints.assignment import cut_handle
+from understudy.state.columnar.slot_backend import SlotBackend
+from understudy.state.kinds.descriptors import ReducingState, ValueState
 
 MAX_PARALLELISM = 16
 

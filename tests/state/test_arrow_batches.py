@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.messages import MalformedMessage
-from understudy.state.arrow_batches import decode_batch, encode_batch
+from understudy.state.columns.arrow_batches import decode_batch, encode_batch
 
 ROWS = 5_000
 TEXTS = [f"key-{number % 700}" for number in range(ROWS)]

@@ -15,8 +15,8 @@ from understudy.messages import (
     SubtaskIndex,
     SubtaskState,
 )
-from understudy.state.assignment import assign_state, cut_handle, redistribute_lists
-from understudy.state.key_groups import key_group_range
+from understudy.state.checkpoints.assignment import assign_state, cut_handle, redistribute_lists
+from understudy.state.keys.key_groups import key_group_range
 from understudy.state.storage import inline_handle
 
 from ..conformance.key_groups import list_handle, named

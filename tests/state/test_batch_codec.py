@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from understudy.messages import DictRow, MalformedMessage, UnsupportedValue, pack_plain, row_type
 from understudy.state import pack_batch, unpack_batch
-from understudy.state.batch_codec import BatchFormat
+from understudy.state.columns.batch_codec import BatchFormat
 
 Pair = row_type(("left", "right"))
 

@@ -25,12 +25,12 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state import CorruptState, InvalidKey, SnapshotTarget, StateIncompatible, StateNotStorable, ValueState
-from understudy.state.aggregates import Aggregate, Avg, Count, Max, Min, Sum
-from understudy.state.assignment import assign_state
-from understudy.state.columnar_backend import ColumnarBackend
-from understudy.state.columnar_table import ColumnarTable
-from understudy.state.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
-from understudy.state.key_index import KeyIndex
+from understudy.state.checkpoints.assignment import assign_state
+from understudy.state.columnar.columnar_backend import ColumnarBackend
+from understudy.state.columnar.columnar_table import ColumnarTable
+from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
+from understudy.state.keys.key_index import KeyIndex
+from understudy.state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from understudy.state.storage import inline_handle, verified
 
 MAXIMUM = 16

@@ -32,10 +32,10 @@ from understudy.messages import (
     VertexId,
     encode,
 )
-from understudy.state import checkpoint_metadata
-from understudy.state.checkpoint_ids import StandaloneCheckpointIdCounter
-from understudy.state.checkpoint_metadata import decode_metadata, encode_metadata
-from understudy.state.completed_checkpoints import (
+from understudy.state.checkpoints import checkpoint_metadata
+from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from understudy.state.checkpoints.checkpoint_metadata import decode_metadata, encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import (
     CompletedCheckpoint,
     StandaloneCompletedCheckpointStore,
     VertexSnapshot,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import cloudpickle
 import pytest
 
-from understudy.state.binding import bind_states
-from understudy.state.descriptors import (
+from understudy.state.backends.binding import bind_states
+from understudy.state.backends.memory_backend import MemoryBackend
+from understudy.state.backends.operator_state import OperatorStateBackend
+from understudy.state.errors import InvalidState, UnboundState
+from understudy.state.kinds.descriptors import (
     FoldingState,
     ListState,
     MapState,
@@ -16,9 +19,6 @@ from understudy.state.descriptors import (
     ValueState,
     declared_states,
 )
-from understudy.state.errors import InvalidState, UnboundState
-from understudy.state.memory_backend import MemoryBackend
-from understudy.state.operator_state import OperatorStateBackend
 
 
 class Base:

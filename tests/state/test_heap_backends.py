@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.state import heap_blocks
-from understudy.state.backend import KeyedStateBackend, make_keyed_backend
-from understudy.state.descriptors import ListState, MapState, ValueState
+from understudy.state.backends import heap_blocks
+from understudy.state.backends.backend import KeyedStateBackend, make_keyed_backend
+from understudy.state.backends.filesystem_backend import FilesystemBackend
+from understudy.state.backends.heap_backend import HeapBackend
+from understudy.state.backends.memory_backend import MemoryBackend
+from understudy.state.backends.private_copy import private_copy
 from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable, UnknownBackend
-from understudy.state.filesystem_backend import FilesystemBackend
-from understudy.state.heap_backend import HeapBackend
-from understudy.state.key_groups import InvalidKey, KeyGroupRange
-from understudy.state.memory_backend import MemoryBackend
-from understudy.state.private_copy import private_copy
+from understudy.state.keys.key_groups import InvalidKey, KeyGroupRange
+from understudy.state.kinds.descriptors import ListState, MapState, ValueState
 
 from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 

@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.messages import MalformedMessage, pack_plain, unpack_plain
-from understudy.state import heap_blocks
-from understudy.state.heap_blocks import FrozenEntries, KeyLayout, column_of, freeze_entries, packed, pieces, unpacked
-from understudy.state.key_groups import key_group
+from understudy.state.backends import heap_blocks
+from understudy.state.backends.heap_blocks import (
+    FrozenEntries,
+    KeyLayout,
+    column_of,
+    freeze_entries,
+    packed,
+    pieces,
+    unpacked,
+)
+from understudy.state.keys.key_groups import key_group
 
 MAX_PARALLELISM = 16
 

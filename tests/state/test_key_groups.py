@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.state.key_groups import (
+from understudy.state.keys.key_groups import (
     InvalidKey,
     KeyGroupRange,
     java_hash,

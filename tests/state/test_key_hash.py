@@ -17,8 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.messages import pack_plain, unpack_plain
-from understudy.state.column_hash import hashes_of
-from understudy.state.key_hash import KEY_TYPES, InvalidKey, java_hash
+from understudy.state.keys.column_hash import hashes_of
+from understudy.state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash
 
 
 class Side(Enum):

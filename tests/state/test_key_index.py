@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.state.key_index import KeyIndex
+from understudy.state.keys.key_index import KeyIndex
 
 from .slot_scripts import KEY_KINDS, KeyKind
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.state.marshalled_columns import columns_of_alike
+from understudy.state.columns.marshalled_columns import columns_of_alike
 
 DIGIT = 1 << 15
 SMALL = st.integers(-(2**31), 2**31 - 1)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from understudy.messages import OperatorListHandle
-from understudy.state.assignment import redistribute_lists
-from understudy.state.descriptors import OperatorListState
+from understudy.state.backends.operator_state import OperatorStateBackend
+from understudy.state.checkpoints.assignment import redistribute_lists
 from understudy.state.errors import CorruptState, ReadOnlyState, StateIncompatible, StateNotStorable
-from understudy.state.operator_state import OperatorStateBackend
+from understudy.state.kinds.descriptors import OperatorListState
 from understudy.state.storage import handle_reader, inline_handle
 
 READ = handle_reader(None)

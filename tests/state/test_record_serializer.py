@@ -13,12 +13,12 @@ import pydantic
 import pytest
 
 from understudy.messages import UnsupportedValue, find_serializer, pack_plain, register_serializer, unpack_plain
-from understudy.state.record_serializer import (
+from understudy.state.kinds.record_serializer import (
     SchemaMismatch,
     TypeNode,
     node_of,
 )
-from understudy.state.schema_fit import schema_text
+from understudy.state.kinds.schema_fit import schema_text
 
 
 class Colour(Enum):

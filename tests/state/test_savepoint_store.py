@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from understudy.messages import encode
 from understudy.messages.job import ListJobs
 from understudy.state import CheckpointStorage
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 from understudy.state.errors import (
     CorruptState,
     MissingSavepoint,
@@ -23,7 +24,6 @@ from understudy.state.errors import (
     UnwritableRoot,
     WrongSavepointStore,
 )
-from understudy.state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 
 from ..contracts.savepoint_store import SavepointStoreContract, pointer
 

@@ -10,8 +10,10 @@ import pytest
 
 from understudy.messages import CheckpointId, JobId
 from understudy.state import CheckpointStorage
-from understudy.state.checkpoint_metadata import encode_metadata
-from understudy.state.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
 from understudy.state.errors import (
     CorruptState,
     ForgedPointer,
@@ -21,8 +23,6 @@ from understudy.state.errors import (
     UnknownSavepointRoot,
     WrongSavepointStore,
 )
-from understudy.state.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, HeapSavepointStore
-from understudy.state.savepoints import Savepoints
 
 JOB = JobId("job-1")
 

@@ -21,11 +21,11 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state import CheckpointStorage, inline_handle
-from understudy.state.checkpoint_metadata import encode_metadata
-from understudy.state.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
 from understudy.state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, UnreachableRoot
-from understudy.state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
-from understudy.state.savepoints import Savepoints
 
 JOB = JobId("job-1")
 

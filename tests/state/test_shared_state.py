@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from understudy.messages import CheckpointId, JobId
-from understudy.state.shared_state import CheckpointOf, Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
+from understudy.state.checkpoints.shared_state import (
+    CheckpointOf,
+    Owner,
+    RestoredJob,
+    SavepointAt,
+    SharedStateRegistry,
+    StateFile,
+)
 
 JOB = JobId("job")
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.messages import CheckpointId
-from understudy.state import slot_backend
-from understudy.state.descriptors import ListState, MapState, ReducingState, ValueState
+from understudy.state.columnar import slot_backend
+from understudy.state.columnar.slot_keys import check_key_types
 from understudy.state.errors import (
     InvalidState,
     NoCurrentKey,
@@ -20,8 +20,8 @@ from understudy.state.errors import (
     StateNotStorable,
     WrongStateType,
 )
-from understudy.state.key_groups import InvalidKey, key_group
-from understudy.state.slot_keys import check_key_types
+from understudy.state.keys.key_groups import InvalidKey, key_group
+from understudy.state.kinds.descriptors import ListState, MapState, ReducingState, ValueState
 
 from .slot_scripts import (
     KEY_KINDS,

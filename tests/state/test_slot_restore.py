@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from understudy.messages import CheckpointId
-from understudy.state.descriptors import ReducingState, ValueState
+from understudy.state.columnar.slot_backend import SlotBackend
 from understudy.state.errors import StateIncompatible, StateNotStorable
-from understudy.state.slot_backend import SlotBackend
+from understudy.state.kinds.descriptors import ReducingState, ValueState
 
 from .slot_scripts import compiled, filled, interpreted, restored_into, written
 

@@ -17,12 +17,10 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state.backend import SnapshotTarget
-from understudy.state.descriptors import ListState, OperatorListState, ValueState
-from understudy.state.errors import CorruptState, MissingState, SnapshotTooLarge
-from understudy.state.filesystem_backend import FilesystemBackend
-from understudy.state.operator_state import OperatorStateBackend
-from understudy.state.snapshot_file import (
+from understudy.state.backends.backend import SnapshotTarget
+from understudy.state.backends.filesystem_backend import FilesystemBackend
+from understudy.state.backends.operator_state import OperatorStateBackend
+from understudy.state.checkpoints.snapshot_file import (
     SubtaskSnapshot,
     discard_state,
     snapshot_store,
@@ -31,6 +29,8 @@ from understudy.state.snapshot_file import (
     store_in_file,
     store_inline,
 )
+from understudy.state.errors import CorruptState, MissingState, SnapshotTooLarge
+from understudy.state.kinds.descriptors import ListState, OperatorListState, ValueState
 from understudy.state.storage import CheckpointStorage, handle_reader
 
 into_file = partial(store_in_file, inline_below_bytes=1)

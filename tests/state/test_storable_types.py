@@ -19,10 +19,17 @@ import pydantic
 import pytest
 
 from understudy.messages import register_serializer
-from understudy.state.descriptors import FoldingState, ListState, MapState, OperatorListState, ReducingState, ValueState
 from understudy.state.errors import InvalidState
-from understudy.state.state_descriptions import describe_states
-from understudy.state.storable_types import unstorable
+from understudy.state.kinds.descriptors import (
+    FoldingState,
+    ListState,
+    MapState,
+    OperatorListState,
+    ReducingState,
+    ValueState,
+)
+from understudy.state.kinds.state_descriptions import describe_states
+from understudy.state.kinds.storable_types import unstorable
 
 if TYPE_CHECKING:
     from nowhere import Unknown  # type: ignore[import-not-found]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from understudy.state.value_fit import ANYTHING, first_misfit, fit_of
+from understudy.state.kinds.value_fit import ANYTHING, first_misfit, fit_of
 
 
 class Color(Enum):

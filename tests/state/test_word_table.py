@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.state import text_index
-from understudy.state.text_index import TextIndex
-from understudy.state.word_table import WordTable
+from understudy.state.keys import text_index
+from understudy.state.keys.text_index import TextIndex
+from understudy.state.keys.word_table import WordTable
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 

@@ -23,7 +23,7 @@ from understudy.state import (
     WrongStateType,
     bind_states,
 )
-from understudy.state.heap_blocks import CHUNK_ENTRIES
+from understudy.state.backends.heap_blocks import CHUNK_ENTRIES
 
 
 @dataclass

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from ....messages import JobId
 from ....state import CheckpointStorage
+from ....state.checkpoints.savepoint_store import FilesystemSavepointStore
+from ....state.checkpoints.savepoints import Savepoint, Savepoints
+from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import MissingSavepoint, StorageError
-from ....state.savepoint_store import FilesystemSavepointStore
-from ....state.savepoints import Savepoint, Savepoints
-from ....state.snapshot_file import state_handles
 from .actions import CancelWithSavepoint, ClientAction, DisposeSavepoint, StopWithSavepoint
 
 PROMISE_MS = 30_000.0

@@ -21,7 +21,7 @@ from typing import Any, Self
 from ....actors.job_program import JobProgram
 from ....messages import CheckpointCompleted, JobId
 from ....state import CheckpointStorage
-from ....state.savepoints import Savepoints
+from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.job_handle import JobHandle
 from ...api.translation import Translation

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ....messages import ChannelDescriptor, SubtaskIndex
 from ....state import CheckpointStorage, StorageError, handle_reader, read_channel
-from ....state.checkpoint_metadata import decode_metadata
+from ....state.checkpoints.checkpoint_metadata import decode_metadata
 
 Place: TypeAlias = tuple[int, SubtaskIndex, SubtaskIndex]
 """A channel of the job, whichever attempts it joins: edge, producer subtask, consumer subtask."""

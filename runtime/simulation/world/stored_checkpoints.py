@@ -27,10 +27,10 @@ from ....messages import (
     StateHandle,
 )
 from ....state import CheckpointStorage
-from ....state.checkpoint_metadata import decode_metadata
-from ....state.completed_checkpoints import CompletedCheckpoint
+from ....state.checkpoints.checkpoint_metadata import decode_metadata
+from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import StorageError
-from ....state.snapshot_file import state_handles
 from ....state.storage import job_directory
 from .disk import SimulatedDisk
 from .faults import Fault, FreezeProcess, PowerFailure, RottenFile

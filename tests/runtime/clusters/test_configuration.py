@@ -12,7 +12,7 @@ import pytest
 from understudy import LocalCluster
 from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration, SavepointBackend
 from understudy.state import CheckpointStorage, UnwritableRoot
-from understudy.state.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
 
 BACKEND = "savepoints.state.backend"
 DIRECTORY = "savepoints.state.backend.fs.dir"

@@ -12,7 +12,7 @@ from understudy import JobCanceled, JobHandle, LocalCluster
 from understudy.actors.operators.operator import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import CheckpointStorage
-from understudy.state.checkpoint_metadata import decode_metadata
+from understudy.state.checkpoints.checkpoint_metadata import decode_metadata
 
 from .jobs import Counting, Witness, counted, counting, counts_of, environment
 

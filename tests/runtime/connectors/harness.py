@@ -7,9 +7,9 @@ from typing import Any, Generic, TypeVar
 
 from understudy.actors.operators.operator import Collector, Operator, OperatorContext
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, OperatorListHandle, SubtaskIndex
-from understudy.state.assignment import redistribute_lists
-from understudy.state.binding import bind_states
-from understudy.state.operator_state import OperatorStateBackend
+from understudy.state.backends.binding import bind_states
+from understudy.state.backends.operator_state import OperatorStateBackend
+from understudy.state.checkpoints.assignment import redistribute_lists
 
 Snapshot = tuple[OperatorListHandle, ...]
 O = TypeVar("O", bound=Operator)  # noqa: E741

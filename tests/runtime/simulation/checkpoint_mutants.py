@@ -23,8 +23,8 @@ from understudy.actors.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.simulation.world.faults import FailingStorage, SlowStorage
 from understudy.state import CheckpointStorage
-from understudy.state.completed_checkpoints import StandaloneCompletedCheckpointStore
-from understudy.state.heap_backend import HeapBackend
+from understudy.state.backends.heap_backend import HeapBackend
+from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 
 from .mutant import (
     CUT,

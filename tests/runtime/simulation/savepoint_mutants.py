@@ -30,9 +30,9 @@ from understudy.runtime.simulation.histories.actions import (
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import Fault, KillAtOperation, KillProcess, SlowStorage
 from understudy.state import CheckpointStorage
-from understudy.state.checkpoint_metadata import encode_metadata
-from understudy.state.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
-from understudy.state.shared_state import SavepointAt, SharedStateRegistry
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.shared_state import SavepointAt, SharedStateRegistry
 
 from .mutant import CUT, EARLY, KEPT, LEAKED, LIVENESS, LOST, OUTPUT, PROMISE, Patch, mutant, nothing
 

@@ -14,8 +14,8 @@ from understudy.messages import CheckpointId, JobId
 from understudy.runtime.simulation.world.disk import SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using
 from understudy.state import CheckpointStorage
+from understudy.state.checkpoints.savepoint_store import POINTER_VERSION, FilesystemSavepointStore, SavepointPointer
 from understudy.state.errors import MissingSavepoint
-from understudy.state.savepoint_store import POINTER_VERSION, FilesystemSavepointStore, SavepointPointer
 
 JOB = JobId("job-1")
 SEEDS = range(10)

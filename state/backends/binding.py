@@ -1,0 +1,32 @@
+"""Binding: puts accessors in the place of an operator's state declarations."""
+
+from __future__ import annotations
+
+from ..errors import InvalidState
+from ..kinds.descriptors import KeyedStateDeclaration, OperatorListState, declared_states
+from .backend import KeyedStateBackend
+from .operator_state import OperatorStateBackend
+
+
+def bind_states(
+    operator: object, keyed: KeyedStateBackend | None, lists: OperatorStateBackend, operator_name: str = ""
+) -> None:
+    """Give this instance an accessor per declaration of its class, under the same name; its `__dict__` is not touched,
+    which would make every access slower. `operator_name` is for error texts.
+
+    Raises StateIncompatible for restored state that does not fit, and InvalidState for keyed state without a key
+    (`keyed` is None).
+    """
+    for backend in (keyed, lists):
+        if backend is not None:
+            backend.operator_name = operator_name
+    for attribute, declared in declared_states(type(operator)).items():
+        if isinstance(declared, OperatorListState):
+            setattr(operator, attribute, lists.state(declared))
+        elif isinstance(declared, KeyedStateDeclaration):
+            if keyed is None:
+                raise InvalidState(
+                    f"{type(operator).__qualname__}.{attribute} is keyed state, and this operator has no key: "
+                    "subclass KeyedOperator and use it after key_by, or declare an OperatorListState"
+                )
+            setattr(operator, attribute, keyed.state(declared))

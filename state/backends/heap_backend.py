@@ -1,0 +1,109 @@
+"""HeapBackend: keyed state in Python dicts, snapshotted by key group. Flink: HeapKeyedStateBackend.
+
+One dict per state and namespace, by key: an access is one dict lookup, and the key group of a key is worked out only
+when the first snapshot with it is written. What was restored is decoded when its state is bound; state that nobody
+declares any more is carried along from snapshot to snapshot, so that bringing the declaration back brings the state
+back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, TypeVar, cast
+
+from ...messages import CheckpointId, KeyedStateHandle
+from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.record_serializer import Convert, node_of
+from .backend import KeyedSnapshot, ReadState
+from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
+from .heap_state import NO_NAMESPACE, QUESTION, HeapScope, HeapState
+from .heap_states import ACCESSORS
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+
+class HeapBackend(HeapScope):
+    """The working state of one operator subtask. Owned by its task's thread; only snapshots are written elsewhere."""
+
+    name = "heap"
+
+    def __init__(self, first_key_group: int, last_key_group: int, max_parallelism: int, *, key_type: Any = Any) -> None:
+        super().__init__()
+        self.key_groups = range(first_key_group, last_key_group + 1)
+        self.max_parallelism = max_parallelism
+        self._key_node = node_of(key_type)
+        self._states: dict[str, HeapState] = {}
+        self._restored: dict[str, list[StoredState]] = {}
+        self._snapshots = 0
+
+    def state(self, declaration: S) -> S:
+        known = self._states.get(declaration.name)
+        if known is None:
+            known = ACCESSORS[declaration.kind](declaration, self)
+            for stored in self._restored.pop(declaration.name, ()):
+                _load(known, stored)
+            self._states[declaration.name] = known
+        return cast(S, known)
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        views = [StateView.of(state) for state in self._states.values()]
+        self._snapshots += 1
+        number = self._snapshots
+        self.observers.add(number)
+        carried = [stored for several in self._restored.values() for stored in several]
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
+        # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
+        snapshot.release = weakref.finalize(snapshot, self.observers.discard, number)
+        return snapshot
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert not self._states, "a backend is restored before its states are bound"
+        self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        before, self.is_read_only = self.is_read_only, True
+        self.observers.add(QUESTION)
+        try:
+            yield
+        finally:
+            self.is_read_only = before
+            if not before:
+                self.observers.discard(QUESTION)
+
+    def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
+        state = self._states.get(state_name)
+        return [] if state is None else state.keys_in(namespace)
+
+    def each_key(self) -> Iterator[Any]:
+        """In the order in which the first state was given them, then those that only later states have."""
+        held = [entries for state in self._states.values() for entries in state.namespaces.values() if entries]
+        for key in list(held[0]) if len(held) == 1 else dict.fromkeys(chain.from_iterable(held)):
+            self.current_key = key
+            yield key
+
+    def entry_count(self) -> int:
+        return sum(state.entry_count() for state in self._states.values())
+
+    def close(self) -> None:
+        for state in self._states.values():
+            state.drop()
+        self._states.clear()
+        self._restored.clear()
+
+
+def _load(state: HeapState, stored: StoredState) -> None:
+    """Decode what was restored for this state into it; raises StateIncompatible."""
+    with stored.loaded_for(state.declaration):
+        decode = state.node.decoder(stored.schema)
+        for namespace, keys, values in stored.entries():
+            state.load(namespace, zip(keys, _converted(values, decode), strict=True))
+
+
+def _converted(values: list[Any], convert: Convert) -> Sequence[Any]:
+    return values if convert is None else [convert(value) for value in values]

@@ -1,0 +1,282 @@
+"""HeapSnapshot: the asynchronous half of a heap backend's snapshot, and the reader of what it wrote.
+
+A snapshot is one run of bytes: a header, at the pseudo key group HEADER of the handle's offsets, then a block per key
+group. The header says how to read the blocks: key type, and name, kind and schema of each state. A block is a list of
+`[state index, payload]`, with several payloads for a state of many keys; a payload is `[namespace, keys, values]` as
+plain data (heap_blocks.py says how keys and values stand in it), packed by itself, so that an unreadable value is
+blamed on its state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Protocol
+
+from ...messages import (
+    KeyedStateHandle,
+    MalformedMessage,
+    UnsupportedValue,
+    pack_plain,
+    refusal_of,
+    shown,
+    unpack_plain,
+)
+from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
+from ..kinds.descriptors import KeyedStateDeclaration, describe_state
+from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
+from ..kinds.schema_fit import Schema, schema_text
+from ..kinds.value_fit import Fit
+from ..storage import inline_handle
+from .backend import ReadState, SnapshotTarget
+from .heap_blocks import FrozenEntries, Piece, WrongValue, pieces, unpacked
+from .heap_state import HeapState
+
+HEADER = -1
+"""Where the header's offset and length stand in a handle's offsets."""
+
+_FORMAT = 2
+
+Blocks = dict[int, list[Any]]
+"""key group -> [[state index, payload], ...]."""
+
+
+class FrozenState(Protocol):
+    """One state as it was at the barrier."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
+        WrongValue.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """A state in dicts."""
+
+    name: str
+    kind: str
+    schema: Schema
+    encode: Convert
+    namespaces: dict[Hashable, FrozenEntries]
+    contents: Fit | None
+    """What values must fit, if that is not known yet."""
+
+    @classmethod
+    def of(cls, state: HeapState) -> StateView:
+        declaration, node = state.declaration, state.node
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.namespaces
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        for namespace, entries in self.namespaces.items():
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
+                yield piece.group, _packed(namespace, piece)
+
+
+@dataclass(slots=True)
+class StoredState:
+    """One state as a snapshot holds it, not yet decoded."""
+
+    name: str
+    kind: str
+    schema: Schema
+    decode_key: Convert
+    payloads: dict[int, list[bytes]] = field(default_factory=dict)
+    """By key group."""
+
+    @contextmanager
+    def loaded_for(self, declaration: KeyedStateDeclaration) -> Iterator[None]:
+        """Within it the entries are taken over. Raises StateIncompatible for a state of another kind, and in place of
+        SchemaMismatch and MalformedMessage.
+        """
+        wanted, found = declaration.describe(), describe_state(self.kind, self.schema)
+        if self.kind != declaration.kind:
+            raise StateIncompatible(declaration.name, wanted, found)
+        try:
+            yield
+        except (SchemaMismatch, MalformedMessage) as error:
+            raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
+
+    def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
+        """(namespace, keys, encoded values); raises MalformedMessage."""
+        for namespace, keys, values in self.packed_entries():
+            yield namespace, _decoded(unpacked(keys), self.decode_key), unpacked(values)
+
+    def packed_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
+        """The same with keys and values as they stand in a payload."""
+        for payload in chain.from_iterable(self.payloads.values()):
+            match unpack_plain(payload):
+                case [namespace, keys, values]:
+                    yield namespace, keys, values
+                case other:
+                    raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
+
+
+class HeapSnapshot:
+    """Views of all states; called once, on any thread, it writes them into an inline handle."""
+
+    release: Callable[[], object]
+    """Tells the backend that the views are not read any more."""
+
+    def __init__(
+        self,
+        backend: str,
+        key_groups: range,
+        max_parallelism: int,
+        key_node: TypeNode,
+        views: Sequence[FrozenState],
+        carried: Sequence[StoredState],
+        operator_name: str = "",
+    ) -> None:
+        self._backend = backend
+        self._key_groups = key_groups
+        self._max_parallelism = max_parallelism
+        self._key_node = key_node
+        self._views = [view for view in views if not view.is_empty]
+        self._carried = carried
+        self._operator_name = operator_name
+
+    def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
+        try:
+            return self._write() if self._views or self._carried else None
+        finally:
+            self._views = []
+            self.release()
+
+    def _write(self) -> KeyedStateHandle:
+        blocks: Blocks = defaultdict(list)
+        for index, view in enumerate(self._views):
+            self._add(index, view, blocks)
+        for index, stored in enumerate(self._carried, len(self._views)):
+            for group, payloads in stored.payloads.items():
+                blocks[group] += ([index, payload] for payload in payloads)
+        parts = {HEADER: self._header()} | {group: pack_plain(blocks[group]) for group in sorted(blocks)}
+        return self._handle(parts)
+
+    def _handle(self, parts: dict[int, bytes]) -> KeyedStateHandle:
+        offsets: dict[int, tuple[int, ...]] = {}
+        at = 0
+        for group, part in parts.items():
+            offsets[group] = (at, len(part))
+            at += len(part)
+        first, last = self._key_groups[0], self._key_groups[-1]
+        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), self._backend)
+
+    def _header(self) -> bytes:
+        all_states: list[FrozenState | StoredState] = [*self._views, *self._carried]
+        states = [[state.name, state.kind, state.schema] for state in all_states]
+        return pack_plain(
+            {
+                "format": _FORMAT,
+                "max_parallelism": self._max_parallelism,
+                "key": self._key_node.schema,
+                "states": states,
+            }
+        )
+
+    def _add(self, index: int, view: FrozenState, blocks: Blocks) -> None:
+        """Take the payloads of one state."""
+        try:
+            for group, payload in view.payloads(self._max_parallelism, self._key_node.encode):
+                if group not in self._key_groups:
+                    raise self._foreign(view.name, payload, group)
+                blocks[group].append([index, payload])
+        except StateNotStorable:
+            raise
+        except WrongValue as wrong:
+            declared = f"state {view.name!r} ({describe_state(view.kind, view.schema)})"
+            raise WrongStateType(declared, str(wrong), self._operator_name) from None
+        except Exception as error:  # whatever a serializer of the user's raises, too
+            raise StateNotStorable(f"state {view.name!r}: {error or type(error).__name__}") from error
+
+    def _foreign(self, state: str, payload: bytes, group: int) -> StateNotStorable:
+        _, keys, _ = unpack_plain(payload)
+        return StateNotStorable(
+            f"state {state!r}: "
+            f"key {unpacked(keys)[0]!r:.60} is of key group {group}, and this subtask owns "
+            f"{self._key_groups[0]} to {self._key_groups[-1]}: it was used without being this record's key"
+        )
+
+
+def _packed(namespace: Hashable, piece: Piece) -> bytes:
+    """The payload of a piece. Raises UnsupportedValue, which says of which key the value is."""
+    try:
+        return pack_plain([namespace, piece.keys, piece.values])
+    except UnsupportedValue:
+        for key, value in zip(unpacked(piece.keys), unpacked(piece.values), strict=True):
+            for what, part in (("key", key), ("value of key", value)):
+                if why := refusal_of(part):
+                    raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
+        raise
+
+
+def read_snapshots(
+    handles: Sequence[KeyedStateHandle], read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+) -> dict[str, list[StoredState]]:
+    """What handles hold for these key groups, by the name of the state. Raises StateIncompatible, or a StorageError."""
+    found: dict[str, list[StoredState]] = {}
+    for handle in handles:
+        for stored in _read_snapshot(handle, read, key_groups, max_parallelism, key_node):
+            found.setdefault(stored.name, []).append(stored)
+    return found
+
+
+def _read_snapshot(
+    handle: KeyedStateHandle, read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+) -> list[StoredState]:
+    data = read(handle.handle)
+    path = handle.handle.path or "inline state"
+    try:
+        header = unpack_plain(_slice(data, handle.offsets[HEADER], path))
+        if header["format"] != _FORMAT:
+            raise CorruptState(path, f"snapshot format {_FORMAT}", f"format {header['format']}")
+        states = _stored_states(header, max_parallelism, key_node)
+        for group in handle.offsets.keys() & set(key_groups):
+            for index, payload in unpack_plain(_slice(data, handle.offsets[group], path)):
+                states[index].payloads.setdefault(group, []).append(payload)
+    except (MalformedMessage, LookupError, TypeError, ValueError) as error:
+        raise CorruptState(path, "a heap snapshot", f"{type(error).__name__}: {error}") from error
+    return [state for state in states if state.payloads]
+
+
+def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeNode) -> list[StoredState]:
+    if header["max_parallelism"] != max_parallelism:
+        raise StateIncompatible(
+            "keyed state", f"max_parallelism {max_parallelism}", f"max_parallelism {header['max_parallelism']}"
+        )
+    try:
+        decode_key = key_node.decoder(header["key"])
+    except SchemaMismatch as error:
+        raise StateIncompatible("key", schema_text(key_node.schema), schema_text(header["key"]), str(error)) from error
+    return [StoredState(name, kind, schema, decode_key) for name, kind, schema in header["states"]]
+
+
+def _slice(data: bytes, position: tuple[int, ...], path: str) -> bytes:
+    offset, length = position
+    part = data[offset : offset + length]
+    if len(part) != length:
+        raise CorruptState(path, f"{length} bytes at {offset}", f"{len(part)} bytes")
+    return part
+
+
+def _decoded(items: list[Any], decode: Convert) -> list[Any]:
+    return items if decode is None else [decode(item) for item in items]

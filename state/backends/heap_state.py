@@ -1,0 +1,235 @@
+"""HeapState: what the accessors of keyed state on the heap share: dicts of key -> value, one per namespace.
+
+A snapshot takes lists of the values as they are, ten nanoseconds each, and of the keys that it does not know yet
+(heap_blocks.py). While it is being written it shares its values with the dicts, so one that may be changed in place is
+copied before it is handed out, once per key and snapshot; numbers, texts and tuples of these never are. Flink:
+CopyOnWriteStateTable.
+
+Questions get copies of changeable values and may not write at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final
+
+from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
+from ..keys.key_hash import java_hash
+from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.value_fit import Fit, Misfit, plain_scalar
+from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
+from .private_copy import IMMUTABLE, private_copy
+
+NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
+"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
+
+QUESTION: Final = 0
+"""The number of a question among the observers."""
+
+NO_NAMESPACE: Final = ()
+"""The namespace of state that knows none. Flink: VoidNamespace."""
+
+MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
+
+Namespaces = dict[Hashable, dict[Any, Any]]
+"""namespace -> key -> value."""
+
+
+class HeapScope:
+    """What the accessors of one backend share: the key, and who else looks at their values."""
+
+    def __init__(self) -> None:
+        self.current_key: Any = NO_KEY
+        self.operator_name = ""
+        self.is_read_only = False
+        self.observers: set[int] = set()
+        """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
+        answered. Writers on other threads only ever discard from it.
+        """
+
+
+class HeapState:
+    """The accessor of one state; the task's thread owns it."""
+
+    __slots__ = (
+        "_entries",
+        "_fit",
+        "_kind",
+        "_layouts",
+        "_namespace",
+        "_own_values",
+        "_scope",
+        "contents",
+        "declaration",
+        "namespaces",
+        "node",
+    )
+
+    def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
+        self.declaration = declaration
+        self.node = declaration.node()
+        self._fit = declaration.fit()
+        self._kind = self._fit.kind
+        """The class of most values that fit: it is compared before anything else. None: anything fits."""
+        self.contents = self._contents()
+        """What is held for a key, to be looked into before a snapshot; None if it has been checked as it came in."""
+        self.namespaces: Namespaces = {}
+        self._layouts: dict[Hashable, KeyLayout] = {}
+        """By namespace, for those that are large and have lost no key since the last snapshot."""
+        self._own_values: set[tuple[Hashable, Any]] = set()
+        """Namespaces and keys whose values were copied since the last snapshot began."""
+        self._scope = scope
+        self._enter(NO_NAMESPACE)
+
+    def set_namespace(self, namespace: Hashable) -> None:
+        if namespace is None:
+            raise ValueError(f"state {self.declaration.name!r}: a namespace is plain data and not None")
+        if not self._entries:  # windows come and go: an empty namespace is dropped on leaving
+            del self.namespaces[self._namespace]
+        self._enter(namespace)
+
+    def clear(self) -> None:
+        self._check_writable()
+        try:
+            held = self._entries.pop(self._scope.current_key, MISSING)
+        except TypeError:
+            self._check_hashable()
+            raise
+        if held is not MISSING:
+            self._layouts.pop(self._namespace, None)
+
+    def freeze(self) -> dict[Hashable, FrozenEntries]:
+        """By namespace what is held now, for a snapshot that will be in flight."""
+        self._own_values.clear()
+        return {
+            namespace: freeze_entries(entries, self._layout_of(namespace, entries))
+            for namespace, entries in self.namespaces.items()
+            if entries
+        }
+
+    def load(self, namespace: Hashable, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Put restored entries in."""
+        self.namespaces.setdefault(namespace, {}).update(entries)
+
+    def keys_in(self, namespace: Hashable) -> list[Any]:
+        return list(self.namespaces.get(namespace, ()))
+
+    def entry_count(self) -> int:
+        return sum(map(len, self.namespaces.values()))
+
+    def drop(self) -> None:
+        """Let go of everything."""
+        self.namespaces = {}
+        self._layouts.clear()
+        self._own_values.clear()
+        self._enter(NO_NAMESPACE)
+
+    def _read(self) -> Any:
+        """What the current key holds, or MISSING. It may be changed in place by whoever may write."""
+        scope = self._scope
+        try:
+            held = self._entries.get(scope.current_key, MISSING)
+        except TypeError:
+            self._check_hashable()
+            raise
+        return self._handed_out(held) if scope.observers else held
+
+    def _handed_out(self, held: Any) -> Any:
+        """What the current key holds, as somebody else looks at it too: a copy if it can be changed."""
+        kind = type(held)
+        if kind is tuple:
+            for item in held:
+                if type(item) not in IMMUTABLE:
+                    break
+            else:
+                return held
+        elif kind in IMMUTABLE or held is MISSING:
+            return held
+        return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
+
+    def _copied_once(self, held: Any) -> Any:
+        key = self._scope.current_key
+        owned = (self._namespace, key)
+        if owned in self._own_values:
+            return held
+        self._own_values.add(owned)
+        own = self._entries[key] = private_copy(held)
+        return own
+
+    def _contents(self) -> Fit | None:
+        return self._fit if self._fit.has_contents else None
+
+    def _fitting(self, value: Any) -> Any:
+        """A value that is not of class `_kind`, as it is held. Raises WrongStateType."""
+        fit = self._fit
+        if self._kind is None or type(value) in fit.kinds:
+            return value
+        if fit.takes(value):
+            return plain_scalar(value)
+        raise self._refused(Misfit(fit.text, value, ""))
+
+    def _all_fitting(self, values: Iterable[Any]) -> list[Any]:
+        """A list of one's own. Raises WrongStateType."""
+        held = list(values)
+        if self._kind is None or self._fit.kinds.issuperset(map(type, held)):
+            return held
+        return list(map(self._fitting, held))
+
+    def _refused(self, misfit: Misfit, what: str = "") -> WrongStateType:
+        text = f"{what}{misfit} for key {self._scope.current_key!r:.60}"
+        return WrongStateType(self.declaration.named(), text, self._scope.operator_name)
+
+    def _write(self, value: Any) -> None:
+        self._check_writable()
+        try:
+            self._entries[self._scope.current_key] = value
+        except TypeError:
+            self._check_hashable()
+            raise
+
+    def _changeable(self, make: Callable[[], Any]) -> Any:
+        """The container that the current key holds, made when there is none, to be changed in place."""
+        self._check_writable()
+        held = self._read()
+        if held is MISSING:
+            held = make()
+            self._write(held)
+        return held
+
+    def _check_writable(self) -> None:
+        if self._scope.is_read_only:
+            raise ReadOnlyState(self.declaration.name)
+        self._check_key()
+
+    def _check_key(self) -> None:
+        if self._scope.current_key is NO_KEY:
+            raise NoCurrentKey(f"keyed state {self.declaration.name!r}", self._scope.operator_name) from None
+
+    def _check_hashable(self) -> None:
+        """A dict has refused the current key: raises NoCurrentKey, or InvalidKey, which says why."""
+        self._check_key()
+        java_hash(self._scope.current_key)
+
+    def _move(self, target: Hashable, sources: Iterable[Hashable], merge: Callable[[Any, Any], Any]) -> None:
+        """Merge the current key's values of `sources`, in order, into that of `target`."""
+        self._check_writable()
+        here, merged = self._namespace, MISSING
+        for source in dict.fromkeys((target, *sources)):
+            self.set_namespace(source)
+            held = self._read()
+            self.clear()
+            if held is not MISSING:
+                merged = held if merged is MISSING else merge(merged, held)
+        self.set_namespace(target)
+        if merged is not MISSING:
+            self._write(merged)
+        self.set_namespace(here)
+
+    def _enter(self, namespace: Hashable) -> None:
+        self._namespace = namespace
+        self._entries = self.namespaces.setdefault(namespace, {})
+
+    def _layout_of(self, namespace: Hashable, entries: dict[Any, Any]) -> KeyLayout:
+        if not is_worth_a_layout(entries):
+            return KeyLayout()
+        return self._layouts.setdefault(namespace, KeyLayout())

@@ -1,0 +1,223 @@
+"""Accessors of keyed state on the heap, one for each kind of declaration.
+
+A value must fit the declared type (value_fit.py). Most are of that very class, which is compared first, as that costs a
+few nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final
+
+from ..errors import InvalidState
+from ..kinds.descriptors import FoldingState, MapState, ReducingState, ValueState
+from ..kinds.value_fit import Fit, Items, Misfit, Pairs
+from .heap_state import MISSING, HeapScope, HeapState
+from .private_copy import private_copy
+
+
+class HeapValue(HeapState):
+    """One value; its default is one that cannot be changed."""
+
+    __slots__ = ("_default",)
+
+    def __init__(self, declaration: ValueState[Any], scope: HeapScope) -> None:
+        super().__init__(declaration, scope)
+        self._default = declaration.default
+
+    def value(self) -> Any:
+        scope = self._scope
+        if scope.observers:
+            held = self._read()
+            return self._default if held is MISSING else held
+        try:
+            return self._entries.get(scope.current_key, self._default)
+        except TypeError:
+            self._check_hashable()
+            raise
+
+    def update(self, value: Any) -> None:
+        scope = self._scope
+        if type(value) is not self._kind or scope.is_read_only:
+            if value is None or scope.is_read_only:
+                self.clear()  # or raises what is wrong
+                return
+            value = self._fitting(value)
+        try:
+            self._entries[scope.current_key] = value
+        except TypeError:
+            self._check_hashable()
+            raise
+
+
+class HeapValueOrCopy(HeapValue):
+    """One value; who has none gets a copy of the default."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        held = self._read()
+        return private_copy(self._default) if held is MISSING else held
+
+
+class HeapAnything(HeapValue):
+    """One value, whatever it is."""
+
+    __slots__ = ()
+
+    def update(self, value: Any) -> None:
+        scope = self._scope
+        if value is None or scope.is_read_only:
+            self.clear()  # or raises what is wrong
+            return
+        try:
+            self._entries[scope.current_key] = value
+        except TypeError:
+            self._check_hashable()
+            raise
+
+
+class HeapAnythingOrCopy(HeapAnything, HeapValueOrCopy):
+    __slots__ = ()
+
+
+def value_accessor(declaration: ValueState[Any], scope: HeapScope) -> HeapValue:
+    default = declaration.default
+    checked = declaration.fit().kind is not None
+    if private_copy(default) is default:
+        return (HeapValue if checked else HeapAnything)(declaration, scope)
+    return (HeapValueOrCopy if checked else HeapAnythingOrCopy)(declaration, scope)
+
+
+class HeapList(HeapState):
+    __slots__ = ()
+
+    def get(self) -> list[Any]:
+        held = self._read()
+        return [] if held is MISSING else list(held)
+
+    def add(self, item: Any) -> None:
+        if type(item) is not self._kind:
+            item = self._fitting(item)
+        self._changeable(list).append(item)
+
+    def add_all(self, items: Iterable[Any]) -> None:
+        added = self._all_fitting(items)
+        if added:
+            self._changeable(list).extend(added)
+
+    def update(self, items: Iterable[Any]) -> None:
+        held = self._all_fitting(items)
+        if held:
+            self._write(held)
+        else:
+            self.clear()
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        self._move(target, sources, lambda held, added: held + added)
+
+    def _contents(self) -> Fit | None:
+        return Items(list, self._fit) if self._fit.has_contents else None
+
+
+class HeapMap(HeapState):
+    __slots__ = ("_key_fit", "_key_kind")
+
+    def __init__(self, declaration: MapState[Any, Any], scope: HeapScope) -> None:
+        self._key_fit = declaration.key_fit()
+        self._key_kind = self._key_fit.kind
+        super().__init__(declaration, scope)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self._held().get(key, default)
+
+    def put(self, key: Any, value: Any) -> None:
+        if type(value) is not self._kind:
+            value = self._fitting(value)
+        if type(key) is not self._key_kind and not self._key_fit.takes(key):
+            raise self._refused(Misfit(self._key_fit.text, key, ""), "the key of an entry: ")
+        self._changeable(dict)[key] = value
+
+    def remove(self, key: Any) -> None:
+        self._check_writable()
+        held = self._held()
+        held.pop(key, None)
+        if not held:
+            self.clear()
+
+    def contains(self, key: Any) -> bool:
+        return key in self._held()
+
+    def keys(self) -> list[Any]:
+        return list(self._held())
+
+    def values(self) -> list[Any]:
+        return list(self._held().values())
+
+    def items(self) -> list[tuple[Any, Any]]:
+        return list(self._held().items())
+
+    def is_empty(self) -> bool:
+        return not self._held()
+
+    def _contents(self) -> Fit | None:
+        is_checked = not (self._fit.has_contents or self._key_fit.has_contents)
+        return None if is_checked else Pairs(self._key_fit, self._fit)
+
+    def _held(self) -> dict[Any, Any]:
+        held = self._read()
+        return {} if held is MISSING else held
+
+
+class HeapReducing(HeapState):
+    __slots__ = ("_reduce",)
+
+    def __init__(self, declaration: ReducingState[Any], scope: HeapScope) -> None:
+        super().__init__(declaration, scope)
+        self._reduce = declaration.reduce
+
+    def get(self) -> Any:
+        held = self._read()
+        return None if held is MISSING else held
+
+    def add(self, value: Any) -> None:
+        self._check_writable()
+        held = self._read()
+        result = value if held is MISSING else self._reduce(held, value)
+        self._write(result if type(result) is self._kind else self._fitting(result))
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        self._move(target, sources, lambda held, other: self._fitting(self._reduce(held, other)))
+
+
+class HeapFolding(HeapState):
+    __slots__ = ("_fold", "_initial", "_merge")
+
+    def __init__(self, declaration: FoldingState[Any], scope: HeapScope) -> None:
+        super().__init__(declaration, scope)
+        self._fold, self._initial, self._merge = declaration.fold, declaration.initial, declaration.merge
+
+    def get(self) -> Any:
+        held = self._read()
+        return None if held is MISSING else held
+
+    def add(self, value: Any) -> None:
+        self._check_writable()
+        held = self._read()
+        result = self._fold(private_copy(self._initial) if held is MISSING else held, value)
+        self._write(result if type(result) is self._kind else self._fitting(result))
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        if self._merge is None:
+            raise InvalidState(f"state {self.declaration.name!r} has no merge function; wanted FoldingState(merge=...)")
+        merge = self._merge
+        self._move(target, sources, lambda held, other: self._fitting(merge(held, other)))
+
+
+ACCESSORS: Final[dict[str, Callable[[Any, HeapScope], HeapState]]] = {
+    "ValueState": value_accessor,
+    "ListState": HeapList,
+    "MapState": HeapMap,
+    "ReducingState": HeapReducing,
+    "FoldingState": HeapFolding,
+}

@@ -1,0 +1,172 @@
+"""OperatorStateBackend: the operator list states of one operator subtask. Flink: DefaultOperatorStateBackend.
+
+These lists are small (offsets, open transactions), so a snapshot packs them in its synchronous part, as Flink
+deep-copies them. Each item carries its schema: a rescale deals items out one by one, from snapshots of different
+versions of the program too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar, cast
+
+from ...messages import MalformedMessage, OperatorListHandle, UnsupportedValue, pack_plain, refusal_of, unpack_plain
+from ..errors import (
+    CorruptState,
+    ReadOnlyState,
+    StateIncompatible,
+    StateNotStorable,
+    WrongStateType,
+)
+from ..kinds.descriptors import OperatorListState, describe_state
+from ..kinds.record_serializer import Convert, SchemaMismatch, packed_schema
+from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
+from ..storage import inline_handle
+from .backend import ReadState
+
+S = TypeVar("S", bound=OperatorListState[Any])
+
+
+class OperatorList:
+    """The accessor of one operator list state."""
+
+    __slots__ = ("_backend", "_fit", "_items", "declaration")
+
+    def __init__(self, declaration: OperatorListState[Any], backend: OperatorStateBackend, items: list[Any]) -> None:
+        self.declaration = declaration
+        self._fit = declaration.fit()
+        self._backend = backend
+        self._items = items
+
+    def get(self) -> list[Any]:
+        return list(self._items)
+
+    def add(self, item: Any) -> None:
+        self._check_writable()
+        self._items += self._fitting([item])
+
+    def add_all(self, items: Iterable[Any]) -> None:
+        self._check_writable()
+        self._items += self._fitting(items)
+
+    def update(self, items: Iterable[Any]) -> None:
+        self._check_writable()
+        self._items = self._fitting(items)
+
+    def clear(self) -> None:
+        self.update(())
+
+    def pack(self) -> list[bytes]:
+        """Every item by itself, with its schema. Raises WrongStateType, or StateNotStorable."""
+        self._check(first_misfit(self._fit, self._items))
+        node = self.declaration.node()
+        schema, encode = packed_schema(node.schema), node.encode
+        try:
+            return [_packed(schema, encode(item) if encode else item) for item in self._items]
+        except Exception as error:  # whatever a serializer of the user's raises, too
+            raise StateNotStorable(f"state {self.declaration.name!r}: {error or type(error).__name__}") from error
+
+    def _fitting(self, items: Iterable[Any]) -> list[Any]:
+        """As they are held. Raises WrongStateType."""
+        fit = self._fit
+        held: list[Any] = []
+        for item in items:
+            if not fit.takes(item):
+                self._check((len(held), Misfit(fit.text, item, "")))
+            held.append(item if fit.kind is None else plain_scalar(item))
+        return held
+
+    def _check(self, found: tuple[int, Misfit] | None) -> None:
+        if found is not None:
+            text = f"item {found[0]}: {found[1]}"
+            raise WrongStateType(self.declaration.named(), text, self._backend.operator_name)
+
+    def _check_writable(self) -> None:
+        if self._backend.is_read_only:
+            raise ReadOnlyState(self.declaration.name)
+
+
+class OperatorStateBackend:
+    """Owned by its task's thread."""
+
+    def __init__(self) -> None:
+        self.operator_name = ""
+        """For error texts."""
+        self.is_read_only = False
+        self._states: dict[str, OperatorList] = {}
+        self._restored: dict[str, list[tuple[OperatorListHandle, list[bytes]]]] = {}
+
+    def state(self, declaration: S) -> S:
+        """The accessor of a declared list. Raises StateIncompatible when what was restored does not fit."""
+        known = self._states.get(declaration.name)
+        if known is None:
+            items = [
+                item
+                for restored in self._restored.pop(declaration.name, ())
+                for item in _decode(declaration, *restored)
+            ]
+            known = self._states[declaration.name] = OperatorList(declaration, self, items)
+        return cast(S, known)
+
+    def snapshot(self) -> tuple[OperatorListHandle, ...]:
+        """All lists as they are now, inline; those restored and not declared any more are carried along."""
+        own = (_handle(name, state.declaration.mode, state.pack()) for name, state in self._states.items())
+        carried = (_handle(old.name, old.mode, items) for several in self._restored.values() for old, items in several)
+        return tuple(handle for handle in (*own, *carried) if handle.handle.size_bytes)
+
+    def restore(self, handles: Sequence[OperatorListHandle], read: ReadState) -> None:
+        """Take over lists, in the order of the handles. Before any use."""
+        assert not self._states, "operator state is restored before its lists are bound"
+        for handle in handles:
+            self._restored.setdefault(handle.name, []).append((handle, _items(handle, read(handle.handle))))
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """While a question is answered: every change raises ReadOnlyState."""
+        before, self.is_read_only = self.is_read_only, True
+        try:
+            yield
+        finally:
+            self.is_read_only = before
+
+    def close(self) -> None:
+        self._states.clear()
+        self._restored.clear()
+
+
+def _packed(schema: bytes, item: Any) -> bytes:
+    try:
+        return pack_plain([schema, item])
+    except UnsupportedValue as error:
+        raise UnsupportedValue(refusal_of(item) or str(error)) from error
+
+
+def _handle(name: str, mode: str, items: list[bytes]) -> OperatorListHandle:
+    offsets = tuple(accumulate(map(len, items), initial=0))
+    return OperatorListHandle(name, mode, offsets, inline_handle(b"".join(items)))
+
+
+def _items(handle: OperatorListHandle, data: bytes) -> list[bytes]:
+    offsets = handle.offsets
+    if offsets and not 0 <= min(offsets) <= max(offsets) <= len(data):
+        path = handle.handle.path or "inline state"
+        raise CorruptState(path, f"items of list {handle.name!r} up to {max(offsets)}", f"{len(data)} bytes")
+    return [data[start:end] for start, end in pairwise(offsets)]
+
+
+def _decode(declaration: OperatorListState[Any], handle: OperatorListHandle, items: list[bytes]) -> Iterator[Any]:
+    node, name = declaration.node(), declaration.name
+    decoders: dict[bytes, Convert] = {}
+    for item in items:
+        found = "unreadable bytes"
+        try:
+            schema, raw = unpack_plain(item)
+            found = describe_state(declaration.kind, unpack_plain(schema))
+            if schema not in decoders:
+                decoders[schema] = node.decoder(unpack_plain(schema))
+            decode = decoders[schema]
+            yield raw if decode is None else decode(raw)
+        except (SchemaMismatch, MalformedMessage, TypeError, ValueError) as error:
+            raise StateIncompatible(name, declaration.describe(), found, str(error)) from error

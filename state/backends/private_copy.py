@@ -1,0 +1,30 @@
+"""Copies of values that may be changed in place, for those who look at state while somebody else may write."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from ...messages import DictRow
+
+IMMUTABLE: Final = frozenset(
+    {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex}
+)
+
+
+def private_copy(value: Any) -> Any:
+    """A deep copy, quick for lists and dicts of immutable values; the value itself if nothing in it can change."""
+    kind = type(value)
+    if kind in IMMUTABLE:
+        return value
+    if kind is list:
+        return [item if type(item) in IMMUTABLE else private_copy(item) for item in value]
+    if kind is dict or kind is DictRow:
+        copied = {key: item if type(item) in IMMUTABLE else private_copy(item) for key, item in value.items()}
+        return copied if kind is dict else DictRow(copied)
+    if isinstance(value, tuple) and IMMUTABLE.issuperset(map(type, value)) and not hasattr(value, "__dict__"):
+        return value
+    return deepcopy(value)

@@ -1,0 +1,160 @@
+"""Which state each subtask restores from, after a rescale too. Works on handles alone; no file is read.
+
+Keyed state goes by key group; operator lists as their mode says. Flink: StateAssignmentOperation,
+RoundRobinOperatorStateRepartitioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...messages import (
+    KeyedStateHandle,
+    OperatorId,
+    OperatorListHandle,
+    OperatorSubtaskState,
+    SubtaskIndex,
+    SubtaskState,
+)
+from ..keys.key_groups import key_group_range
+
+Lists: TypeAlias = list[tuple[int, OperatorListHandle]]
+"""(old subtask, its handle) of one list state, in subtask order."""
+
+Shares: TypeAlias = list[list[OperatorListHandle]]
+"""By new subtask."""
+
+
+def assign_state(
+    subtasks: Mapping[SubtaskIndex, SubtaskState], old_parallelism: int, parallelism: int, max_parallelism: int
+) -> list[SubtaskState | None]:
+    """A vertex's snapshot dealt out to `parallelism` subtasks; None for one that gets nothing.
+
+    `max_parallelism` is the one the snapshot was taken with. The new subtasks' data has ended if that of all old ones
+    has. What was in flight goes to the same subtask; a parallelism that is not the old one is for aligned snapshots.
+    """
+    ordered = [subtasks.get(SubtaskIndex(index)) for index in range(old_parallelism)]
+    ended = all(state is not None and state.data_ended for state in ordered)
+    operators = dict.fromkeys(operator for state in ordered if state for operator in state.operators)
+    dealt = {
+        operator: assign_operator(subtasks, operator, old_parallelism, parallelism, max_parallelism)
+        for operator in operators
+    }
+    assigned: list[SubtaskState | None] = []
+    for index in range(parallelism):
+        own = {operator: shares[index] for operator, shares in dealt.items() if shares[index] != OperatorSubtaskState()}
+        old = ordered[index] if old_parallelism == parallelism else None
+        data_ended = old.data_ended if old is not None else ended
+        channels = old.channels if old is not None else ()
+        assigned.append(SubtaskState(own, data_ended, channels) if own or data_ended or channels else None)
+    return assigned
+
+
+def assign_operator(
+    subtasks: Mapping[SubtaskIndex, SubtaskState],
+    operator: OperatorId,
+    old_parallelism: int,
+    parallelism: int,
+    max_parallelism: int,
+) -> list[OperatorSubtaskState]:
+    """One operator's state in a vertex's snapshot, dealt out to `parallelism` subtasks, of whichever vertex."""
+    old = operator_states(subtasks, operator, old_parallelism)
+    lists = redistribute_lists([state.lists for state in old], parallelism)
+    return [
+        OperatorSubtaskState(
+            tuple(_own_keyed(old, key_group_range(max_parallelism, parallelism, index).groups)), tuple(lists[index])
+        )
+        for index in range(parallelism)
+    ]
+
+
+def operator_states(
+    subtasks: Mapping[SubtaskIndex, SubtaskState], operator: OperatorId, parallelism: int
+) -> list[OperatorSubtaskState]:
+    """One operator's state by subtask; an empty one where there is none."""
+    nothing, empty = SubtaskState({}), OperatorSubtaskState()
+    return [subtasks.get(SubtaskIndex(index), nothing).operators.get(operator, empty) for index in range(parallelism)]
+
+
+def intersection(a: range, b: range) -> range:
+    """The key groups in both; empty when there are none. Flink: KeyGroupRange.getIntersection."""
+    return range(max(a.start, b.start), min(a.stop, b.stop))
+
+
+def _own_keyed(old: list[OperatorSubtaskState], own: range) -> Iterator[KeyedStateHandle]:
+    for state in old:
+        for handle in state.keyed:
+            cut = cut_handle(handle, own)
+            if cut is not None:
+                yield cut
+
+
+def cut_handle(handle: KeyedStateHandle, own: range) -> KeyedStateHandle | None:
+    """The share of a handle that lies in these key groups; None for none. Negative groups are headers, and stay."""
+    whole = range(handle.first_key_group, handle.last_key_group + 1)
+    shared = intersection(whole, own)
+    if shared == whole:
+        return handle
+    if not shared:
+        return None
+    offsets = {group: at for group, at in handle.offsets.items() if group < 0 or group in shared}
+    return replace(handle, first_key_group=shared[0], last_key_group=shared[-1], offsets=offsets)
+
+
+def redistribute_lists(old: list[tuple[OperatorListHandle, ...]], parallelism: int) -> Shares:
+    """Operator lists by old subtask, dealt out to new ones; an unchanged parallelism leaves "split" lists in place."""
+    shares: Shares = [[] for _ in range(parallelism)]
+    by_name: dict[str, Lists] = {}
+    for index, handles in enumerate(old):
+        for handle in handles:
+            by_name.setdefault(handle.name, []).append((index, handle))
+    start = 0
+    for name in sorted(by_name):
+        lists = by_name[name]
+        match lists[0][1].mode:
+            case "union":
+                _union(lists, shares)
+            case "broadcast":
+                _broadcast(lists, shares)
+            case _ if len(old) == parallelism:
+                for index, handle in lists:
+                    shares[index].append(handle)
+            case _:
+                start = _split(lists, shares, start)
+    return shares
+
+
+def _union(lists: Lists, shares: Shares) -> None:
+    for share in shares:
+        share.extend(handle for _, handle in lists)
+
+
+def _broadcast(lists: Lists, shares: Shares) -> None:
+    for index, share in enumerate(shares):
+        share.append(lists[index % len(lists)][1])
+
+
+def _split(lists: Lists, shares: Shares, start: int) -> int:
+    """Cut all items, in order of their old subtasks, into runs that differ by one at most.
+
+    The longer runs go to the subtasks from `start` on; returns where the next state's longer runs go, so that they
+    do not all land on subtask 0.
+    """
+    parallelism = len(shares)
+    left = [(handle, 0) for _, handle in lists]
+    base, longer = divmod(sum(max(0, len(handle.offsets) - 1) for handle, _ in left), parallelism)
+    for turn in range(parallelism):
+        share = shares[(start + turn) % parallelism]
+        wanted = base + (turn < longer)
+        while wanted and left:
+            handle, taken = left.pop(0)
+            available = len(handle.offsets) - 1 - taken
+            count = min(wanted, available)
+            if count > 0:
+                share.append(replace(handle, offsets=handle.offsets[taken : taken + count + 1]))
+            if count < available:
+                left.insert(0, (handle, taken + count))
+            wanted -= max(count, 0)
+    return (start + longer) % parallelism

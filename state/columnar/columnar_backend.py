@@ -1,0 +1,236 @@
+"""ColumnarBackend: a ColumnarTable as keyed state: snapshotted by key group as Arrow IPC, restored by key group.
+
+A snapshot is a header and, for each key group that holds something, one Arrow record batch message of partials, with
+integers in as few bytes as will do. The table is made when the first batch, or a restored snapshot, tells the types of
+the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
+from ..backends.backend import KeyedSnapshot, ReadState
+from ..backends.heap_state import NO_KEY
+from ..columns.narrow_columns import narrowed, widened
+from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
+from ..keys.key_groups import KeyGroupRange, key_groups_of
+from ..keys.word_table import Slots
+from ..kinds.aggregates import Aggregate
+from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
+from ..kinds.descriptors import KeyedStateDeclaration
+from ..storage import inline_handle
+from .columnar_table import ColumnarTable, FrozenTable
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+_HEADER = -1
+_FORMAT = 2
+_FORMATS_READ = (1, _FORMAT)
+"""The first had all columns in their own types."""
+_MERGED_AT_A_TIME = 1 << 17
+"""Rows of a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """In which order the keys of so many slots are stored."""
+
+    groups: npt.NDArray[np.uint16]
+    """By slot."""
+    slots: Slots
+    """Sorted by key group."""
+    keys: Sequence[pa.Array]
+    """The key columns in that order."""
+    narrow_keys: Sequence[pa.Array]
+    """The same as they are stored."""
+    shares: Sequence[tuple[int, int, int]]
+    """Key group, begin and end in that order."""
+
+
+class ColumnarBackend:
+    """The keyed state of one subtask of a columnar aggregation. Owned by its task; snapshots are written elsewhere."""
+
+    name = "columnar"
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        aggregates: Mapping[str, Aggregate],
+        key_groups: KeyGroupRange,
+        max_parallelism: int,
+    ) -> None:
+        self.current_key: Any = NO_KEY
+        self.operator_name = ""
+        self.table: ColumnarTable | None = None
+        """None until something has come."""
+        self._keys, self._aggregates = tuple(keys), dict(aggregates)
+        self._key_groups, self._max_parallelism = key_groups, max_parallelism
+        self._layout: _Layout | None = None
+
+    def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
+        """The table; made for batches, or partials, with these columns if there is none yet."""
+        if self.table is None:
+            self.table = self._make_table(schema, partials)
+        return self.table
+
+    def expect(self, schema: pa.Schema, *, partials: bool = False) -> None:
+        """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
+        expected = self._make_table(schema, partials)
+        if self.table is not None:
+            self._check_fit(expected.partial_schema, self._described(self.table.partial_schema))
+        else:
+            self.table = expected
+
+    def _make_table(self, schema: pa.Schema, partials: bool) -> ColumnarTable:
+        make = ColumnarTable.for_partials if partials else ColumnarTable.for_input
+        return make(self._keys, self._aggregates, schema)
+
+    def state(self, declaration: S) -> S:
+        raise InvalidState(
+            f"state {declaration.name!r}: a columnar aggregation holds its aggregates and no other state"
+        )
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        table = self.table
+        if not table:
+            return lambda target: None
+        frozen = table.frozen()
+        return lambda target: self._write(frozen)
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert self.table is None, "a backend is restored before it is used"
+        for handle in handles:
+            data, path = read(handle.handle), handle.handle.path or "inline state"
+            try:
+                schema, stored = self._read_header(unpack_plain(_section(data, handle, _HEADER).to_pybytes()))
+                groups = sorted(handle.offsets.keys() & set(self._key_groups.groups))
+                shares = (pa.ipc.read_record_batch(_section(data, handle, group), stored) for group in groups)
+                for partials in _joined(shares):
+                    self.table_for(schema, partials=True).merge(widened(partials, schema))
+            except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+                raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
+
+    def read_only(self) -> AbstractContextManager[None]:
+        """Questions see results, which are copies."""
+        return nullcontext()
+
+    def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
+        if not self.table:
+            return []
+        columns = self.table.results(self.table.all_slots()).columns[: len(self._keys)]
+        lists = [column.to_pylist() for column in columns]
+        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    def each_key(self) -> Iterator[Any]:
+        for key in self.keys():
+            self.current_key = key
+            yield key
+
+    def entry_count(self) -> int:
+        return len(self.table) if self.table is not None else 0
+
+    def close(self) -> None:
+        self.table = None
+
+    def _write(self, frozen: FrozenTable) -> KeyedStateHandle:
+        layout = self._layout_of(frozen)
+        partials = frozen.take_partials(layout.slots, layout.keys)
+        values = [narrowed(column) for column in partials.columns[len(self._keys) :]]
+        stored = pa.RecordBatch.from_arrays([*layout.narrow_keys, *values], names=partials.schema.names)
+        sections: dict[int, Any] = {_HEADER: self._header(partials.schema, stored.schema)}
+        for group, start, end in layout.shares:
+            sections[group] = stored.slice(start, end - start).serialize()
+        offsets: dict[int, tuple[int, ...]] = {}
+        at = 0
+        for group, section in sections.items():
+            size = memoryview(section).nbytes
+            offsets[group] = (at, size)
+            at += size
+        data = inline_handle(b"".join(sections.values()))
+        return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, self.name)
+
+    def _layout_of(self, frozen: FrozenTable) -> _Layout:
+        """The one of the last snapshot if there are no new keys since. Two writers at a time make it twice."""
+        layout = self._layout
+        if layout is None or len(layout.slots) != len(frozen):
+            layout = self._layout = self._new_layout(frozen, layout)
+        return layout
+
+    def _new_layout(self, frozen: FrozenTable, last: _Layout | None) -> _Layout:
+        known = np.empty(0, np.uint16) if last is None or len(last.groups) > len(frozen) else last.groups
+        new = key_groups_of(frozen.keys(np.arange(len(known), len(frozen))), self._max_parallelism)
+        self._check_owned(new)
+        groups = np.concatenate((known, new.astype(np.uint16)))
+        slots = np.argsort(groups, kind="stable")
+        ends = np.cumsum(np.bincount(groups))
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+        shares = [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
+        keys = frozen.keys(slots)
+        return _Layout(groups, slots, keys, [narrowed(key) for key in keys], shares)
+
+    def _check_owned(self, groups: npt.NDArray[np.int32]) -> None:
+        first, last = self._key_groups
+        if groups.min() < first or groups.max() > last:
+            raise StateNotStorable(
+                f"keys {self._keys}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
+                f"{first} to {last}: the stream is not partitioned by these columns"
+            )
+
+    def _header(self, schema: pa.Schema, stored: pa.Schema) -> bytes:
+        header = {
+            "format": _FORMAT,
+            "max_parallelism": self._max_parallelism,
+            **{what: self._described(None)[what] for what in ("keys", "aggregates")},
+            "schema": schema.serialize().to_pybytes(),
+            "stored": stored.serialize().to_pybytes(),
+        }
+        return pack_plain(header)
+
+    def _read_header(self, header: dict[str, Any]) -> tuple[pa.Schema, pa.Schema]:
+        """The schema of partials, and the one they are stored in."""
+        if header["format"] not in _FORMATS_READ:
+            raise ValueError(f"format {header['format']}; wanted one of {_FORMATS_READ}")
+        wanted, found = self._max_parallelism, header["max_parallelism"]
+        if found != wanted:
+            raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
+        self._check_fit(None, {**header, "types": None})
+        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+        return schema, schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
+
+    def _described(self, schema: pa.Schema | None) -> dict[str, Any]:
+        return cast("dict[str, Any]", describe_aggregation(self._keys, self._aggregates, schema).schema)
+
+    def _check_fit(self, schema: pa.Schema | None, stored: dict[str, Any]) -> None:
+        difference = aggregation_misfit(self._described(schema), stored)
+        if difference is not None:
+            raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
+
+
+def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches: each call on a small one is a moment at which other threads take the lock."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for share in shares:
+        held.append(share)
+        rows += share.num_rows
+        if rows >= _MERGED_AT_A_TIME:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
+    """A part of the data, which is not copied."""
+    offset, length = handle.offsets[group]
+    if not 0 <= offset <= offset + length <= len(data):
+        raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
+    return pa.py_buffer(data).slice(offset, length)

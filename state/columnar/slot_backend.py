@@ -1,0 +1,151 @@
+"""SlotBackend: keyed state of a compiled operator, in NumPy columns by slot. Snapshots are those of HeapBackend.
+
+A compiled `process` asks for the slots of a batch's keys and the columns of each state, and reads and writes those; all
+other Python of the operator uses the ordinary accessors. A savepoint of the compiled operator is restored by the
+interpreted one, and the other way round. Keys that hold nothing are forgotten when they are more than the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from ...messages import CheckpointId, KeyedStateHandle
+from ..backends.backend import KeyedSnapshot, ReadState
+from ..backends.heap_backend import HeapBackend
+from ..backends.heap_snapshot import HeapSnapshot, StoredState, read_snapshots
+from ..backends.heap_state import NO_NAMESPACE
+from ..errors import InvalidState
+from ..keys.word_table import Slots
+from ..kinds.descriptors import KeyedStateDeclaration
+from ..kinds.record_serializer import node_of
+from .slot_keys import SlotKeys
+from .slot_restore import load_into
+from .slot_snapshot import KeyOrders, SlotView
+from .slot_states import SLOT_ACCESSORS, SlotColumns, SlotScope, SlotState
+from .value_kinds import ValueKinds
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+_FEWEST_KEYS = 8192
+
+
+class SlotBackend(SlotScope):
+    """The working state of one operator subtask. Owned by its task's thread; only snapshots are written elsewhere."""
+
+    name = HeapBackend.name
+    """What a handle says of the format."""
+
+    def __init__(self, first_key_group: int, last_key_group: int, max_parallelism: int, *, key_type: Any = Any) -> None:
+        super().__init__()
+        self.key_groups = range(first_key_group, last_key_group + 1)
+        self.max_parallelism = max_parallelism
+        self._key_node = node_of(key_type)
+        if self._key_node.encode is not None:
+            raise InvalidState(f"the keys of a compiled operator are columns; found the key type {key_type!r}")
+        self._states: dict[str, SlotState] = {}
+        self._restored: dict[str, list[StoredState]] = {}
+        self._orders = KeyOrders(max_parallelism)
+        self._looks_at = _FEWEST_KEYS
+        """With so many keys it looks how many hold nothing."""
+
+    def state(self, declaration: S) -> S:
+        return cast(S, self._state(declaration))
+
+    def slots_of(self, key_arrays: Sequence[pa.Array]) -> Slots:
+        """The slot of each row's key; new keys are added, and all columns have room for them.
+
+        Raises InvalidKey for a null, or for columns that cannot be keys or are not those of the batches before, and
+        StateIncompatible if restored keys are no values of such columns.
+        """
+        if len(self.slot_keys) >= self._looks_at:
+            self._forget_empty()
+        slots = self.slot_keys.slots_of(key_arrays)
+        self.make_room()
+        return slots
+
+    def columns(self, declaration: KeyedStateDeclaration) -> SlotColumns:
+        """A state's columns, to be asked for per batch, after `slots_of`. Raises what `state` raises."""
+        return self._state(declaration).columns
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        keys = self.slot_keys.known
+        views = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
+        carried = [stored for several in self._restored.values() for stored in several]
+        snapshot = HeapSnapshot(
+            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
+        snapshot.release = lambda: None
+        return snapshot
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert not self._states, "a backend is restored before its states are bound"
+        self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        before, self.is_read_only = self.is_read_only, True
+        try:
+            yield
+        finally:
+            self.is_read_only = before
+
+    def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
+        state = self._states.get(state_name)
+        if state is None or namespace != NO_NAMESPACE:
+            return []
+        return self.slot_keys.known.listed(state.present_slots())
+
+    def each_key(self) -> Iterator[Any]:
+        """In the order in which they came, or were restored."""
+        slots = self._holding()
+        for key, slot in zip(self.slot_keys.known.listed(slots), slots.tolist(), strict=True):
+            self.slot_keys.remember(key, slot)
+            self.current_key = key
+            yield key
+
+    def entry_count(self) -> int:
+        return sum(state.entry_count() for state in self._states.values())
+
+    def close(self) -> None:
+        for state in self._states.values():
+            state.drop()
+        self._states.clear()
+        self._restored.clear()
+        self.slot_keys, self._orders = SlotKeys(), KeyOrders(self.max_parallelism)
+
+    def make_room(self) -> None:
+        for state in self._states.values():
+            state.reserve(len(self.slot_keys))
+
+    def _forget_empty(self) -> None:
+        """Give all other keys new slots, if most hold nothing. The next look is when there are twice as many."""
+        count, kept = len(self.slot_keys), self._holding()
+        if 2 * len(kept) < count:
+            slots = self.slot_keys.keep(kept)
+            for state in self._states.values():
+                state.move(kept, slots)
+        self._looks_at = max(_FEWEST_KEYS, 2 * len(self.slot_keys))
+
+    def _holding(self) -> Slots:
+        """The slots that hold something in some state."""
+        count = len(self.slot_keys)
+        holding = np.zeros(count, np.bool_)
+        for state in self._states.values():
+            holding |= state.columns.present[:count]
+        return np.flatnonzero(holding)
+
+    def _state(self, declaration: KeyedStateDeclaration) -> SlotState:
+        known = self._states.get(declaration.name)
+        if known is None:
+            ValueKinds.of(declaration)
+            known = SLOT_ACCESSORS[declaration.kind](declaration, self)
+            for stored in self._restored.pop(declaration.name, ()):
+                load_into(known, stored, self.slot_keys)
+            self._states[declaration.name] = known
+            self.make_room()
+        return known

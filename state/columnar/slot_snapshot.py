@@ -1,0 +1,125 @@
+"""SlotView: one state in columns as it was at the barrier, for a HeapSnapshot; and how keys lie in snapshots.
+
+The format is that of state in dicts (heap_snapshot.py), so a savepoint of one is restored by the other. Key groups of
+keys, their order and the bytes of the keys are kept from snapshot to snapshot while no key is new; what is left of the
+work is narrowing each column, bringing it into that order and cutting it. All of it runs without the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...messages import pack_plain
+from ..backends.heap_blocks import Column, packed
+from ..backends.heap_state import NO_NAMESPACE
+from ..columns.narrow_columns import narrowed
+from ..keys.word_table import Slots
+from ..kinds.record_serializer import Convert
+from ..kinds.schema_fit import Schema
+from .slot_keys import AnyKeys
+from .slot_states import FrozenColumns, SlotState
+
+_PAYLOAD_HEAD = b"\x93" + pack_plain(NO_NAMESPACE)
+"""A payload is a list of three; what follows are keys and values, each packed by itself."""
+
+
+class _Share(NamedTuple):
+    """The keys of one key group, at these places of the order."""
+
+    group: int
+    start: int
+    end: int
+    keys: bytes
+    """Packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """In which order the keys of the first slots are stored."""
+
+    keys: AnyKeys
+    groups: npt.NDArray[np.uint16]
+    """By slot."""
+    slots: Slots
+    """Sorted by key group."""
+    shares: Sequence[_Share]
+
+
+class KeyOrders:
+    """Makes the order for each snapshot; there for those that come after. Two writers at a time make it twice."""
+
+    def __init__(self, max_parallelism: int) -> None:
+        self._max_parallelism = max_parallelism
+        self._last: KeyOrder | None = None
+
+    def of(self, keys: AnyKeys, count: int) -> KeyOrder:
+        """That of the first `count` slots. Raises InvalidKey, and UnsupportedValue for a key that cannot be stored."""
+        last = self._last
+        if last is None or last.keys is not keys or len(last.groups) > count:
+            last = None
+        if last is None or len(last.groups) < count:
+            last = self._last = self._made(keys, count, np.empty(0, np.uint16) if last is None else last.groups)
+        return last
+
+    def _made(self, keys: AnyKeys, count: int, known: npt.NDArray[np.uint16]) -> KeyOrder:
+        new = keys.groups(len(known), count, self._max_parallelism)
+        groups = np.concatenate((known, new.astype(np.uint16)))
+        slots = np.argsort(groups, kind="stable")  # NumPy sorts 16 bits by radix
+        ends = np.cumsum(np.bincount(groups))
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+        column = keys.column(slots)
+        shares = [
+            _Share(group, int(starts[group]), int(ends[group]), _packed(column, int(starts[group]), int(ends[group])))
+            for group in np.flatnonzero(ends > starts).tolist()
+        ]
+        return KeyOrder(keys, groups, slots, shares)
+
+
+class SlotView:
+    """A state in columns. Used once."""
+
+    def __init__(self, state: SlotState, keys: AnyKeys, count: int, orders: KeyOrders) -> None:
+        self.name, self.kind = state.declaration.name, state.declaration.kind
+        self.schema: Schema = state.node.schema
+        self._kinds = state.kinds
+        self._keys, self._orders = keys, orders
+        self._frozen: FrozenColumns | None = state.freeze(count)
+        self.is_empty = not self._frozen.present[:count].any()
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        assert self._frozen is not None, "used once"
+        assert encode_key is None, "keys are plain data"
+        frozen, self._frozen = self._frozen, None
+        order = self._orders.of(self._keys, frozen.count)
+        present = frozen.present[: frozen.count]
+        absent = None if present.all() else ~present.take(order.slots)
+        columns = [_in_order(column[: frozen.count], order.slots) for column in frozen.values]
+        frozen.release()
+        values: Column = tuple(columns) if self._kinds.is_tuple else columns[0]
+        for share in order.shares:
+            if absent is None or not absent[share.start : share.end].any():
+                yield share.group, _PAYLOAD_HEAD + share.keys + _packed(values, share.start, share.end)
+            elif not absent[share.start : share.end].all():
+                left = np.flatnonzero(~absent[share.start : share.end]) + share.start
+                keys = _packed(self._keys.column(order.slots[left]), 0, len(left))
+                yield share.group, _PAYLOAD_HEAD + keys + _packed(_taken(values, left), 0, len(left))
+
+
+def _in_order(column: npt.NDArray[Any], slots: Slots) -> npt.NDArray[Any]:
+    if column.dtype == np.int64:
+        column = narrowed(pa.array(column)).to_numpy()  # before it is gathered: more of it stays in the cache
+    return column.take(slots, mode="clip")
+
+
+def _packed(column: Column, start: int, end: int) -> bytes:
+    return pack_plain(packed(column, start, end))
+
+
+def _taken(column: Column, places: Slots) -> Column:
+    return tuple(_taken(each, places) for each in column) if isinstance(column, tuple) else column[places]

@@ -1,0 +1,206 @@
+"""Aggregates of columns: what users ask for (`Sum("distance")`), and the running values, or parts, that it is made of.
+
+A part is one number per key with a neutral value and an operation that is associative and commutative; so parts can
+be kept up to date batch by batch, merged after a rescale, and computed in two phases. Parts that several aggregates
+need are kept once. As in SQL, nulls do not count, and what is computed of no values is null. Sums of integers are exact
+within 64 bits and wrap around beyond them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ..columns.column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
+
+Operation: TypeAlias = Literal["count", "sum", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One running value per key: an operation over the values of a column that are not null, or over all rows."""
+
+    operation: Operation
+    column: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.operation}({self.column or '*'})"
+
+    def type_of(self, schema: pa.Schema) -> pa.DataType:
+        """The type of this part of a stream with these columns; its values were checked to fit."""
+        if self.operation == "count":
+            return pa.int64()
+        kind = _value_type(schema, self.column)
+        return _sum_type(kind) if self.operation == "sum" else kind
+
+
+class Running:
+    """The values of one part, by slot."""
+
+    def __init__(self, part: Part, kind: pa.DataType) -> None:
+        dtype = number_dtype(kind)
+        self.kind = kind
+        self._neutral, self._operation = _neutral(part.operation, dtype), _ufunc(part.operation, dtype)
+        self.values: Numbers = np.empty(0, dtype)
+
+    def reserve(self, slots: int) -> None:
+        """Have room for this many slots; new ones hold the neutral value."""
+        if slots > len(self.values):
+            size, dtype = max(slots, 2 * len(self.values)), self.values.dtype
+            # Memory of zeros costs nothing until it is used.
+            grown = np.zeros(size, dtype) if self._neutral == 0 else np.full(size, self._neutral, dtype)
+            grown[: len(self.values)] = self.values
+            self.values = grown
+
+    def take_in(self, slots: Any, numbers: Any) -> None:
+        """Add numbers, or one number, to the values of these slots, of which there may be several alike."""
+        self._operation.at(self.values, slots, numbers)
+
+    def at(self, slots: Any) -> Numbers:
+        """A copy of the values of these slots."""
+        taken: Numbers = self.values[slots]
+        return taken.copy() if isinstance(slots, slice) else taken
+
+    def reset(self, slots: Any) -> None:
+        self.values[slots] = self._neutral
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A column of the result. `column` is what it is computed of."""
+
+    column: str | None
+
+    wants: ClassVar[str] = "any column"
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it is computed from; `result` gets the values of these."""
+        raise NotImplementedError(f"{type(self).__name__}.parts is not defined")  # abstract
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raises ValueError for a column that is not there or of a wrong type."""
+        if self.column is None:
+            return
+        if schema.names.count(self.column) != 1:
+            raise ValueError(f"{self}: there is no such column, or not once; there are {', '.join(schema.names)}")
+        kind = _value_type(schema, self.column)
+        if not self._takes(kind):
+            raise ValueError(f"{self}: wanted {self.wants}, found a column of type {kind}")
+
+    def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
+        """The column of results from the values of the parts, which are of these types."""
+        return column_of(values[0], kinds[0], values[1] > 0)
+
+    def result_type(self, kinds: Sequence[pa.DataType]) -> pa.DataType:
+        return kinds[0]
+
+    def _takes(self, kind: pa.DataType) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({'' if self.column is None else repr(self.column)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Aggregate):
+    """The number of rows, or of values that are not null in a column."""
+
+    column: str | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part("count", self.column),)
+
+    def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
+        return pa.array(values[0])
+
+
+class _OfValues(Aggregate):
+    """Computed from one operation, and from how many values there were."""
+
+    __slots__ = ()
+    operation: ClassVar[Operation]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part(self.operation, self.column), Part("count", self.column))
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_OfValues):
+    """The sum: int64 of integers, uint64 of unsigned ones, else float64."""
+
+    column: str
+    operation: ClassVar[Operation] = "sum"
+    wants = "a column of integers or floats"
+
+    def _takes(self, kind: pa.DataType) -> bool:
+        return is_number(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Avg(Sum):
+    """The mean, a float64."""
+
+    column: str
+
+    def result(self, values: Sequence[Numbers], kinds: Sequence[pa.DataType]) -> pa.Array:
+        total, count = values
+        return column_of(total / np.maximum(count, 1), pa.float64(), count > 0)
+
+    def result_type(self, kinds: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.float64()
+
+
+@dataclass(frozen=True, slots=True)
+class Min(_OfValues):
+    """The least value, of the column's own type. A NaN counts only where there is nothing else."""
+
+    column: str
+    operation: ClassVar[Operation] = "min"
+    wants = "a column of numbers, booleans, dates or times"
+
+    def _takes(self, kind: pa.DataType) -> bool:
+        return is_ordered(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Max(Min):
+    """The greatest value, of the column's own type. A NaN counts only where there is nothing else."""
+
+    column: str
+    operation: ClassVar[Operation] = "max"
+
+
+def _value_type(schema: pa.Schema, column: str | None) -> pa.DataType:
+    """The type of a column's values. A column of nothing but nulls counts as floats, which any number becomes."""
+    kind = plain_type(schema.field(column).type)
+    return pa.float64() if pt.is_null(kind) else kind
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
+    return pa.from_numpy_dtype(number_dtype(kind))
+
+
+def _neutral(operation: Operation, dtype: np.dtype[Any]) -> Any:
+    if operation in ("count", "sum"):
+        return 0
+    if dtype.kind == "f":
+        return np.nan
+    return np.iinfo(dtype).max if operation == "min" else np.iinfo(dtype).min
+
+
+def _ufunc(operation: Operation, dtype: np.dtype[Any]) -> np.ufunc:
+    if operation in ("count", "sum"):
+        return np.add
+    floats = dtype.kind == "f"  # fmin and fmax give way to the other value where one is NaN, the neutral one
+    if operation == "min":
+        return np.fmin if floats else np.minimum
+    return np.fmax if floats else np.maximum

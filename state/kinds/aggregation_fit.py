@@ -1,0 +1,53 @@
+"""How a columnar aggregation is described, and whether it fits one that was stored. See schema_fit.py.
+
+A description is plain data: `keys`, the key columns in order; `aggregates`, name to what is computed; `types`, by
+column of a partial, or None when they are not known before the first batch. A batch, or a snapshot, tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ...messages import StateDescription
+from .aggregates import Aggregate
+
+AGGREGATION = "ColumnarAggregate"
+"""The kind of the one state that such an operator has."""
+
+STATE_NAME = "columnar aggregation"
+
+
+class AggregationMisfit(NamedTuple):
+    """The first difference."""
+
+    what: str
+    declared: str
+    stored: str
+
+    def __str__(self) -> str:
+        of = f"{self.what.lstrip(', ')}: " if self.what else ""
+        return f"{of}declared {self.declared}, stored {self.stored}"
+
+
+def describe_aggregation(
+    keys: Sequence[str], aggregates: Mapping[str, Aggregate], partial_schema: pa.Schema | None
+) -> StateDescription:
+    types = None if partial_schema is None else {field.name: str(field.type) for field in partial_schema}
+    told = {name: str(aggregate) for name, aggregate in aggregates.items()}
+    return StateDescription(STATE_NAME, AGGREGATION, {"keys": list(keys), "aggregates": told, "types": types})
+
+
+def aggregation_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> AggregationMisfit | None:
+    """What keeps a stored aggregation from going on as the declared one; None if nothing does."""
+    for what in ("keys", "aggregates"):
+        if declared[what] != stored[what]:
+            return AggregationMisfit("", f"{what} {declared[what]}", f"{what} {stored[what]}")
+    stored_types = stored["types"] or {}
+    for column, kind in (declared["types"] or {}).items():
+        found = stored_types.get(column, kind)
+        if found != kind:
+            return AggregationMisfit(f", {column}", kind, found)
+    return None

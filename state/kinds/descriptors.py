@@ -1,0 +1,378 @@
+"""State declarations: class attributes of operators, in Flink's kinds.
+
+    class WorstDelay(KeyedOperator):
+        worst = ValueState(float, default=0.0)
+
+A declaration is a plain class attribute. When a task opens the operator, it gives the instance an accessor of the same
+name, and with the same methods; until then every method raises UnboundState. The methods that
+stand here are what type checkers and readers see. Flink: StateDescriptor and its subclasses.
+
+What is taken out of state belongs to the state: change it, and put it back in the same call; do not keep it for later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
+
+from ...messages import Serializer
+from ..errors import InvalidState, UnboundState
+from .record_serializer import ListNode, MapNode, TypeNode, node_of
+from .schema_fit import schema_text
+from .storable_types import unstorable
+from .value_fit import Fit, fit_of
+
+T = TypeVar("T")
+A = TypeVar("A")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+D = TypeVar("D")
+
+Mode = Literal["split", "union", "broadcast"]
+
+
+class StateDeclaration:
+    """What all declarations share. `name` is what a snapshot calls the state; it defaults to the attribute's name."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str | None, serializer: Serializer | str | None) -> None:
+        self.name = name or ""
+        self.serializer = serializer
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.name = self.name or attribute
+
+    def node(self) -> TypeNode:
+        """The serialiser of what one key holds."""
+        raise NotImplementedError(self.kind)  # abstract
+
+    def unstorable(self) -> str:
+        """Why what this is declared to hold cannot be stored, and what to do about it; empty if it can be."""
+        types = [getattr(self, name) for name in ("type", "key_type", "value_type") if hasattr(self, name)]
+        if self.serializer is not None:  # of the values; a map's keys have none
+            types = types[:-1]
+        return next(filter(None, map(unstorable, types)), "")
+
+    def fit(self) -> Fit:
+        """What `update`, or `add`, takes."""
+        raise NotImplementedError(self.kind)  # abstract
+
+    def named(self) -> str:
+        """For error texts: `state 'worst' (ValueState of float)`."""
+        return f"state {self.name!r} ({self.describe()})"
+
+    def describe(self) -> str:
+        """For error texts: `ValueState of float`."""
+        return describe_state(self.kind, self.node().schema)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name!r}>"
+
+    def _check_first(self, what: str, value: Any) -> None:
+        """A default must fit. None says that there is none. Raises InvalidState."""
+        fit = self.fit()
+        if value is not None and (misfit := fit.misfit(value)):
+            name = f" {self.name!r}" if self.name else ""
+            raise InvalidState(f"the {what} of a {self.kind} of {fit.text}{name}: {misfit}")
+
+    def _unbound(self) -> NoReturn:
+        raise UnboundState(self.name)
+
+
+def describe_state(kind: str, schema: Any) -> str:
+    return f"{kind} of {schema_text(schema)}"
+
+
+class KeyedStateDeclaration(StateDeclaration):
+    """State of one key. Accessors also know namespaces (a window's state): Flink's InternalKvState."""
+
+    def clear(self) -> None:
+        """Forget what is held for this key."""
+        self._unbound()
+
+    def set_namespace(self, namespace: Hashable) -> None:
+        """From now on this accessor reads and writes the state of this namespace; plain data, and not None."""
+        self._unbound()
+
+
+class MergingStateDeclaration(KeyedStateDeclaration):
+    """State whose values of several namespaces can become one: Flink's InternalMergingState."""
+
+    def merge_namespaces(self, target: Hashable, sources: Iterable[Hashable]) -> None:
+        """Move what the current key holds under `sources` into `target`. Where nothing is held nothing comes of it."""
+        self._unbound()
+
+
+class ValueState(KeyedStateDeclaration, Generic[T]):
+    """One value per key. `value()` of an absent one is a copy of the default. `update(None)` clears, as in Flink."""
+
+    kind = "ValueState"
+
+    @overload
+    def __init__(
+        self: ValueState[T], type: type[T], default: T, *, name: str | None = None, serializer: Any = None
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: ValueState[T | None],
+        type: type[T],
+        default: None = None,
+        *,
+        name: str | None = None,
+        serializer: Any = None,
+    ) -> None: ...
+
+    def __init__(
+        self, type: Any, default: Any = None, *, name: str | None = None, serializer: Serializer | str | None = None
+    ) -> None:
+        super().__init__(name, serializer)
+        _check_type(self.kind, type)
+        self.type, self.default = type, default
+        self._check_first("default", default)
+
+    def node(self) -> TypeNode:
+        return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def value(self) -> T:
+        self._unbound()
+
+    def update(self, value: T) -> None:
+        self._unbound()
+
+
+class ListState(MergingStateDeclaration, Generic[T]):
+    """A list per key; absent and empty are the same."""
+
+    kind = "ListState"
+
+    def __init__(self, type: type[T], *, name: str | None = None, serializer: Serializer | str | None = None) -> None:
+        super().__init__(name, serializer)
+        _check_type(self.kind, type)
+        self.type = type
+
+    def node(self) -> TypeNode:
+        return ListNode(node_of(self.type, self.serializer))
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def get(self) -> list[T]:
+        """A list of one's own: changing it changes no state."""
+        self._unbound()
+
+    def add(self, item: T) -> None:
+        self._unbound()
+
+    def add_all(self, items: Iterable[T]) -> None:
+        self._unbound()
+
+    def update(self, items: Iterable[T]) -> None:
+        """Replace the whole list."""
+        self._unbound()
+
+
+class MapState(KeyedStateDeclaration, Generic[K, V]):
+    """A map per key; absent and empty are the same. `keys`, `values` and `items` are lists of one's own."""
+
+    kind = "MapState"
+
+    def __init__(
+        self,
+        key_type: type[K],
+        value_type: type[V],
+        *,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+    ) -> None:
+        super().__init__(name, serializer)
+        self.key_type, self.value_type = key_type, value_type
+
+    def node(self) -> TypeNode:
+        return MapNode(node_of(self.key_type), node_of(self.value_type, self.serializer))
+
+    def fit(self) -> Fit:
+        return fit_of(self.value_type, self.serializer)
+
+    def key_fit(self) -> Fit:
+        return fit_of(self.key_type)
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+
+    def get(self, key: K, default: Any = None) -> Any:
+        self._unbound()
+
+    def put(self, key: K, value: V) -> None:
+        self._unbound()
+
+    def remove(self, key: K) -> None:
+        """Forget one entry; an absent one is fine."""
+        self._unbound()
+
+    def contains(self, key: K) -> bool:
+        self._unbound()
+
+    def keys(self) -> list[K]:
+        self._unbound()
+
+    def values(self) -> list[V]:
+        self._unbound()
+
+    def items(self) -> list[tuple[K, V]]:
+        self._unbound()
+
+    def is_empty(self) -> bool:
+        self._unbound()
+
+
+class ReducingState(MergingStateDeclaration, Generic[T]):
+    """One value per key, into which `reduce(held, added)` takes each added one."""
+
+    kind = "ReducingState"
+
+    def __init__(
+        self,
+        type: type[T],
+        reduce: Callable[[T, T], T],
+        *,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+    ) -> None:
+        super().__init__(name, serializer)
+        self.type, self.reduce = type, reduce
+
+    def node(self) -> TypeNode:
+        return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def get(self) -> T | None:
+        """None when nothing was added."""
+        self._unbound()
+
+    def add(self, value: T) -> None:
+        self._unbound()
+
+
+class FoldingState(MergingStateDeclaration, Generic[A]):
+    """An accumulator of `type` per key, first a copy of `initial`, into which `fold(held, added)` takes each one.
+
+    With `merge(held, other)`, which makes one accumulator of two, namespaces can be merged: Flink's AggregatingState.
+    """
+
+    kind = "FoldingState"
+
+    def __init__(
+        self,
+        type: type[A],
+        initial: A,
+        fold: Callable[[A, Any], A],
+        *,
+        merge: Callable[[A, A], A] | None = None,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+    ) -> None:
+        super().__init__(name, serializer)
+        self.type, self.initial, self.fold, self.merge = type, initial, fold, merge
+        self._check_first("initial accumulator", initial)
+
+    def node(self) -> TypeNode:
+        return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def get(self) -> A | None:
+        """None when nothing was added."""
+        self._unbound()
+
+    def add(self, value: Any) -> None:
+        self._unbound()
+
+
+class OperatorListState(StateDeclaration, Generic[T]):
+    """A list of the operator's own, not of a key. `mode` is how a rescale deals it out.
+
+    "split": its items are dealt out evenly; "union": every subtask gets all items; "broadcast": every subtask gets one
+    subtask's list (they are all alike). Flink: OperatorStateHandle.Mode.
+    """
+
+    kind = "OperatorListState"
+
+    def __init__(
+        self,
+        type: type[T],
+        mode: Mode = "split",
+        *,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+    ) -> None:
+        super().__init__(name, serializer)
+        if mode not in ("split", "union", "broadcast"):
+            raise InvalidState(f"mode is 'split', 'union' or 'broadcast', not {mode!r}")
+        self.type, self.mode = type, mode
+
+    def node(self) -> TypeNode:
+        return node_of(self.type, self.serializer)
+
+    def fit(self) -> Fit:
+        return fit_of(self.type, self.serializer)
+
+    def get(self) -> list[T]:
+        """A list of one's own: changing it changes no state."""
+        self._unbound()
+
+    def add(self, item: T) -> None:
+        self._unbound()
+
+    def add_all(self, items: Iterable[T]) -> None:
+        self._unbound()
+
+    def update(self, items: Iterable[T]) -> None:
+        """Replace the whole list."""
+        self._unbound()
+
+    def clear(self) -> None:
+        self._unbound()
+
+
+def _check_type(kind: str, hint: Any) -> None:
+    """Raises InvalidState for a value in the place of a type, as in ValueState(0)."""
+    if isinstance(hint, bool | int | float | bytes | list | dict | set | tuple):
+        raise InvalidState(
+            f"{kind}: wanted a type such as int, found {hint!r:.60}: the value at first is the default, as in "
+            "ValueState(int, default=0)"
+        )
+
+
+def declared_states(cls: type) -> dict[str, StateDeclaration]:
+    """The declarations of a class and its bases by attribute; what a subclass overrides counts. Raises InvalidState."""
+    found: dict[str, StateDeclaration] = {}
+    for attribute in _attributes(cls.__mro__):
+        declared = getattr(cls, attribute)
+        if isinstance(declared, StateDeclaration):
+            found[attribute] = declared
+    names = [declared.name for declared in found.values()]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidState(f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}")
+    return found
+
+
+def _attributes(classes: Sequence[type]) -> list[str]:
+    """Attributes that hold a declaration in some class of an MRO, bases first, in order of declaration."""
+    held = (
+        attribute
+        for cls in reversed(classes)
+        for attribute, value in vars(cls).items()
+        if isinstance(value, StateDeclaration)
+    )
+    return list(dict.fromkeys(held))

@@ -1,0 +1,279 @@
+"""Serialisers for Python records, by declared type, with a schema that is written into every snapshot.
+
+A `TypeNode` turns values of one declared type into plain data (see messages/plain.py) and back. Its `schema` stands
+in the snapshot; `decoder(stored_schema)` says what becomes of a value written under another schema: read as it is
+(*compatible*), converted (*migrated*), or refused with `SchemaMismatch`, which the caller turns into a
+StateIncompatible that names the state. Which it is, schema_fit.py says from the two schemas alone.
+
+Records are dataclasses, named tuples, attrs classes and Pydantic models. They are known by class name, so a class may
+move to another module. A class with a serializer of the user's own (messages/serializers.py) is written by that. Flink:
+TypeSerializerSnapshot, PojoSerializer's schema evolution.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+from ...messages import (
+    RecordShape,
+    Serializer,
+    UnsupportedValue,
+    find_serializer,
+    pack_plain,
+    serializer_for,
+    shape_of,
+)
+from .schema_fit import Schema, misfit
+
+Convert: TypeAlias = Callable[[Any], Any] | None
+"""None stands for "as it is", which is the fast path of all plain types."""
+
+
+class SchemaMismatch(Exception):
+    """Values written under the stored schema cannot become values of the declared type; the text says why."""
+
+
+class TypeNode(Protocol):
+    """One declared type."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def encode(self) -> Convert:
+        """Value to plain data."""
+
+    def decoder(self, stored: Schema) -> Convert:
+        """Plain data written under `stored` to a value; raises SchemaMismatch."""
+
+
+def node_of(hint: Any, serializer: Serializer | str | None = None, within: tuple[type, ...] = ()) -> TypeNode:
+    """The node of a type as in an annotation. `within`: the records around it; a recursive one is plain inside."""
+    if serializer is not None:
+        return CustomNode(type_name(hint), find_serializer(serializer))
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        return ListNode(node_of(arguments[0], within=within))
+    if origin is dict:
+        return MapNode(node_of(arguments[0], within=within), node_of(arguments[1], within=within))
+    if origin in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        return OptionalNode(node_of(inner, within=within))
+    if isinstance(hint, type) and hint not in within and origin is None:
+        if (registered := serializer_for(hint)) is not None:
+            return CustomNode(type_name(hint), registered)
+        if issubclass(hint, Enum):
+            return EnumNode(hint)
+        if (shape := shape_of(hint)) is not None:
+            return RecordNode.of(hint, shape, (*within, hint))
+    return PlainNode(type_name(hint))
+
+
+def type_name(hint: Any) -> str:
+    """How a type is called in schemas and error texts."""
+    if isinstance(hint, type) and typing.get_origin(hint) is None:
+        return hint.__qualname__
+    return str(hint).replace("typing.", "")
+
+
+def _check_fit(declared: Schema, stored: Schema) -> None:
+    if problem := misfit(declared, stored):
+        raise SchemaMismatch(problem)
+
+
+_WIDEN: dict[str, Convert] = {"int": int, "float": float}
+"""What a plain type that is wider than the stored one makes of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainNode:
+    """A type that plain data carries by itself."""
+
+    schema: str
+    encode: Convert = None
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        return None if stored == self.schema else _WIDEN.get(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    item: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"list": self.item.schema}
+
+    @property
+    def encode(self) -> Convert:
+        return _each(self.item.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        return _each(self.item.decoder(stored["list"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    key: TypeNode
+    value: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"map": [self.key.schema, self.value.schema]}
+
+    @property
+    def encode(self) -> Convert:
+        return _each_pair(self.key.encode, self.value.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        key, value = stored["map"]
+        return _each_pair(self.key.decoder(key), self.value.decoder(value))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalNode:
+    inner: TypeNode
+
+    @property
+    def schema(self) -> Schema:
+        return {"optional": self.inner.schema}
+
+    @property
+    def encode(self) -> Convert:
+        return _unless_none(self.inner.encode)
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        optional = isinstance(stored, dict) and "optional" in stored
+        return _unless_none(self.inner.decoder(stored["optional"] if optional else stored))
+
+
+@dataclass(frozen=True, slots=True)
+class EnumNode:
+    kind: type[Enum]
+
+    @property
+    def schema(self) -> Schema:
+        return {"enum": self.kind.__qualname__}
+
+    @property
+    def encode(self) -> Convert:
+        return lambda value: value.value
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class CustomNode:
+    """Values as the bytes that a user's serialiser makes."""
+
+    type_name: str
+    serializer: Serializer
+
+    @property
+    def schema(self) -> Schema:
+        return {"serializer": self.serializer.name, "version": self.serializer.version, "type": self.type_name}
+
+    @property
+    def encode(self) -> Convert:
+        return self.serializer.serialize
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        version: int = stored["version"]
+        deserialize = self.serializer.deserialize
+        return lambda data: deserialize(data, version)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNode:
+    """A record, as the list of its fields' values in the schema's order, and then what it holds beside its fields."""
+
+    kind: type
+    shape: RecordShape
+    nodes: dict[str, TypeNode]
+
+    @classmethod
+    def of(cls, kind: type, shape: RecordShape, within: tuple[type, ...]) -> RecordNode:
+        hints = hints_of(kind)
+        return cls(kind, shape, {name: node_of(hints.get(name, Any), within=within) for name in shape.fields})
+
+    @property
+    def schema(self) -> Schema:
+        own = {name: node.schema for name, node in self.nodes.items()}
+        return {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.shape.optional)}
+
+    @property
+    def encode(self) -> Convert:
+        steps = [(name, node.encode) for name, node in self.nodes.items()]
+        beside = self.shape.beside
+
+        def encode(value: Any) -> list[Any]:
+            if type(value) is not self.kind:
+                raise UnsupportedValue(
+                    f"a {type(value).__qualname__} was put where {self.kind.__qualname__} is declared"
+                )
+            parts = [convert(getattr(value, name)) if convert else getattr(value, name) for name, convert in steps]
+            if beside is not None and (more := beside(value)) is not None:
+                parts.append(more)
+            return parts
+
+        return encode
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        kept = list(stored["fields"])
+        steps = [
+            (kept.index(name), name, node.decoder(stored["fields"][name]))
+            for name, node in self.nodes.items()
+            if name in kept
+        ]
+        make, has_more = self.shape.make, self.shape.beside is not None
+
+        def decode(raw: Any) -> Any:
+            beside = raw[len(kept)] if has_more and len(raw) > len(kept) else None
+            return make({name: step(raw[at]) if step else raw[at] for at, name, step in steps}, beside)
+
+        return decode
+
+
+def hints_of(kind: type) -> dict[str, Any]:
+    """The annotations of a record; none where they cannot be resolved here: then its values are taken as plain."""
+    try:
+        return typing.get_type_hints(kind)
+    except Exception:  # noqa: BLE001 - an annotation is an expression of the user's, perhaps for type checkers only
+        return {}
+
+
+def _each(convert: Convert) -> Convert:
+    return None if convert is None else lambda items: [convert(item) for item in items]
+
+
+def _each_pair(key: Convert, value: Convert) -> Convert:
+    if key is None and value is None:
+        return None
+    of_key, of_value = key or _same, value or _same
+    return lambda pairs: {of_key(k): of_value(v) for k, v in pairs.items()}
+
+
+def _unless_none(convert: Convert) -> Convert:
+    return None if convert is None else lambda value: None if value is None else convert(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def packed_schema(schema: Schema) -> bytes:
+    """A schema as bytes, equal for equal schemas."""
+    return pack_plain(schema)

@@ -1,0 +1,54 @@
+"""StateDescriptions: what a program declares of its states, as savepoints keep it, and whether the two fit together."""
+
+from __future__ import annotations
+
+from ...messages import StateDescription
+from ..errors import InvalidState
+from .aggregation_fit import AGGREGATION, aggregation_misfit
+from .descriptors import OperatorListState, declared_states
+from .schema_fit import misfit
+
+LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
+"""State of an operator, not of its keys."""
+
+
+def describe_states(cls: type) -> tuple[StateDescription, ...]:
+    """The states that a class declares. Raises InvalidState for declarations that cannot work, and for types whose
+    values cannot be stored.
+
+    A schema is None where it depends on a serialiser that is registered only where the operator runs.
+    """
+    described = []
+    for declared in declared_states(cls).values():
+        if why := declared.unstorable():
+            raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
+        try:
+            schema = declared.node().schema
+        except LookupError:
+            schema = None
+        described.append(StateDescription(declared.name, declared.kind, schema))
+    return tuple(described)
+
+
+def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
+    """Why a stored state cannot be taken over by a declared one of the same name; empty if it can, or is not known."""
+    if declared.kind != stored.kind:
+        return f"was a {stored.kind} and is a {declared.kind} now"
+    if declared.schema is None or stored.schema is None:
+        return ""
+    match declared.kind:
+        case "ColumnarAggregate":
+            found = aggregation_misfit(declared.schema, stored.schema)
+            return "" if found is None else str(found)
+        case "SourceOffset":
+            was, now = stored.schema["source"], declared.schema["source"]
+            return "" if was == now else f"the source was a {was} and is a {now} now: its offset means nothing to that"
+    return misfit(declared.schema, stored.schema)
+
+
+def is_keyed(state: StateDescription) -> bool:
+    return state.kind not in LIST_KINDS
+
+
+def is_columnar(state: StateDescription) -> bool:
+    return state.kind == AGGREGATION
