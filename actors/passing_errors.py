@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from ..messages import UnregisteredMessage, UnsupportedValue
 from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, WrongStateType
 from .errors import ChannelBroken, UserCodeError
-from .key_selector import KeySelectionFailed
-from .records import RecordMismatch
+from .flow.key_selector import KeySelectionFailed
+from .flow.records import RecordMismatch
 
 _OF_THE_PROGRAM = (
     UserCodeError,

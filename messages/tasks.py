@@ -21,7 +21,7 @@ from .state_handles import SubtaskState
 
 
 class ExecutionState(Enum):
-    """Flink's ExecutionState; the transitions stand in actors/execution.py."""
+    """Flink's ExecutionState; the transitions stand in actors/jobs/execution.py."""
 
     CREATED = "created"
     SCHEDULED = "scheduled"

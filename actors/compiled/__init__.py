@@ -5,6 +5,6 @@ Numba itself is imported only when something is compiled.
 
 from .compiled_process import CompiledProcess, emitted_schema
 from .errors import CannotCompile, NullRead, NumbaMissing
-from .kernels import warm_up
+from .kernel_cache import warm_up
 
 __all__ = ["CannotCompile", "CompiledProcess", "NullRead", "NumbaMissing", "emitted_schema", "warm_up"]

@@ -19,16 +19,16 @@ from ...state.columnar.slot_backend import SlotBackend
 from ...state.columnar.slot_keys import check_key_types
 from ...state.keys.key_groups import key_group_range
 from ...state.kinds.descriptors import declared_states
-from ..elements import Batch
 from ..errors import UserCodeError
-from ..key_selector import KeySelectionFailed
-from ..records import batch_of
+from ..flow.elements import Batch
+from ..flow.key_selector import KeySelectionFailed
+from ..flow.records import batch_of
 from .errors import CannotCompile
 from .input_columns import WorkTable, address_of, put_columns
-from .kernels import check_numba, compiled_for, empty_batch
+from .kernel_cache import check_numba, compiled_for, empty_batch
 from .layout import POSITION, SLOTS, Layout
-from .layouts import RecordForm, Signature, check_operator, signature_of
 from .output_rows import OutputRows, output_schema
+from .signature import RecordForm, Signature, check_operator, signature_of
 
 if TYPE_CHECKING:
     from ..operators.operator import Collector, KeyedOperator

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..elements import Batch
+from ..flow.elements import Batch
 from .input_columns import WorkTable, address_of
 from .layout import ARROW, CAPACITY, COUNT, GROW, STORED, Layout, Output, OutputColumn
 

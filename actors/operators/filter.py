@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..elements import Batch
-from ..records import batch_of
+from ..flow.elements import Batch
+from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
 from .operator import Collector, Takes
 from .record_function import RecordFunction

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import GeneratorType
 from typing import Any
 
-from ..elements import Batch
+from ..flow.elements import Batch
 from ..unrun import UNRUN, check_records, refuse
 from .operator import Collector
 from .record_function import RecordFunction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..elements import Batch
+from ..flow.elements import Batch
 from ..unrun import check_records
 from .operator import Collector
 from .record_function import RecordFunction

@@ -18,15 +18,15 @@ from ...state.errors import HasCurrentKey, NoCurrentKey
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
-from ..elements import Batch
 from ..errors import UserCodeError
-from ..key_selector import KeySelectionFailed
+from ..flow.elements import Batch
+from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
     from ..compiled import CompiledProcess
-    from ..key_selector import KeySelector
+    from ..flow.key_selector import KeySelector
 
 T = TypeVar("T")
 Takes = Literal["records", "columns", "any"]

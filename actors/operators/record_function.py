@@ -12,9 +12,9 @@ from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
-from ..elements import Batch
 from ..errors import UnwantedResult, UserCodeError
-from ..records import rows_of, rows_one_by_one, values_of
+from ..flow.elements import Batch
+from ..flow.records import rows_of, rows_one_by_one, values_of
 from .operator import Operator, Takes
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ..elements import Batch
 from ..errors import CannotRescale
+from ..flow.elements import Batch
 from ..unrun import RETURN, has_run
 from .operator import Operator
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
-from ...actors.records import mapping_of
+from ...actors.flow.records import mapping_of
 from ...messages import those_there_are
 from ..connectors import CollectionSource
 from .errors import UnknownColumn

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...actors.key_selector import KeySelector
+from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
 from ...actors.operators.operator import KeyedOperator, Operator
 from ...messages import Partitioning

@@ -10,7 +10,7 @@ from typing import Any
 
 import cloudpickle
 
-from ...actors.key_selector import KeySelector
+from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
 from .errors import NotPicklable
 

@@ -1,4 +1,4 @@
-"""Restart strategies as users choose them. Flink: RestartStrategies. The machines are in actors/restart_strategy.py."""
+"""Restart strategies as users choose them. Flink: RestartStrategies. The machines are in actors/jobs/restart_strategy.py."""
 
 from __future__ import annotations
 

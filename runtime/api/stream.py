@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...actors.key_selector import KeySelector
+from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap

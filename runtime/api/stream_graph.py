@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ...actors.key_selector import KeySelector
+from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
 from ...messages import OperatorId, Partitioning
 from .checks import at_least_or_none, text

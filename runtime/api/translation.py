@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...actors.job_graph import slots_needed, validate
-from ...actors.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
 from ...actors.unrun import has_run
 from ...messages import (
     CheckpointConfig,

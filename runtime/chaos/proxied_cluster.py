@@ -14,8 +14,8 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...actors.job_manager import JobManager
-from ...actors.launcher import Launcher
+from ...actors.job_manager.job_manager import JobManager
+from ...actors.job_manager.launcher import Launcher
 from ...messages import RegisterTaskManager, TaskManagerId
 from ..clusters import Cluster, LocalCluster, SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch

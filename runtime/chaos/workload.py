@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ...actors.elements import Batch
+from ...actors.flow.elements import Batch
 from ...actors.operators import Collector, KeyedOperator
 from ...actors.operators.source import SourceState
 from ...state import ValueState

@@ -27,9 +27,9 @@ import pykka
 
 from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
-from ...actors.job_manager import JobManager, JobManagerSettings
-from ...actors.job_program import JobProgram
-from ...actors.launcher import Launcher
+from ...actors.job_manager.job_manager import JobManager, JobManagerSettings
+from ...actors.job_manager.launcher import Launcher
+from ...actors.tasks.job_program import JobProgram
 from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, LogRecords, PrintedText, SubmitJob
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoints import Savepoints

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any, Self
 
-from ...actors.launcher import Launcher
+from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram
 from ..api.translation import Translation
 from .cluster import Cluster, ClusterSettings

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...actors.launcher import Launcher
+from ...actors.job_manager.launcher import Launcher
 from ..api.translation import Translation
 from .cluster import Cluster, ClusterSettings
 from .spark_launcher import SparkLauncher

@@ -18,13 +18,13 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 
-from ...actors.channels import DataPlane
 from ...actors.context import Ref
-from ...actors.job_program import JobProgram
-from ...actors.outbox import Outbox
-from ...actors.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
-from ...actors.task_setup import TaskServices, WhenFailed, ignore_failure
-from ...actors.task_state import StateServices
+from ...actors.flow.channels import DataPlane
+from ...actors.tasks.job_program import JobProgram
+from ...actors.tasks.outbox import Outbox
+from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
+from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
+from ...actors.tasks.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
 from ...state import CheckpointStorage
 from ..connectors import PartitionFeed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from ...actors.elements import Batch
+from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, SourceState
 from ...messages import dict_rows
 from .index_share import IndexShare

@@ -28,10 +28,10 @@ from typing import Any, BinaryIO, ClassVar, TypedDict
 
 import pyarrow as pa
 
-from ...actors.elements import Batch
+from ...actors.flow.elements import Batch
+from ...actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
 from ...actors.operators.operator import Takes
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ...actors.records import RecordMismatch, batch_of, conform, schema_problem
 from ...messages import CheckpointId
 from ...state import OperatorListState
 from .committed_files import fingerprint, slug

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 from fsspec import AbstractFileSystem
 
-from ...actors.records import column_problem, conform
+from ...actors.flow.records import column_problem, conform
 from .errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .locations import located

@@ -16,8 +16,8 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from ...actors.elements import Batch
-from ...actors.records import mapping_of, rows_of
+from ...actors.flow.elements import Batch
+from ...actors.flow.records import mapping_of, rows_of
 from ...messages import pack_plain, shape_of
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024

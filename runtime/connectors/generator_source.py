@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ...actors.elements import Batch
 from ...actors.errors import UserCodeError
+from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, SourceState
 from ...actors.unrun import check_records, has_run
 from .index_share import IndexShare

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...actors.elements import Batch
+from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, Source, SourceState
 from .pacer import Pacer
 

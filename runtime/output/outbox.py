@@ -24,7 +24,7 @@ MAX_SENT_TEXT = 1024 * 1024
 
 
 class RelayOutbox:
-    """Filled by any thread. See actors/outbox.py for the contract."""
+    """Filled by any thread. See actors/tasks/outbox.py for the contract."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Self
 
 from ...actors.context import Clock
-from ...actors.task import Task
+from ...actors.tasks.task import Task
 from ..system.dispatcher import Driven
 from ..system.stepping_dispatcher import SteppingGroup
 from .running_code import RunningCode

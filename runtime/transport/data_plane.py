@@ -13,7 +13,7 @@ from typing import Self
 
 import zmq
 
-from ...actors.channels import InputChannel, OutputChannel
+from ...actors.flow.channels import InputChannel, OutputChannel
 from ...messages import ChannelDescriptor
 from ..system.curve import CurveKeys
 from .dealer import Dealer

@@ -12,10 +12,10 @@ from threading import Lock
 
 import pyarrow as pa
 
-from ...actors.batch_size import estimated_bytes
-from ...actors.channels import InputChannel, OutputChannel
-from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
+from ...actors.flow.batch_size import estimated_bytes
+from ...actors.flow.channels import InputChannel, OutputChannel
+from ...actors.flow.elements import Element, EndOfPartition
 from ...messages import ChannelDescriptor, ChannelId
 from .limits import FRAME_BYTES, grown
 

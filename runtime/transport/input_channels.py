@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Protocol
 
-from ...actors.channels import InputChannel
 from ...actors.errors import ChannelBroken
+from ...actors.flow.channels import InputChannel
 from ...messages import ChannelId, MalformedMessage
 from .frames import FrameKind, unpack_header
 from .in_process import Wake

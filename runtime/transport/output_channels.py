@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from ...actors.channels import OutputChannel
 from ...actors.errors import ChannelBroken
+from ...actors.flow.channels import OutputChannel
 from ...messages import ChannelId, MalformedMessage
 from .frames import FrameKind, Header, pack_header, unpack_header
 from .in_process import Wake

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, assert_never
 
 import pyarrow as pa
 
-from ...actors.elements import (
+from ...actors.flow.elements import (
     Batch,
     CancelCheckpointMarker,
     CheckpointBarrier,

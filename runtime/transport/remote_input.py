@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from ...actors.elements import Element
 from ...actors.errors import ChannelBroken
+from ...actors.flow.elements import Element
 from ...messages import ChannelId, MalformedMessage
 from ...state.columns.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TypeAlias
 
-from ...actors.elements import Element, EndOfPartition
 from ...actors.errors import ChannelBroken
+from ...actors.flow.elements import Element, EndOfPartition
 from ...messages import ChannelId
 from ...state.columns.arrow_batches import Payload
 from .frames import FrameKind, Header, pack_header

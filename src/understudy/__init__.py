@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
     from .actors.errors import UnwantedResult as UnwantedResult
-    from .actors.key_selector import KeySelectionFailed as KeySelectionFailed
-    from .actors.key_selector import NoSuchColumn as NoSuchColumn
-    from .actors.key_selector import NullKey as NullKey
-    from .actors.key_selector import UnusableKey as UnusableKey
+    from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
+    from .actors.flow.key_selector import NoSuchColumn as NoSuchColumn
+    from .actors.flow.key_selector import NullKey as NullKey
+    from .actors.flow.key_selector import UnusableKey as UnusableKey
+    from .actors.flow.records import RecordMismatch as RecordMismatch
     from .actors.operators import END as END
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from .actors.operators import SourceState as SourceState
     from .actors.operators import Sum as Sum
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
-    from .actors.records import RecordMismatch as RecordMismatch
     from .messages import DictRow as DictRow
     from .messages import JobStatus as JobStatus
     from .messages import MessageError as MessageError
@@ -161,7 +161,7 @@ _HOMES = {
         "UnknownJob",
         "UnwantedResult",
     ),
-    "actors.key_selector": (
+    "actors.flow.key_selector": (
         "KeySelectionFailed",
         "NoSuchColumn",
         "NullKey",
@@ -181,7 +181,7 @@ _HOMES = {
         "Sum",
         "TwoPhaseCommitSink",
     ),
-    "actors.records": ("RecordMismatch",),
+    "actors.flow.records": ("RecordMismatch",),
     "messages": (
         "DictRow",
         "JobStatus",

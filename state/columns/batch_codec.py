@@ -18,7 +18,7 @@ from ...messages import DictRow, MalformedMessage, Row, UnsupportedValue, pack_p
 from .arrow_batches import Payload, decode_batch, encode_batch
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
-"""As in actors/elements.py: never empty."""
+"""As in actors/flow/elements.py: never empty."""
 
 
 class BatchFormat(IntEnum):

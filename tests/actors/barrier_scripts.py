@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from understudy.actors.barrier_handler import Aborted, Aligned, GateEvent
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
+from understudy.actors.barriers.barrier_handler import Aborted, Aligned, GateEvent
+from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
 from understudy.messages import CheckpointId
 
 from ..conformance.barrier_words import Script

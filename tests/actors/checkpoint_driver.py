@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from understudy.actors.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from understudy.actors.checkpoints.checkpoint_effects import (
     AckIgnored,
     AttemptChanged,
     CancelTimer,
@@ -25,8 +25,8 @@ from understudy.actors.checkpoint_effects import (
     StoreMetadata,
     TimerEvent,
 )
-from understudy.actors.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
-from understudy.actors.pending_checkpoint import AckResult
+from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
+from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointAborted,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from understudy.actors import checkpoint_effects as checkpoint
-from understudy.actors.job_effects import Tell, Tidings
-from understudy.actors.job_master import JobMaster, JobMasterSettings
-from understudy.actors.restart_strategy import make_restart_strategy
-from understudy.actors.restore_points import Origin
+from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.jobs.job_effects import Tell, Tidings
+from understudy.actors.jobs.job_master import JobMaster, JobMasterSettings
+from understudy.actors.jobs.restart_strategy import make_restart_strategy
+from understudy.actors.restore.restore_points import Origin
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointConfig,

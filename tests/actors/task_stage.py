@@ -13,12 +13,12 @@ from typing import Any
 import pykka
 
 from understudy.actors.actor import Step
-from understudy.actors.elements import Element
-from understudy.actors.job_program import JobProgram, ProgramOperator
+from understudy.actors.flow.elements import Element
 from understudy.actors.operators.operator import Operator
-from understudy.actors.task import Task
-from understudy.actors.task_setup import TaskServices
-from understudy.actors.task_state import StateServices
+from understudy.actors.tasks.job_program import JobProgram, ProgramOperator
+from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_setup import TaskServices
+from understudy.actors.tasks.task_state import StateServices
 from understudy.messages import (
     ChannelDescriptor,
     ChannelId,

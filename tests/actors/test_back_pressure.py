@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.back_pressure import (
+from understudy.actors.jobs.back_pressure import (
     BackPressureAnswer,
     BackPressureLevel,
     BackPressureMeasured,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.barrier_buffer import BarrierBuffer
-from understudy.actors.barrier_handler import Aborted, AbortReason, Aligned, GateEvent
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, Watermark
+from understudy.actors.barriers.barrier_buffer import BarrierBuffer
+from understudy.actors.barriers.barrier_handler import Aborted, AbortReason, Aligned, GateEvent
+from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, Watermark
 from understudy.messages import CheckpointId
 
 from ..conformance.barrier_buffer import play_as_gate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.barrier_handler import AbortReason
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.barriers.barrier_handler import AbortReason
+from understudy.actors.checkpoints.checkpoint_effects import (
     AllDataEnded,
     AnswerSavepoint,
     AttemptChanged,
@@ -27,8 +27,8 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.checkpoint_requests import FINAL_RETRY_MS
-from understudy.actors.pending_checkpoint import AckResult
+from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
+from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
     CheckpointAborted,
     CheckpointCompleted,

@@ -22,7 +22,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import (
     AlignmentOverdue,
     AllDataEnded,
     AnswerSavepoint,
@@ -44,7 +44,7 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.pending_checkpoint import CheckpointKind
+from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
 from understudy.messages import (
     CheckpointAborted,
     CheckpointCompleted,

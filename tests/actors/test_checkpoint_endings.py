@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     AttemptFailed,
     CheckpointEffect,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from understudy.actors.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CheckpointEffect,
     Discard,
@@ -22,7 +22,7 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.checkpoint_files import CheckpointFiles
+from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointConfig,

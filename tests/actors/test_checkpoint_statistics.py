@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import (
     AllDataEnded,
     CheckpointExpired,
     FailJob,
@@ -12,11 +12,11 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.checkpoint_failures import INDEXES_SHOWN, NAMES_SHOWN, how_far
-from understudy.actors.checkpoint_plan import VertexShape
-from understudy.actors.checkpoint_statistics import ENDED_CHECKPOINTS_KEPT
+from understudy.actors.checkpoints.checkpoint_failures import INDEXES_SHOWN, NAMES_SHOWN, how_far
+from understudy.actors.checkpoints.checkpoint_plan import VertexShape
+from understudy.actors.checkpoints.checkpoint_statistics import ENDED_CHECKPOINTS_KEPT
+from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind, PendingCheckpoint
 from understudy.actors.job_graph import SubtaskKey
-from understudy.actors.pending_checkpoint import CheckpointKind, PendingCheckpoint
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointHistory,

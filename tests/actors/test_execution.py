@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import IllegalTransition
-from understudy.actors.execution import TRANSITIONS, Execution, UpdateResult
 from understudy.actors.job_graph import SubtaskKey
-from understudy.actors.slot_pool import SlotId
+from understudy.actors.jobs.execution import TRANSITIONS, Execution, UpdateResult
+from understudy.actors.jobs.slot_pool import SlotId
 from understudy.messages import (
     ExecutionAttemptId,
     ExecutionState,

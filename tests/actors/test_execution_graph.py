@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import IllegalTransition
-from understudy.actors.execution import Execution, UpdateResult
-from understudy.actors.execution_graph import ATTEMPTS_KEPT, JOB_TRANSITIONS, ExecutionGraph
 from understudy.actors.job_graph import SubtaskKey, subtasks_of
-from understudy.actors.slot_pool import SlotId
+from understudy.actors.jobs.execution import Execution, UpdateResult
+from understudy.actors.jobs.execution_graph import ATTEMPTS_KEPT, JOB_TRANSITIONS, ExecutionGraph
+from understudy.actors.jobs.slot_pool import SlotId
 from understudy.messages import (
     ChannelDescriptor,
     CheckpointId,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from understudy.actors.failure import LOST_TASK_MANAGER, lost_task_manager
-from understudy.actors.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLog
-from understudy.actors.job_effects import FailureKnown, ProcessEnded, Restart
-from understudy.actors.repeated_failures import RepeatedFailures
+from understudy.actors.jobs.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLog
+from understudy.actors.jobs.job_effects import FailureKnown, ProcessEnded, Restart
+from understudy.actors.jobs.repeated_failures import RepeatedFailures
 from understudy.messages import FailureCause, JobStatus, TaskManagerChanged
 
 from .job_stage import graph

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import (
     AllDataEnded,
     AnswerSavepoint,
     AttemptFailed,
@@ -31,7 +31,7 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.checkpoint_requests import FINAL_RETRY_MS
+from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
 from understudy.messages import (
     CheckpointId,
     ExecutionAttemptId,

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.barrier_buffer import BarrierBuffer
-from understudy.actors.barrier_handler import Aligned
-from understudy.actors.elements import CheckpointBarrier
-from understudy.actors.input_gate import GateChannel, InputGate
+from understudy.actors.barriers.barrier_buffer import BarrierBuffer
+from understudy.actors.barriers.barrier_handler import Aligned
+from understudy.actors.barriers.input_gate import GateChannel, InputGate
+from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.messages import SubtaskIndex
 
 

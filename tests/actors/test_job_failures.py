@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.checkpoint_effects import TriggerCheckpointNow
-from understudy.actors.job_effects import FailureKnown, JobEnded, Restart, RestartDue, Schedule, TaskManagerLost
+from understudy.actors.checkpoints.checkpoint_effects import TriggerCheckpointNow
+from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Restart, RestartDue, Schedule, TaskManagerLost
 from understudy.messages import (
     DeclineCheckpoint,
     ExecutionState,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors import checkpoint_effects as checkpoint
-from understudy.actors.job_effects import (
+from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.jobs.job_effects import (
     CancelOverdue,
     JobEnded,
     KillTaskManager,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from understudy.actors.job_effects import RestartDue
-from understudy.actors.restore_points import Origin
+from understudy.actors.jobs.job_effects import RestartDue
+from understudy.actors.restore.restore_points import Origin
 from understudy.messages import (
     ExecutionState,
     FailureCause,

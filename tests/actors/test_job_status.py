@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors import checkpoint_effects as checkpoint
-from understudy.actors.job_effects import RestartDue, Schedule, TaskManagerLost, Tidings
+from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.jobs.job_effects import RestartDue, Schedule, TaskManagerLost, Tidings
 from understudy.messages import (
     AcknowledgeCheckpoint,
     ExecutionState,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors import checkpoint_effects as checkpoint
-from understudy.actors.job_effects import JobEnded, RepeatFinalNotify, RestartDue, Schedule
-from understudy.actors.job_ending import RELEASES_REPEATED
-from understudy.actors.pending_checkpoint import CheckpointKind
+from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
+from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue, Schedule
+from understudy.actors.jobs.job_ending import RELEASES_REPEATED
 from understudy.messages import (
     AcknowledgeCheckpoint,
     DeclineCheckpoint,

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey, UnusableKey
-from understudy.actors.records import rows_of
+from understudy.actors.flow.key_selector import KeySelectionFailed, KeySelector, NoSuchColumn, NullKey, UnusableKey
+from understudy.actors.flow.records import rows_of
 from understudy.messages import DictRow, row_type
 from understudy.state.keys.key_groups import InvalidKey, key_group
 

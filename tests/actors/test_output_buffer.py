@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.elements import Batch
-from understudy.actors.output_buffer import BYTES_PER_CHANNEL, ROWS_PER_CHANNEL, OutputBuffer
+from understudy.actors.flow.elements import Batch
+from understudy.actors.flow.output_buffer import BYTES_PER_CHANNEL, ROWS_PER_CHANNEL, OutputBuffer
 
 
 def numbers(*values: int) -> pa.RecordBatch:

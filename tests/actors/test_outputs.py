@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, Watermark
 from understudy.actors.errors import ChannelBroken, UserCodeError
-from understudy.actors.key_selector import KeySelector
-from understudy.actors.output_buffer import ROWS_PER_CHANNEL, OutputBuffer
-from understudy.actors.outputs import OutputEdge, TaskOutputs
-from understudy.actors.partitioner import Broadcast, Forward, HashByKey, Partitioner
+from understudy.actors.flow.elements import CheckpointBarrier, Control, EndOfData, EndOfPartition, Watermark
+from understudy.actors.flow.key_selector import KeySelector
+from understudy.actors.flow.output_buffer import ROWS_PER_CHANNEL, OutputBuffer
+from understudy.actors.flow.outputs import OutputEdge, TaskOutputs
+from understudy.actors.flow.partitioner import Broadcast, Forward, HashByKey, Partitioner
 from understudy.messages import CheckpointId, UnsupportedValue
 from understudy.state import InvalidKey
 

@@ -14,11 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.barrier_buffer import BarrierBuffer
-from understudy.actors.barrier_handler import Aborted, AbortReason, Aligned
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, EndOfPartition
+from understudy.actors.barriers.barrier_buffer import BarrierBuffer
+from understudy.actors.barriers.barrier_handler import Aborted, AbortReason, Aligned
+from understudy.actors.barriers.input_gate import GateChannel, InputGate
 from understudy.actors.errors import UnknownChannel
-from understudy.actors.input_gate import GateChannel, InputGate
+from understudy.actors.flow.elements import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    Element,
+    EndOfData,
+    EndOfPartition,
+)
 from understudy.messages import CheckpointId, SubtaskIndex
 from understudy.state import unpack_batch
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.actors.elements import Batch
 from understudy.actors.errors import UserCodeError
-from understudy.actors.key_selector import KeySelector, NoSuchColumn
-from understudy.actors.partitioner import MAX_BATCH_RECORDS, Parts, make_partitioner
+from understudy.actors.flow.elements import Batch
+from understudy.actors.flow.key_selector import KeySelector, NoSuchColumn
+from understudy.actors.flow.partitioner import MAX_BATCH_RECORDS, Parts, make_partitioner
 from understudy.messages import Partitioning
 from understudy.state.keys.key_groups import key_group, operator_index_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.actors.errors import ChannelBroken, UserCodeError
 from understudy.actors.failure import describe_in_task
-from understudy.actors.key_selector import NoSuchColumn
+from understudy.actors.flow.key_selector import NoSuchColumn
 from understudy.messages import UnsupportedValue
 from understudy.state import MissingState
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
+from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
+from understudy.actors.checkpoints.pending_checkpoint import AckResult, CheckpointKind, PendingCheckpoint
 from understudy.actors.errors import IllegalTransition
-from understudy.actors.pending_checkpoint import AckResult, CheckpointKind, PendingCheckpoint
 from understudy.messages import (
     AcknowledgeCheckpoint,
     CheckpointConfig,

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.records import RecordMismatch, batch_of, conform, mapping_of, rows_of, schema_problem
+from understudy.actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, rows_of, schema_problem
 from understudy.messages import row_type
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])

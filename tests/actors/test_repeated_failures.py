@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.actors.failure import REPEATED_FAILURE, lost_task_manager, tell_line
-from understudy.actors.repeated_failures import RepeatedFailures
+from understudy.actors.jobs.repeated_failures import RepeatedFailures
 from understudy.messages import FailureCause
 
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.restart_strategy import (
+from understudy.actors.jobs.restart_strategy import (
     ExponentialDelay,
     FailureRate,
     FixedDelay,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.actors.errors import StateDoesNotFit
-from understudy.actors.restore_check import RestoreReport, check_restore, with_carried_states
+from understudy.actors.restore.restore_check import RestoreReport, check_restore, with_carried_states
 from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
 from understudy.state import inline_handle
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.job_graph import SubtaskKey
-from understudy.actors.restored_operators import RestoredOperators
+from understudy.actors.restore.restored_operators import RestoredOperators
 from understudy.messages import (
     ChannelStateHandle,
     JobGraph,

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-
-from understudy.actors.actor import Actor
-from understudy.actors.job_manager import JobManager
-from understudy.actors.savepoint_coordinator import (
+from understudy.actors.job_manager.job_manager.job_manager import JobManager
+from understudy.actors.job_manager.job_manager.savepoint_coordinator import (
     STOPPED,
     Afterwards,
     PromiseSettled,
@@ -19,6 +17,8 @@ from understudy.actors.savepoint_coordinator import (
     SavepointCoordinator,
     TakeSavepoint,
 )
+
+from understudy.actors.actor import Actor
 from understudy.messages import (
     CancelWithSavepoint,
     CheckpointId,

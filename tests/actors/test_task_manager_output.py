@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.task_manager import OUTPUT_DELAY_MS, TaskManager, TaskManagerSpec
+from understudy.actors.tasks.task_manager import OUTPUT_DELAY_MS, TaskManager, TaskManagerSpec
 from understudy.messages import (
     AcknowledgeRegistration,
     ExecutionAttemptId,

@@ -11,7 +11,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from understudy.actors.actor import Step
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, EndOfPartition
+from understudy.actors.flow.elements import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    Element,
+    EndOfData,
+    EndOfPartition,
+)
 from understudy.actors.operators.operator import Collector, Operator
 from understudy.messages import (
     CancelTask,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.elements import CheckpointBarrier
+from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
 from understudy.actors.operators.source import Source
 from understudy.messages import (

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from understudy.actors.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition
+from understudy.actors.flow.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition
 from understudy.actors.operators.operator import Collector, Operator
 from understudy.actors.operators.source import Source, SourceState
 from understudy.messages import (

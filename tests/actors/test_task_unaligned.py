@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition
+from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition
 from understudy.actors.operators.operator import Collector, Operator
 from understudy.messages import (
     AcknowledgeCheckpoint,

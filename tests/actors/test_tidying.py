@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from understudy.actors.job_manager.job_manager.tidying import delete_discarded
 
-from understudy.actors.checkpoint_effects import Discard
-from understudy.actors.tidying import delete_discarded
+from understudy.actors.checkpoints.checkpoint_effects import Discard
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from understudy.state import CheckpointStorage
 

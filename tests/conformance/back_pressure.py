@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from understudy.actors.back_pressure import (
+from understudy.actors.jobs.back_pressure import (
     BackPressureAnswer,
     BackPressureEffect,
     BackPressureEvent,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from understudy.actors.barrier_buffer import BarrierBuffer
-from understudy.actors.barrier_handler import Aligned, GateEvent
+from understudy.actors.barriers.barrier_buffer import BarrierBuffer
+from understudy.actors.barriers.barrier_handler import Aligned, GateEvent
 
 from .barrier_words import Script, compare_events, is_emission, script_of, size_of
 from .scenario import Difference, Scenario, Words, compare, scenarios_of

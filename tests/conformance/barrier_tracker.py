@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from understudy.actors.barrier_tracker import BarrierTracker
+from understudy.actors.barriers.barrier_tracker import BarrierTracker
 
 from .barrier_words import compare_events, script_of
 from .scenario import Difference, Scenario, Words, compare, scenarios_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from understudy.actors.barrier_handler import Aborted, Aligned, GateEvent
-from understudy.actors.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
+from understudy.actors.barriers.barrier_handler import Aborted, Aligned, GateEvent
+from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
 from understudy.messages import CheckpointId
 
 from .scenario import Difference, UnknownWord, Words, compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     AttemptChanged,
     AttemptFailed,
@@ -18,7 +18,7 @@ from understudy.actors.checkpoint_effects import (
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from understudy.actors.pending_checkpoint import AckResult
+from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
     CheckpointAborted,
     CheckpointCompleted,

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
-from understudy.actors.restart_strategy import ExponentialDelay, choose_strategy, make_restart_strategy
+from understudy.actors.jobs.restart_strategy import ExponentialDelay, choose_strategy, make_restart_strategy
 from understudy.messages import RestartStrategyConfig, RestartStrategyKind
 
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from understudy.actors.job_graph import SubtaskKey
-from understudy.actors.slot_pool import Locality, SlotId, SlotPool, SlotRequest
+from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool, SlotRequest
 from understudy.messages import SubtaskIndex, TaskManagerId, VertexId
 
 from .scenario import Difference, UnknownWord, Words, compare

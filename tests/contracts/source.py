@@ -15,9 +15,9 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from understudy.actors.elements import Batch
+from understudy.actors.flow.elements import Batch
+from understudy.actors.flow.records import rows_of
 from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
-from understudy.actors.records import rows_of
 from understudy.messages import pack_plain, unpack_plain
 
 from ..runtime.connectors.harness import ManualClock, make_context

@@ -64,7 +64,7 @@ def test_a_dataclass_of_a_loaded_module_travels() -> None:
     ("name", "parts"),
     [
         ("understudy.runtime.clusters.task_manager_process:TaskManagerLaunch", {}),
-        ("understudy.actors.task_manager:_Beat", {}),
+        ("understudy.actors.tasks.task_manager:_Beat", {}),
         ("understudy.messages.registration:Heartbeat", {"sender": "x", "sequence": 1}),
         ("understudy.runtime.transport.frames:Header", [1, 2, 3, 4, 5]),
         ("understudy.actors.actor:Step", "BUSY"),

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from ....actors.errors import UserCodeError
-from ....actors.job_program import JobProgram
+from ....actors.tasks.job_program import JobProgram
 from ....messages import JobDetails, JobId
 from ...api.environment import StreamEnvironment
 from ...api.errors import JobFailed

@@ -22,10 +22,10 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from ....actors.elements import Batch
+from ....actors.flow.elements import Batch
+from ....actors.flow.records import rows_of
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, offset_of
-from ....actors.records import rows_of
 from ....actors.unrun import RETURN, has_run
 from ....messages import (
     AskOperator,

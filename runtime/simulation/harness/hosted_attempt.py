@@ -13,11 +13,11 @@ from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from ....actors.elements import Batch
-from ....actors.operator_chain import OperatorChain, blame
+from ....actors.flow.elements import Batch
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of, poll
-from ....actors.task_setup import by_id, place
-from ....actors.task_state import StateServices, TaskState
+from ....actors.tasks.operator_chain import OperatorChain, blame
+from ....actors.tasks.task_setup import by_id, place
+from ....actors.tasks.task_state import StateServices, TaskState
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
 from ....state import CheckpointStorage, key_group_range
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state

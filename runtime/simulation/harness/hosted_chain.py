@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ....actors.job_program import JobProgram, ProgramOperator
-from ....actors.key_selector import KeySelector
+from ....actors.flow.key_selector import KeySelector
 from ....actors.operators.aggregate import ColumnarAggregate
 from ....actors.operators.operator import KeyedOperator, Operator
 from ....actors.operators.source import Source
+from ....actors.tasks.job_program import JobProgram, ProgramOperator
 from ....messages import OperatorDescription, OperatorId, VertexId
 from ...api.operator_checks import operator_of, source_of
 from ...api.pickling import check_picklable

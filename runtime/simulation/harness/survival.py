@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 import cloudpickle
 import pyarrow as pa
 
-from ....actors.elements import Batch
+from ....actors.flow.elements import Batch
 from ....actors.operators.source import END
 from .attribute_watch import Held, classes_as_in_a_new_process, same_data, what_is_held, what_was_lost
 from .harness import HarnessMisused, HarnessSnapshot, OperatorHarness

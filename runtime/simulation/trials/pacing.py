@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from ....actors.elements import Batch
+from ....actors.flow.elements import Batch
 from ....actors.operators.source import END, Source
 from ....messages import VertexId
 from ...api.translation import Translation

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
 
-from ....actors.job_program import JobProgram
+from ....actors.tasks.job_program import JobProgram
 from ....messages import CheckpointCompleted, JobId
 from ....state import CheckpointStorage
 from ....state.checkpoints.savepoints import Savepoints

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....actors.channels import InputChannel, OutputChannel
+from ....actors.flow.channels import InputChannel, OutputChannel
 from ....messages import ChannelDescriptor
 from ...transport.in_process import LocalChannels, Wake, is_local
 from ...transport.input_channels import InputChannels
@@ -21,7 +21,7 @@ from .wires import Connection, Network
 
 
 class SimulatedDataPlane:
-    """One per simulated TaskManager; it listens at `endpoint` from the start. See actors/channels.py, DataPlane.
+    """One per simulated TaskManager; it listens at `endpoint` from the start. See actors/flow/channels.py, DataPlane.
 
     A channel's consumer polls once after opening; from then on `wake` tells when there is something new.
     """

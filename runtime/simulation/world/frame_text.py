@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....actors.elements import Element
+from ....actors.flow.elements import Element
 from ....messages import LeaderSessionMessage, MessageError, decode
 from ...system.envelope import Envelope, unpack_payload
 from ...transport.frames import HEADER_BYTES, unpack_header

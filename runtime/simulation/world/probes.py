@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ....actors.channels import InputChannel, OutputChannel
-from ....actors.elements import CheckpointBarrier, Element
-from ....actors.job_program import JobProgram
+from ....actors.flow.channels import InputChannel, OutputChannel
+from ....actors.flow.elements import CheckpointBarrier, Element
 from ....actors.operators.operator import Operator
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....actors.tasks.job_program import JobProgram
 from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, JobId, VertexId
 from ....state import CheckpointStorage
 from ....state.storage import job_directory

@@ -15,8 +15,8 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, Self, TypeVar
 
 from ....actors.context import Ref
-from ....actors.job_program import JobProgram
-from ....actors.launcher import Launcher
+from ....actors.job_manager.launcher import Launcher
+from ....actors.tasks.job_program import JobProgram
 from ....messages import JobId, TaskManagerId
 from ...api.errors import InvalidProgram
 from ...api.job_handle import JobClient, JobHandle

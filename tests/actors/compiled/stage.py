@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from understudy.actors.elements import Batch
-from understudy.actors.key_selector import KeySelector
+from understudy.actors.flow.elements import Batch
+from understudy.actors.flow.key_selector import KeySelector
+from understudy.actors.flow.records import rows_of
 from understudy.actors.operators.operator import Collector, KeyedOperator, OperatorContext
-from understudy.actors.records import rows_of
 from understudy.messages import ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
 from understudy.state import OperatorStateBackend, bind_states, declared_states, make_keyed_backend
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from understudy import KeyedOperator, ValueState
 from understudy.actors.errors import UserCodeError
-from understudy.actors.records import rows_of
+from understudy.actors.flow.records import rows_of
 from understudy.messages import DictRow
 from understudy.state.errors import NoCurrentKey
 

@@ -14,7 +14,7 @@ import pytest
 from understudy import KeyedOperator, ListState, OperatorListState, ValueState
 from understudy.actors.compiled import CannotCompile, NullRead, NumbaMissing
 from understudy.actors.errors import UserCodeError
-from understudy.actors.key_selector import NullKey
+from understudy.actors.flow.key_selector import NullKey
 
 from .operators import Running
 from .stage import Stage, interpreted

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import cloudpickle
 import pytest
 
-from understudy.actors.key_selector import KeySelector
+from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.operators.aggregate import ColumnarAggregate
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator, OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex

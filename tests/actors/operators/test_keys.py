@@ -9,7 +9,7 @@ import pytest
 
 from understudy import Collector, KeyedOperator, ListState, ValueState
 from understudy.actors.errors import UserCodeError
-from understudy.actors.operator_chain import OperatorChain
+from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.messages import CheckpointId
 from understudy.state.errors import HasCurrentKey, NoCurrentKey
 

@@ -13,8 +13,8 @@ import pytest
 
 from understudy import Collector, KeyedOperator, Operator, ValueState
 from understudy.actors.errors import UserCodeError
-from understudy.actors.operator_chain import OperatorChain
 from understudy.actors.operators.operator import PIECE_ROWS
+from understudy.actors.tasks.operator_chain import OperatorChain
 
 
 class Totals(KeyedOperator):

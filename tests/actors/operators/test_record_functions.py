@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.errors import UserCodeError
-from understudy.actors.key_selector import NullKey
-from understudy.actors.operator_chain import OperatorChain
+from understudy.actors.flow.key_selector import NullKey
 from understudy.actors.operators.filter import Filter
 from understudy.actors.operators.flat_map import FlatMap
 from understudy.actors.operators.map import Map
 from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
 from understudy.actors.operators.reduce import KeyedReduce
+from understudy.actors.tasks.operator_chain import OperatorChain
 
 Opened = Callable[..., Any]
 Run = Callable[..., list[Any]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.job_program import JobProgram
+from understudy.actors.tasks.job_program import JobProgram
 from understudy.messages import VertexId
 from understudy.runtime.api import StreamEnvironment, Translation
 
@@ -64,7 +64,7 @@ import attrs
 import pydantic
 from pathlib import Path
 from understudy import register_serializer
-from understudy.actors.job_program import JobProgram, ProgramOperator
+from understudy.actors.tasks.job_program import JobProgram, ProgramOperator
 from understudy.actors.operators.operator import Operator
 from understudy.messages import encode, message, pack_plain
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ Path(sys.argv[1], "image").write_bytes(pack_plain(Image("red")))
 _READER = """
 import sys
 from pathlib import Path
-from understudy.actors.job_program import JobProgram
+from understudy.actors.tasks.job_program import JobProgram
 from understudy.messages import decode, unpack_plain
 
 program = JobProgram.loads(Path(sys.argv[1], "program").read_bytes())

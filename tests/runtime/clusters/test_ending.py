@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from understudy import FileSink, JobCanceled, JobFailed, JobHandle, JobStatus, LocalCluster, fixed_delay
-from understudy.actors.job_master import JobMaster
+from understudy.actors.jobs.job_master import JobMaster
 from understudy.actors.operators.operator import Collector
 from understudy.runtime.api import JobLost
 

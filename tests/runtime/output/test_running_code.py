@@ -7,8 +7,8 @@ import sys
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from understudy.actors.operator_chain import OperatorChain
 from understudy.actors.operators.operator import Operator
+from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.runtime.output.running_code import RunningCode, running_operator
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.elements import Batch, CheckpointBarrier
-from understudy.actors.output_buffer import OutputBuffer
-from understudy.actors.outputs import TaskOutputs
+from understudy.actors.flow.elements import Batch, CheckpointBarrier
+from understudy.actors.flow.output_buffer import OutputBuffer
+from understudy.actors.flow.outputs import TaskOutputs
 from understudy.runtime.simulation.histories.scenario import Scenario
 
 from .mutant import CUT, OUTPUT, Patch, mutant

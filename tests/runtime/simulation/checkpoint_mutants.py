@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from understudy.actors import task_setup
-from understudy.actors.barrier_buffer import BarrierBuffer
-from understudy.actors.barrier_handler import Aligned
-from understudy.actors.barrier_tracker import BarrierTracker
-from understudy.actors.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoint_effects import RetryFinal, ScheduleTimer, StoreMetadata
-from understudy.actors.elements import CheckpointBarrier
-from understudy.actors.job_ending import JobEnding
-from understudy.actors.outputs import TaskOutputs
-from understudy.actors.pending_checkpoint import PendingCheckpoint
-from understudy.actors.task import Task
-from understudy.actors.task_state import TaskState
+from understudy.actors.barriers.barrier_buffer import BarrierBuffer
+from understudy.actors.barriers.barrier_handler import Aligned
+from understudy.actors.barriers.barrier_tracker import BarrierTracker
+from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from understudy.actors.checkpoints.checkpoint_effects import RetryFinal, ScheduleTimer, StoreMetadata
+from understudy.actors.checkpoints.pending_checkpoint import PendingCheckpoint
+from understudy.actors.flow.elements import CheckpointBarrier
+from understudy.actors.flow.outputs import TaskOutputs
+from understudy.actors.jobs.job_ending import JobEnding
+from understudy.actors.tasks import task_setup
+from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.simulation.world.faults import FailingStorage, SlowStorage
 from understudy.state import CheckpointStorage

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoint_effects import ScheduleTimer
-from understudy.actors.elements import EndOfData, EndOfPartition
-from understudy.actors.execution_graph import ExecutionGraph
-from understudy.actors.job_master import JobMaster
-from understudy.actors.outputs import TaskOutputs
-from understudy.actors.partitioner import HashByKey
-from understudy.actors.slot_pool import SlotPool
-from understudy.actors.task_manager import TaskManager
-from understudy.actors.task_manager_roster import TaskManagerRoster
+from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from understudy.actors.checkpoints.checkpoint_effects import ScheduleTimer
+from understudy.actors.flow.elements import EndOfData, EndOfPartition
+from understudy.actors.flow.outputs import TaskOutputs
+from understudy.actors.flow.partitioner import HashByKey
+from understudy.actors.jobs.execution_graph import ExecutionGraph
+from understudy.actors.jobs.job_master import JobMaster
+from understudy.actors.jobs.slot_pool import SlotPool
+from understudy.actors.jobs.task_manager_roster import TaskManagerRoster
+from understudy.actors.tasks.task_manager import TaskManager
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, KillProcess, SlowLink
 from understudy.runtime.transport.frames import FrameKind
 from understudy.runtime.transport.remote_input import RemoteInputChannel

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors import restored_operators
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from understudy.actors.restore_points import RestorePoints
-from understudy.actors.task import Task
-from understudy.actors.task_state import TaskState
+from understudy.actors.restore import restored_operators
+from understudy.actors.restore.restore_points import RestorePoints
+from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_state import TaskState
 from understudy.runtime.connectors.file_sink import FileSink
 from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
 from understudy.state.durable_files import DurableFiles

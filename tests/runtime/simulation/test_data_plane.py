@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from understudy.actors.channels import DataPlane, InputChannel, OutputChannel
-from understudy.actors.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition
 from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.channels import DataPlane, InputChannel, OutputChannel
+from understudy.actors.flow.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition
 from understudy.messages import ChannelId, CheckpointId
 from understudy.runtime.simulation.world.data_plane import SimulatedDataPlane
 from understudy.runtime.simulation.world.wires import Connection, Listener

@@ -11,9 +11,9 @@ from typing import Any
 
 import pykka
 import pytest
+from understudy.actors.job_manager.job_manager.savepoint_coordinator import STOPPED
 
 from understudy import CannotRestore
-from understudy.actors.savepoint_coordinator import STOPPED
 from understudy.messages import (
     CheckpointAborted,
     CheckpointCompleted,

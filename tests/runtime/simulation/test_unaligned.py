@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.input_gate import InputGate
+from understudy.actors.barriers.input_gate import InputGate
 from understudy.runtime.simulation.histories.history import Outcome, run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import Workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from understudy.actors.elements import CheckpointBarrier
-from understudy.actors.in_flight_log import InFlightLog
-from understudy.actors.input_gate import InputGate
-from understudy.actors.task import Task
+from understudy.actors.barriers.in_flight_log import InFlightLog
+from understudy.actors.barriers.input_gate import InputGate
+from understudy.actors.flow.elements import CheckpointBarrier
+from understudy.actors.tasks.task import Task
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.world.faults import KillProcess, SlowProcess

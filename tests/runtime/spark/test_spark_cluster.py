@@ -176,7 +176,7 @@ def test_a_job_without_a_dataframe_runs_on_spark_too_and_the_session_stays_usabl
 def test_workers_are_forked_with_everything_imported(spark: Any) -> None:
     with SparkCluster(spark):
         loaded = spark.sparkContext.parallelize([0], 1).map(lambda _: sorted(sys.modules)).collect()[0]
-    assert {"pandas", "pyarrow", "understudy.actors.task", "understudy.runtime.transport"} <= set(loaded)
+    assert {"pandas", "pyarrow", "understudy.actors.tasks.task", "understudy.runtime.transport"} <= set(loaded)
 
 
 def test_too_few_spark_slots_fail_with_how_many_are_needed_and_came(spark: Any) -> None:

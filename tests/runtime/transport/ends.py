@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-from understudy.actors.channels import InputChannel, OutputChannel
-from understudy.actors.elements import Element
+from understudy.actors.flow.channels import InputChannel, OutputChannel
+from understudy.actors.flow.elements import Element
 from understudy.messages import ChannelDescriptor, ChannelId, SubtaskIndex, TaskManagerId
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.transport import ZmqDataPlane

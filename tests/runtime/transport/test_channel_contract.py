@@ -1,4 +1,4 @@
-"""What every channel promises (actors/channels.py), over each of its three kinds."""
+"""What every channel promises (actors/flow/channels.py), over each of its three kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pytest
 
-from understudy.actors.elements import (
+from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.elements import (
     CancelCheckpointMarker,
     CheckpointBarrier,
     Element,
@@ -19,7 +20,6 @@ from understudy.actors.elements import (
     EndOfPartition,
     Watermark,
 )
-from understudy.actors.errors import ChannelBroken
 from understudy.messages import CheckpointId, row_type
 from understudy.runtime.transport import ZmqDataPlane
 

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 import zmq
 
-from understudy.actors.elements import EndOfPartition
 from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.elements import EndOfPartition
 from understudy.messages import ChannelId, pack_plain
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.transport import ZmqDataPlane

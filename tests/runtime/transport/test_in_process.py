@@ -7,8 +7,8 @@ from threading import Thread
 import pyarrow as pa
 import pytest
 
-from understudy.actors.elements import Element, EndOfData, EndOfPartition
 from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.elements import Element, EndOfData, EndOfPartition
 from understudy.messages import ChannelId
 from understudy.runtime.transport import local_channel
 from understudy.runtime.transport.in_process import LocalChannels

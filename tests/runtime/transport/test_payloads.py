@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from understudy.actors.elements import CheckpointBarrier, EndOfData, Watermark
+from understudy.actors.flow.elements import CheckpointBarrier, EndOfData, Watermark
 from understudy.messages import ChannelId, CheckpointId, MalformedMessage, UnsupportedValue, pack_plain, row_type
 from understudy.runtime.transport.frames import HEADER_BYTES, FrameKind, Header, pack_header, unpack_header
 from understudy.runtime.transport.payloads import decode_element, encode_element

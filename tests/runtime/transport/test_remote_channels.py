@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition, Watermark
 from understudy.actors.errors import ChannelBroken
+from understudy.actors.flow.elements import CheckpointBarrier, Element, EndOfData, EndOfPartition, Watermark
 from understudy.messages import ChannelId, CheckpointId, pack_plain
 from understudy.runtime.transport.frames import FrameKind, Header, unpack_header
 from understudy.runtime.transport.limits import FRAME_BYTES, MAX_WINDOW_BYTES, WINDOW_BATCHES, cost_of, grown

@@ -1,0 +1,199 @@
+"""BarrierBuffer: aligns barriers, for exactly-once state.
+
+A channel whose barrier has come is blocked until all channels have delivered theirs. The gate need not read a blocked
+channel; what is fed from one nevertheless is set aside, and replayed as soon as the alignment ends, before anything
+new is taken. A replay can start the next alignment: what that one sets aside goes in front of the rest of the older
+replay.
+
+States: idle (no channel is blocked) and aligning (for `current_checkpoint_id`). Flink: BarrierBuffer, and from 1.9 on
+CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al., "Lightweight Asynchronous Snapshots"
+(2015).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...messages import CheckpointId
+from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
+from .barrier_handler import NO_CHECKPOINT, Aborted, AbortReason, Aligned, GateEvent
+
+_ACTED_ON = frozenset({CheckpointBarrier, CancelCheckpointMarker, EndOfPartition})
+"""All other elements pass an open channel untouched."""
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """What one alignment set aside, in arrival order."""
+
+    elements: deque[tuple[int, Element]]
+    size_bytes: int
+
+
+class BarrierBuffer:
+    """The exactly-once BarrierHandler."""
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        max_set_aside_bytes: int | None = None,
+        size_of: Callable[[Element], int] | None = None,
+    ) -> None:
+        """`size_of` is asked only about elements that are set aside; without it they count as 0 bytes.
+
+        An alignment that would hold more than `max_set_aside_bytes` is aborted.
+        """
+        if channels < 1:
+            raise ValueError(f"wanted at least one channel, found {channels}")
+        if max_set_aside_bytes is not None and size_of is None:
+            raise ValueError("max_set_aside_bytes needs size_of")
+        self._channels = channels
+        self._limit_bytes = max_set_aside_bytes
+        self._size_of = size_of
+        self._current = NO_CHECKPOINT
+        self._blocked: set[int] = set()
+        self._ended: set[int] = set()
+        self._given_up: set[CheckpointId] = set()
+        self._set_aside = _Sequence(deque(), 0)
+        self._replays: list[_Sequence] = []
+
+    @property
+    def current_checkpoint_id(self) -> CheckpointId:
+        """The newest checkpoint that a barrier or a cancel marker has named; -1 before the first."""
+        return self._current
+
+    def is_blocked(self, channel: int) -> bool:
+        return channel in self._blocked
+
+    def receive(self, channel: int, element: Element) -> list[GateEvent]:
+        if not self._blocked and type(element) not in _ACTED_ON:
+            return [(channel, element)]
+        events: list[GateEvent] = []
+        self._take(channel, element, events)
+        self._replay(events)
+        return events
+
+    def abort(self, checkpoint_id: CheckpointId) -> list[GateEvent]:
+        """End the alignment for this checkpoint; one that has not begun here is aborted when its first barrier comes.
+
+        Aborting that one at once would let a cancel marker overtake the barriers of older checkpoints on the way
+        downstream.
+        """
+        events: list[GateEvent] = []
+        if checkpoint_id > self._current:
+            self._given_up.add(checkpoint_id)
+        else:
+            self._cancel(checkpoint_id, AbortReason.GIVEN_UP, events)
+            self._replay(events)
+        return events
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[GateEvent]:
+        """Aligned comes first but for the end of an older alignment; then what was set aside.
+
+        The barriers that are still missing are ignored when they come.
+        """
+        events: list[GateEvent] = []
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id in self._given_up or self._is_over(checkpoint_id):
+            return events
+        here = self._ended | (self._blocked if checkpoint_id == self._current else set())
+        missing = frozenset(range(self._channels)) - here
+        if checkpoint_id > self._current:
+            self._give_way(AbortReason.SUBSUMED, events)
+            self._advance(checkpoint_id)
+        events.append(Aligned(barrier, self._set_aside.size_bytes, missing))
+        self._release()
+        self._replay(events)
+        return events
+
+    def set_aside(self) -> tuple[tuple[int, Element], ...]:
+        return tuple(self._set_aside.elements)
+
+    def close(self) -> None:
+        self._blocked.clear()
+        self._given_up.clear()
+        self._replays.clear()
+        self._set_aside = _Sequence(deque(), 0)
+
+    def _replay(self, events: list[GateEvent]) -> None:
+        while self._replays:
+            elements = self._replays[-1].elements
+            if elements:
+                self._take(*elements.popleft(), events)
+            else:
+                self._replays.pop()
+
+    def _take(self, channel: int, element: Element, events: list[GateEvent]) -> None:
+        if channel in self._blocked:
+            self._put_aside(channel, element, events)
+        elif isinstance(element, CheckpointBarrier):
+            self._on_barrier(channel, element, events)
+        elif isinstance(element, CancelCheckpointMarker):
+            self._cancel(element.checkpoint_id, AbortReason.CANCELLED, events)
+        else:
+            if isinstance(element, EndOfPartition):
+                self._on_end(channel, events)
+            events.append((channel, element))
+
+    def _on_barrier(self, channel: int, barrier: CheckpointBarrier, events: list[GateEvent]) -> None:
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id in self._given_up:
+            self._cancel(checkpoint_id, AbortReason.GIVEN_UP, events)
+            return
+        if self._is_over(checkpoint_id):
+            return
+        if checkpoint_id > self._current:
+            self._give_way(AbortReason.SUBSUMED, events)
+            self._advance(checkpoint_id)
+        self._blocked.add(channel)
+        if len(self._blocked) + len(self._ended) == self._channels:
+            events.append(Aligned(barrier, self._set_aside.size_bytes))
+            self._release()
+
+    def _cancel(self, checkpoint_id: CheckpointId, reason: AbortReason, events: list[GateEvent]) -> None:
+        """Report this id only: an older alignment that it overtakes ends without a notice, as in Flink."""
+        if not self._is_over(checkpoint_id):
+            self._release()
+            self._advance(checkpoint_id)
+            events.append(Aborted(checkpoint_id, reason))
+
+    def _on_end(self, channel: int, events: list[GateEvent]) -> None:
+        """A channel that ends counts as aligned in later checkpoints; the running one lacks its barrier for good."""
+        self._ended.add(channel)
+        self._give_way(AbortReason.INPUT_ENDED, events)
+
+    def _is_over(self, checkpoint_id: CheckpointId) -> bool:
+        """Whether this checkpoint was aligned, aborted or overtaken before."""
+        return checkpoint_id < self._current or (checkpoint_id == self._current and not self._blocked)
+
+    def _give_way(self, reason: AbortReason, events: list[GateEvent]) -> None:
+        """Abort the running alignment, if there is one."""
+        if self._blocked:
+            events.append(Aborted(self._current, reason))
+            self._release()
+
+    def _advance(self, checkpoint_id: CheckpointId) -> None:
+        self._current = checkpoint_id
+        if self._given_up:
+            self._given_up = {given_up for given_up in self._given_up if given_up > checkpoint_id}
+
+    def _put_aside(self, channel: int, element: Element, events: list[GateEvent]) -> None:
+        self._set_aside.elements.append((channel, element))
+        if self._size_of is not None:
+            self._set_aside.size_bytes += self._size_of(element)
+        if self._limit_bytes is not None and self._held_bytes() > self._limit_bytes:
+            self._give_way(AbortReason.LIMIT_EXCEEDED, events)
+
+    def _held_bytes(self) -> int:
+        """What this alignment set aside, and the replays that were pushed back; the one being read counts no more."""
+        return self._set_aside.size_bytes + sum(pushed_back.size_bytes for pushed_back in self._replays[:-1])
+
+    def _release(self) -> None:
+        """Open all channels; what was set aside is replayed next."""
+        self._blocked.clear()
+        if self._set_aside.elements:
+            self._replays.append(self._set_aside)
+            self._set_aside = _Sequence(deque(), 0)

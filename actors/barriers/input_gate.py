@@ -1,0 +1,177 @@
+"""InputGate: merges a task's input channels and runs them through its barrier handler.
+
+Channels are polled in turn, so that no busy channel starves another. A channel that an alignment has set aside is not
+polled: its data waits where it is, under its own credit, instead of in memory here.
+
+When a checkpoint overtakes the barriers that are missing, what comes on their channels before them is logged, and the
+gate reads ahead on these channels, whether or not the task takes anything: that gives credit back, so the barriers come
+soon. What it has read ahead is handed out later, in order, before anything new. So is what a restored attempt had in
+flight. Flink: InputGate, CheckpointedInputGate, RecoveredInputChannel.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...messages import CheckpointId, SubtaskIndex
+from ..errors import UnknownChannel
+from ..flow.channels import InputChannel
+from ..flow.elements import Batch, CheckpointBarrier, Element
+from .alignment_clock import AlignmentClock
+from .barrier_handler import Aborted, Aligned, BarrierHandler, GateEvent
+from .in_flight_log import InFlightLog
+
+
+@dataclass(frozen=True, slots=True)
+class GateChannel:
+    """One input channel, and which of the operator's inputs it belongs to."""
+
+    channel: InputChannel
+    input_index: int
+    edge: int
+    producer_subtask: SubtaskIndex
+
+
+class InputGate:
+    """Hands out one gate event at a time, in each channel's order. A source's gate has no channels and no handler."""
+
+    def __init__(
+        self, channels: Sequence[GateChannel], handler: BarrierHandler | None, clock: AlignmentClock | None = None
+    ) -> None:
+        self.channels = tuple(channels)
+        self.alignment = clock or AlignmentClock()
+        self._handler = handler
+        self._ready: deque[GateEvent] = deque()
+        self._next = 0
+        self._ahead: dict[int, deque[Element]] = {}
+        """By channel, what was read ahead or restored; never empty."""
+        self._log: InFlightLog | None = None
+
+    def restore(self, in_flight: Mapping[tuple[int, SubtaskIndex], Sequence[Batch]]) -> None:
+        """By edge and producer subtask, what is to be handed out before anything that is read.
+
+        Raises UnknownChannel for a channel that this gate does not have.
+        """
+        known = {(channel.edge, channel.producer_subtask): index for index, channel in enumerate(self.channels)}
+        for key, batches in in_flight.items():
+            if key not in known:
+                raise UnknownChannel(*key, list(known))
+            if batches:
+                self._ahead[known[key]] = deque(batches)
+
+    def next(self) -> GateEvent | None:
+        """The next event, or None when no channel has one. Raises ChannelBroken."""
+        while not self._ready:
+            if not self._take_one():
+                return None
+        return self._ready.popleft()
+
+    def _take_one(self) -> bool:
+        """Run one element through the handler, which may keep it; False when no channel that may be read has one."""
+        handler, count = self._handler, len(self.channels)
+        if handler is None:
+            return False
+        for turn in range(self._next, self._next + count):
+            index = turn % count
+            if handler.is_blocked(index):
+                continue
+            element = self._poll_ahead(index) if self._ahead else None
+            if element is None:
+                element = self._poll(index)
+            if element is not None:
+                self._next = index + 1
+                self._ready.extend(handler.receive(index, element))
+                return True
+        return False
+
+    def _poll(self, index: int) -> Element | None:
+        element = self.channels[index].channel.poll()
+        if type(element) is CheckpointBarrier:
+            self.alignment.barrier_came(element.checkpoint_id)
+        if self._log is not None and element is not None:
+            self._log.feed(index, element)
+        return element
+
+    def _poll_ahead(self, index: int) -> Element | None:
+        ahead = self._ahead.get(index)
+        if ahead is None:
+            return None
+        element = ahead.popleft()
+        if not ahead:
+            del self._ahead[index]
+        return element
+
+    # -- checkpoints that overtake barriers
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Aligned | Aborted]:
+        """Do not wait for this checkpoint's barriers; returns what the task must take at once.
+
+        After an Aligned `read_ahead` tells when all that is in flight is known. An older log is dropped: its checkpoint
+        is given up in favour of this one.
+        """
+        if self._handler is None:
+            return []
+        ready, behind = list(self._ready), self._read_and_waiting()
+        now: list[Aligned | Aborted] = []
+        events = iter(self._handler.overtake(barrier))
+        for event in events:
+            assert isinstance(event, (Aligned, Aborted)), "nothing comes before the snapshot"
+            now.append(event)
+            if isinstance(event, Aligned):
+                self._log = _log_of(event, ready, behind)
+                break
+        self._ready.extend(events)
+        return now
+
+    def _read_and_waiting(self) -> list[tuple[int, Element]]:
+        """What has been read and may still be behind a barrier that comes, in each channel's order."""
+        assert self._handler is not None
+        return [
+            *self._handler.set_aside(),
+            *((channel, element) for channel, ahead in self._ahead.items() for element in ahead),
+        ]
+
+    def read_ahead(self) -> InFlightLog | None:
+        """Read all that is there on the overtaken channels; the log, once, when it is over. Raises ChannelBroken."""
+        log = self._log
+        if log is None:
+            return None
+        for channel in log.missing:
+            while log.is_missing(channel) and (element := self._poll(channel)) is not None:
+                self._ahead.setdefault(channel, deque()).append(element)
+        if not log.is_over:
+            return None
+        self._log = None
+        return log
+
+    def abort(self, checkpoint_id: CheckpointId) -> None:
+        """The JobManager gave this checkpoint up: stop aligning, or logging, for it. Nothing that was read is lost."""
+        if self._log is not None and self._log.checkpoint_id == checkpoint_id:
+            self._log = None
+        self.alignment.forget(checkpoint_id)
+        if self._handler is not None:
+            self._ready.extend(self._handler.abort(checkpoint_id))
+
+    def close(self) -> None:
+        self._log = None
+        self._ahead.clear()
+        if self._handler is not None:
+            self._handler.close()
+        for gate_channel in self.channels:
+            gate_channel.channel.close()
+
+
+def _log_of(aligned: Aligned, ready: Iterable[GateEvent], waiting: Iterable[tuple[int, Element]]) -> InFlightLog:
+    """A log that has begun. What is `ready` has passed the handler before the barrier, on any channel."""
+    log = InFlightLog(aligned.barrier.checkpoint_id, aligned.overtaken)
+    for event in ready:
+        match event:
+            case (channel, (pa.RecordBatch() | list()) as batch):
+                log.add(channel, batch)
+    for channel, element in waiting:
+        log.feed(channel, element)
+    return log

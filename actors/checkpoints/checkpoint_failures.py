@@ -1,0 +1,102 @@
+"""CheckpointFailures: how many checkpoints in a row have failed, and when that fails the job.
+
+Flink: CheckpointFailureManager. Each checkpoint counts once at most; a completed one begins the count anew. Savepoints
+do not count: whoever asked for one is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from ...messages import CheckpointId, DeclineCheckpoint, ExecutionAttemptId, FailureCause, SubtaskIndex, VertexId
+from ..barriers.barrier_handler import AbortReason
+from .checkpoint_effects import CheckpointFailure, FailJob
+from .checkpoint_plan import VertexShape
+from .finished_checkpoints import REMEMBERED_CHECKPOINTS
+from .pending_checkpoint import PendingCheckpoint
+
+_COUNTED = frozenset({CheckpointFailure.DECLINED, CheckpointFailure.EXPIRED, CheckpointFailure.METADATA_FAILED})
+"""The others have their cause outside the checkpoint."""
+
+_SECONDHAND = frozenset(
+    reason.value for reason in (AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED)
+)
+"""Declines that pass on what happened elsewhere: they end the checkpoint, but the one that began it is counted."""
+
+NAMES_SHOWN, INDEXES_SHOWN = 4, 8
+"""How many operators, and subtasks of each, an error names."""
+
+
+class CheckpointFailures:
+    """The count of one job."""
+
+    def __init__(self, tolerable: int) -> None:
+        self._tolerable = tolerable
+        self._in_a_row = 0
+        self._uncounted: deque[CheckpointId] = deque(maxlen=REMEMBERED_CHECKPOINTS)
+
+    def completed(self) -> None:
+        self._in_a_row = 0
+
+    def gave_up(self, pending: PendingCheckpoint, failure: CheckpointFailure) -> None:
+        """It may be counted from now on: when it expired, say, or as soon as a firsthand decline has come."""
+        if failure in _COUNTED and not pending.kind.is_savepoint:
+            self._uncounted.append(pending.checkpoint_id)
+
+    def forget_uncounted(self) -> None:
+        """The tasks restart: what comes in about earlier checkpoints is an echo of that."""
+        self._uncounted.clear()
+
+    def count_decline(self, message: DeclineCheckpoint, who: str) -> list[FailJob]:
+        """`who` declined, in words."""
+        if message.reason in _SECONDHAND:
+            return []
+        what = f"was declined by {who}: {message.reason}"
+        return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
+
+    def count(self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False) -> list[FailJob]:
+        """The job's failure when this was one too many; the count begins anew then."""
+        if checkpoint_id not in self._uncounted:
+            return []
+        self._uncounted.remove(checkpoint_id)
+        self._in_a_row += 1
+        if self._in_a_row <= self._tolerable:
+            return []
+        self._in_a_row = 0
+        text = f"checkpoint {checkpoint_id} {what} (tolerable_failures={self._tolerable})"
+        return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable))]
+
+
+def who_is(attempt_id: ExecutionAttemptId, pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:
+    """An attempt, as a person knows it: operator and subtask; a stranger by its id."""
+    subtask = pending.attempts.get(attempt_id)
+    if subtask is None:
+        return str(attempt_id)
+    return f"{_name(subtask.vertex_id, shapes)} subtask {subtask.subtask_index}"
+
+
+def how_far(pending: PendingCheckpoint, shapes: Mapping[VertexId, VertexShape]) -> str:
+    """How many subtasks have acknowledged, and which are missing; of many only some are named."""
+    total = len(pending.attempts)
+    if pending.is_fully_acknowledged:
+        return f"all {total} subtasks had acknowledged, but its metadata was not stored yet"
+    missing: dict[VertexId, list[SubtaskIndex]] = {}
+    for attempt_id, subtask in pending.attempts.items():
+        if pending.is_waiting_for(attempt_id):
+            missing.setdefault(subtask.vertex_id, []).append(subtask.subtask_index)
+    named = [
+        f"{_name(vertex_id, shapes)} {_some(sorted(indexes), INDEXES_SHOWN)}" for vertex_id, indexes in missing.items()
+    ]
+    return f"{len(pending.acknowledged)} of {total} subtasks had acknowledged; missing: {_some(named, NAMES_SHOWN)}"
+
+
+def _name(vertex_id: VertexId, shapes: Mapping[VertexId, VertexShape]) -> str:
+    shape = shapes.get(vertex_id)
+    operators = shape.operators if shape is not None else ()
+    return " -> ".join(operator.name for operator in operators) or vertex_id
+
+
+def _some(items: Sequence[object], limit: int) -> str:
+    shown = ", ".join(str(item) for item in items[:limit])
+    return f"{shown} and {len(items) - limit} more" if len(items) > limit else shown

@@ -1,0 +1,101 @@
+"""CheckpointTasks: which attempts stand for a plan's subtasks now, and what they are told about checkpoints.
+
+Belongs to the CheckpointCoordinator, which hears of every change from the JobMaster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...messages import (
+    ExecutionAttemptId,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    SwitchToUnaligned,
+    TriggerCheckpoint,
+)
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ..job_graph import SubtaskKey
+from .checkpoint_effects import Send
+from .checkpoint_plan import CheckpointPlan
+from .pending_checkpoint import CheckpointKind, PendingCheckpoint
+
+
+class CheckpointTasks:
+    """The current attempts of one job."""
+
+    def __init__(self, plan: CheckpointPlan) -> None:
+        self._plan = plan
+        self._attempts: dict[SubtaskKey, ExecutionAttemptId] = {}
+        self._running: set[ExecutionAttemptId] = set()
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether a checkpoint can start: the tasks that it starts at are RUNNING, and an attempt stands for each that
+        acknowledges. Barriers wait for one that is still being deployed.
+        """
+        return all(self._attempts.get(subtask) in self._running for subtask in self._plan.trigger) and all(
+            subtask in self._attempts for subtask in self._plan.acknowledge
+        )
+
+    def not_ready(self) -> str:
+        """For people: which tasks keep checkpoints from starting; empty when `are_ready`."""
+        idle = [subtask for subtask in self._plan.trigger if self._attempts.get(subtask) not in self._running]
+        gone = [subtask for subtask in self._plan.acknowledge if subtask not in self._attempts]
+        parts = (_listed(idle, "not running"), _listed(gone, "not deployed"))
+        told = [part for part in parts if part]
+        return "; ".join([*told, "ask again when all tasks run (job.ready())"]) if told else ""
+
+    def to_acknowledge(self) -> dict[ExecutionAttemptId, SubtaskKey]:
+        return {self._attempts[subtask]: subtask for subtask in self._plan.acknowledge}
+
+    def change(self, subtask: SubtaskKey, attempt_id: ExecutionAttemptId | None, is_running: bool) -> None:
+        """This attempt stands for the subtask from now on; None: none does."""
+        replaced = self._attempts.pop(subtask, None)
+        if replaced is not None:
+            self._running.discard(replaced)
+        if attempt_id is not None:
+            self._attempts[subtask] = attempt_id
+            if is_running:
+                self._running.add(attempt_id)
+
+    def fail(self, attempt_id: ExecutionAttemptId) -> None:
+        self._running.discard(attempt_id)
+
+    def trigger(self, pending: PendingCheckpoint) -> Iterator[Send]:
+        stop = pending.kind is CheckpointKind.STOP
+        for subtask in self._plan.trigger:
+            attempt_id = self._attempts[subtask]
+            message = TriggerCheckpoint(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop)
+            yield Send(attempt_id, message)
+
+    def switch_to_unaligned(self, pending: PendingCheckpoint) -> Iterator[Send]:
+        """To the attempts that run and have not acknowledged."""
+        for attempt_id in pending.attempts:
+            if attempt_id in self._running and pending.is_waiting_for(attempt_id):
+                message = SwitchToUnaligned(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms)
+                yield Send(attempt_id, message)
+
+    def notify_complete(self, done: CompletedCheckpoint) -> Iterator[Send]:
+        """To the attempts of now, running or about to be."""
+        for subtask in self._plan.notify:
+            attempt_id = self._attempts.get(subtask)
+            if attempt_id is not None:
+                message = NotifyCheckpointComplete(
+                    done.job_id, attempt_id, done.checkpoint_id, done.timestamp_ms, done.is_final
+                )
+                yield Send(attempt_id, message)
+
+    def notify_aborted(self, pending: PendingCheckpoint, reason: str) -> Iterator[Send]:
+        """To the attempts that took part, as far as they still run."""
+        for attempt_id in pending.attempts:
+            if attempt_id in self._running:
+                message = NotifyCheckpointAborted(pending.job_id, attempt_id, pending.checkpoint_id, reason)
+                yield Send(attempt_id, message)
+
+
+def _listed(subtasks: list[SubtaskKey], what: str) -> str:
+    """The first three by name, and how many more."""
+    named = ", ".join(f"{vertex_id}/{index}" for vertex_id, index in subtasks[:3])
+    more = f" and {len(subtasks) - 3} more" if len(subtasks) > 3 else ""
+    return f"{named}{more} {what}" if subtasks else ""

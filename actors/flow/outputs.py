@@ -1,0 +1,107 @@
+"""TaskOutputs: everything a task emits, dealt out to its channels.
+
+One OutputEdge per out-edge of the vertex; batches go through the edge's partitioner, control elements to every
+channel. Small batches are kept for a while, edge by edge, and dealt out together; a control element stays behind all
+that was emitted before it. Nothing blocks: the task asks `is_available` before it takes input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..context import Clock
+from ..errors import ChannelBroken, RecordNotSent, UserCodeError
+from .channels import OutputChannel
+from .elements import Batch, Control
+from .output_buffer import OutputBuffer
+from .partitioner import Partitioner
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEdge:
+    """One out-edge: how it deals batches out, a channel per consumer subtask, and what is not dealt out yet.
+
+    Whatever is wrong with a record is a UserCodeError of the operator that emitted it, and with its key one of the
+    operator that is keyed by it.
+    """
+
+    partitioner: Partitioner
+    channels: tuple[OutputChannel, ...]
+    buffer: OutputBuffer
+    producer: str = ""
+    """The operator that emits, the last of its chain."""
+    keyed: str = ""
+    """The operator that takes the records, if it does so by key."""
+
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Raises UserCodeError and ChannelBroken."""
+        for batch in batches:
+            try:
+                parts = self.partitioner.split(batch)
+            except Exception as error:
+                raise UserCodeError(self.keyed or self.producer, None) from error
+            for index, part in parts:
+                self._send(index, part)
+
+    def _send(self, index: int, part: Batch) -> None:
+        try:
+            self.channels[index].send(part)
+        except ChannelBroken:
+            raise
+        except Exception as error:  # whatever encoding user objects raises
+            raise RecordNotSent(self.producer, error) from error
+
+
+class TaskOutputs:
+    """All out-edges of one task. A task without out-edges (a sink) is always available."""
+
+    def __init__(self, edges: Sequence[OutputEdge], clock: Clock) -> None:
+        self._edges = tuple(edges)
+        self._channels = tuple(channel for edge in self._edges for channel in edge.channels)
+        self._clock = clock
+        self.records_out = 0
+
+    def is_available(self) -> bool:
+        """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should."""
+        return all(channel.is_available() for channel in self._channels)
+
+    @property
+    def keeps_any(self) -> bool:
+        """Whether there is anything that was emitted and not sent."""
+        return any(edge.buffer.due_ms < inf for edge in self._edges)
+
+    def emit(self, batch: Batch) -> None:
+        """Send one batch along every edge, or keep it until `flush`, `send_due` or the next control element."""
+        self.records_out += len(batch)
+        now_ms = self._clock.now_ms()
+        for edge in self._edges:
+            edge.send(edge.buffer.add(batch, now_ms))
+
+    def send_due(self, now_ms: float) -> float | None:
+        """Send what has been kept long enough; in how many ms there will be more of it, None: nothing is kept."""
+        due_ms = inf
+        for edge in self._edges:
+            if edge.buffer.due_ms <= now_ms:
+                edge.send(edge.buffer.take())
+            due_ms = min(due_ms, edge.buffer.due_ms)
+        return None if due_ms == inf else due_ms - now_ms
+
+    def flush(self) -> None:
+        """Send all that is kept."""
+        for edge in self._edges:
+            edge.send(edge.buffer.take())
+
+    def broadcast(self, control: Control) -> None:
+        """Send a control element down every channel of every edge, behind all that was emitted before it."""
+        self.flush()
+        for channel in self._channels:
+            channel.send(control)
+
+    def close(self) -> None:
+        """What is still kept goes nowhere: the attempt has not come to its end."""
+        for edge in self._edges:
+            edge.buffer.take()
+        for channel in self._channels:
+            channel.close()

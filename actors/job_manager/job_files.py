@@ -1,0 +1,210 @@
+"""JobFiles: what the jobs of one JobManager have in storage: stored, kept for whoever needs it, and deleted.
+
+A part of the JobManager. Nothing of it blocks: storage is used off the actor's thread, and the outcome comes back as a
+message to the JobManager, which hands `Tidy` and `Tidied` to `on`. What cannot be deleted is tried again, less and less
+often: nobody else would do it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...messages import JobId
+from ...state import CheckpointStorage, checkpoint_directory
+from ...state.checkpoints.checkpoint_metadata import encode_metadata
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
+from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
+from ...state.errors import MissingSavepoint, MissingState
+from ..checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..context import ActorContext
+from .tidying import delete_discarded, delete_files
+
+log = logging.getLogger(__name__)
+
+TIDY_RETRY_MS = 1_000
+TIDY_TRIES = 8
+"""How often, and after how long at first, files that cannot be deleted are tried again."""
+
+DISPOSED_REMEMBERED = 1_000
+"""So many savepoints are known to be disposed of, and checkpoints deleted, to one who had read them just before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForJob:
+    """Something that came back for one job: an answer of storage, say."""
+
+    job_id: JobId
+    event: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tidy:
+    """Files are to be deleted; `work` may be done again, and has been tried so many times."""
+
+    what: str
+    work: Callable[[], None]
+    tries: int = 0
+    then: Callable[[], None] | None = None
+    """To be called after the first try, whatever became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """The outcome of that."""
+
+    tidy: Tidy
+    error: BaseException | None
+
+
+class JobFiles:
+    """One JobManager's."""
+
+    def __init__(self, context: ActorContext, savepoints: Savepoints) -> None:
+        self._context = context
+        self._savepoints = savepoints
+        self._registry = SharedStateRegistry()
+        self._targets: dict[str, str | None] = {}
+        """Token -> the folder that its savepoint shall lie in."""
+        self._disposed: deque[str] = deque(maxlen=DISPOSED_REMEMBERED)
+        self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
+        """Metadata of checkpoints that are being deleted."""
+
+    def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage) -> CheckpointFiles:
+        """For a new job's CheckpointCoordinator."""
+        return CheckpointFiles(job_id, storage.location(), self._registry)
+
+    def on(self, message: Tidy | Tidied) -> None:
+        match message:
+            case Tidy():
+                self._tidy(message)
+            case Tidied(tidy, error):
+                self._tidied(tidy, error)
+
+    # -- checkpoints and savepoints
+
+    def expect(self, token: str, target_directory: str | None) -> None:
+        """A checkpoint with this token will be a savepoint in this folder."""
+        self._targets[token] = target_directory
+
+    def settled(self, token: str) -> None:
+        """It is, or will not be any more."""
+        self._targets.pop(token, None)
+
+    def store(self, job_id: JobId, storage: CheckpointStorage, effect: StoreMetadata) -> None:
+        """Answered by ForJob(MetadataStored or MetadataFailed)."""
+        checkpoint_id = effect.draft.checkpoint_id
+        path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"
+        targets = {token: self._targets.get(token) for token in effect.tokens}
+        self._context.pipe_to_self(
+            self._context.run_blocking(_store, self._savepoints, storage, path, effect, targets),
+            lambda pointers: ForJob(job_id, MetadataStored(checkpoint_id, path, pointers)),
+            lambda error: ForJob(job_id, MetadataFailed(checkpoint_id, f"{type(error).__name__}: {error}", path)),
+        )
+
+    def discard(self, job_id: JobId, storage: CheckpointStorage, effect: Discard) -> None:
+        """Delete what a CheckpointCoordinator has given up."""
+        if effect.metadata_path:
+            self._given_up.append(StateFile(storage.location(), effect.metadata_path))
+
+        def work() -> None:
+            for pointer in effect.savepoints:
+                with suppress(MissingSavepoint):
+                    self._savepoints.forget(pointer)
+            delete_discarded(storage, effect)
+
+        self._tidy(Tidy(f"what job {job_id} does not need any more", work))
+
+    # -- who needs what
+
+    def restored(
+        self, job_id: JobId, storage: CheckpointStorage, checkpoint: CompletedCheckpoint, savepoint_path: str = ""
+    ) -> None:
+        """A job is about to start from this checkpoint, which was read just now, by way of a savepoint or without.
+
+        One that no job of this JobManager has taken is its user's: a savepoint until it is disposed of, a retained
+        checkpoint for good. Raises MissingSavepoint when that has been disposed of since, and MissingState when the
+        checkpoint is being deleted, as its job has newer ones.
+        """
+        if savepoint_path in self._disposed:
+            raise MissingSavepoint(savepoint_path)
+        if StateFile(storage.location(), checkpoint.metadata_path) in self._given_up:
+            raise MissingState(checkpoint.metadata_path)
+        files = checkpoint_files(storage.location(), checkpoint)
+        if savepoint_path or not any(map(self._registry.is_needed, files)):
+            self._registry.register(SavepointAt(savepoint_path or checkpoint.metadata_path), files)
+        self._registry.register(RestoredJob(job_id), files)
+
+    def superseded(self, job_id: JobId) -> None:
+        """The job has a checkpoint of its own, or has ended: it needs the savepoint it was started from no more."""
+        self._release(RestoredJob(job_id), f"the savepoint that job {job_id} was started from")
+
+    def dispose(self, removed: RemovedSavepoint, then: Callable[[], None]) -> None:
+        """A savepoint's pointer is gone; what nobody else needs of it goes now, and then `then` is called."""
+        self._disposed.append(removed.path)
+        owner = SavepointAt(removed.path)
+        if not self._registry.knows(owner):  # another JobManager's
+            self._registry.register(owner, removed.files)
+        self._release(owner, f"savepoint {removed.path}", then)
+
+    def tidy_up_after(self, job_id: JobId, storage: CheckpointStorage) -> None:
+        """Nobody restores from a job that has ended, unless from a savepoint: what tasks that were killed, or are
+        slow to end, have written for checkpoints that never were goes too.
+        """
+        needed = self._registry.needed_below(storage.location())
+        self._tidy(Tidy(f"what is left of job {job_id}", lambda: storage.delete_job(job_id, needed)))
+
+    def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
+        freed = self._registry.release(owner)
+        self._given_up.extend(file for file in freed if file.path.endswith(f"/{METADATA}"))
+        if freed or then:
+            self._tidy(Tidy(what, lambda: self._delete(freed), then=then))
+
+    def _delete(self, files: Iterable[StateFile]) -> None:
+        by_root: dict[str, list[str]] = {}
+        for file in files:
+            by_root.setdefault(file.root, []).append(file.path)
+        for root, paths in by_root.items():
+            delete_files(self._savepoints.open_storage(root), paths)
+
+    # -- again and again
+
+    def _tidy(self, tidy: Tidy) -> None:
+        self._context.pipe_to_self(
+            self._context.run_blocking(tidy.work), lambda _: Tidied(tidy, None), lambda error: Tidied(tidy, error)
+        )
+
+    def _tidied(self, tidy: Tidy, error: BaseException | None) -> None:
+        if tidy.then is not None:
+            tidy.then()
+        if error is None:
+            return
+        if tidy.tries < TIDY_TRIES:
+            again = replace(tidy, tries=tidy.tries + 1, then=None)
+            self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
+        else:
+            log.warning("gave up deleting %s: %s", tidy.what, error)
+
+
+def _store(
+    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, targets: dict[str, str | None]
+) -> dict[str, str]:
+    """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks."""
+    storage.write_sealed(path, encode_metadata(effect.draft))
+    completed = replace(effect.draft, metadata_path=path)
+    pointers: dict[str, str] = {}
+    try:
+        for token, target in targets.items():
+            pointers[token] = savepoints.store(completed, storage, target)
+    except BaseException:
+        for pointer in pointers.values():
+            with suppress(Exception):
+                savepoints.forget(pointer)
+        raise
+    return pointers

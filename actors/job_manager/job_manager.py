@@ -1,0 +1,371 @@
+"""JobManager: the actor behind the JobMasters. It carries their effects out and hands them what comes back.
+
+One per cluster. It routes messages to the JobMaster they are about, keeps timers, lets storage be written off its
+thread, tells listeners, and beats its heart to the TaskManagers. A message that directs state must carry the current
+leader session; another one is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeRegistration,
+    AskOperator,
+    CancelJob,
+    CancelWithSavepoint,
+    DeclineCheckpoint,
+    DisposeSavepoint,
+    DisposeSavepointSuccess,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobDetails,
+    JobId,
+    JobList,
+    JobSubmitted,
+    LeaderSessionId,
+    LeaderSessionMessage,
+    ListenToJob,
+    ListJobs,
+    LogRecords,
+    MessageError,
+    NotifyEndOfData,
+    PrintedText,
+    RefuseRegistration,
+    RegisterTaskManager,
+    RequestCheckpointStatistics,
+    RequestJobStatus,
+    StopJob,
+    StopWithSavepoint,
+    SubmitJob,
+    TaskManagerExited,
+    TaskManagerFailing,
+    TaskManagerId,
+    TriggerSavepoint,
+    TriggerSavepointFailure,
+    UpdateTaskExecutionState,
+)
+from ...state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
+from ...state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
+from ...state.checkpoints.savepoints import Savepoints
+from ...state.errors import StateError
+from ..actor import Actor, SupervisorStrategy, Terminated
+from ..errors import ActorError, UnknownJob
+from ..job_graph import validate
+from ..jobs.job_master import JobMaster, JobMasterSettings
+from ..jobs.restart_strategy import make_restart_strategy
+from ..restore.job_submissions import FoundOrigin, JobSubmissions, OriginRead
+from ..restore.restore_check import with_carried_states
+from .job_files import ForJob, JobFiles, Tidied, Tidy
+from .launcher import Launcher
+from .managed_job import JobServices, ManagedJob, TimerDue
+from .savepoint_coordinator import (
+    PromiseSettled,
+    ReleaseSavepoint,
+    SavepointCoordinator,
+    TakeSavepoint,
+)
+
+log = logging.getLogger(__name__)
+
+ENDED_JOBS_KEPT = 100
+"""So many jobs can still be asked about after their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobManagerSettings:
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    slot_timeout_ms: int
+    cancel_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    pass
+
+
+class JobManager(Actor):
+    """One cluster's JobManager."""
+
+    supervisor_strategy = SupervisorStrategy.RESTART
+    """Of the SavepointCoordinator: its promises break, and it goes on."""
+
+    def __init__(
+        self,
+        settings: JobManagerSettings,
+        launcher: Launcher,
+        savepoints: Savepoints,
+        output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
+    ) -> None:
+        """`output` takes what TaskManagers log and print; it must not block."""
+        self._settings = settings
+        self._output = output
+        self._launcher = launcher
+        self._savepoints = savepoints
+        self._jobs: dict[JobId, ManagedJob] = {}
+        self._owner: dict[TaskManagerId, JobId] = {}
+        self._ended_jobs: deque[JobId] = deque()
+        self._beats = 0
+        self.stale_messages = 0
+        """How many messages of another leader session were dropped."""
+
+    def on_start(self) -> None:
+        coordinator = SavepointCoordinator(self._savepoints, self.context.self_ref)
+        self._submissions = JobSubmissions(self.context, self._savepoints)
+        self._services = JobServices(
+            self.context,
+            LeaderSessionId(self.context.new_id("session")),
+            self._launcher,
+            JobFiles(self.context, self._savepoints),
+            self.context.spawn(coordinator, name="savepoint-coordinator"),
+            self._ended,
+        )
+        self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
+
+    def on_stop(self) -> None:
+        self._savepoints.close()
+
+    def on_receive(self, message: Any) -> Any:
+        match message:
+            case LeaderSessionMessage(session, inner):
+                self._from_task_manager(session, inner)
+            case RegisterTaskManager():
+                self._register(message)
+            case TaskManagerExited():
+                self._exited(message)
+            case Terminated(address=address, reason=reason):
+                self._terminated(address, reason)
+            case _Beat():
+                self._beat()
+            case ForJob(job_id, event):
+                self._on_job(job_id, event)
+            case TimerDue(job_id, event):
+                if (job := self._jobs.get(job_id)) is not None:
+                    job.timer_due(event)
+            case OriginRead():
+                if not self._submissions.settle(message, self._start):
+                    self._launcher.forget(message.wanted.graph.job_id)
+            case Tidy() | Tidied():
+                self._services.files.on(message)
+            case TakeSavepoint():
+                self._take_savepoint(message)
+            case ReleaseSavepoint():
+                self._release_savepoint(message)
+            case _:
+                return self._answer(message)
+        return None
+
+    # -- clients
+
+    def _answer(self, message: Any) -> Any:
+        """What is wrong with a client's wish is told to it, if it waits for an answer, and harms nobody else."""
+        try:
+            return self._from_client(message)
+        except (ActorError, MessageError, StateError, ValueError) as error:
+            log.info("refused %s: %s", type(message).__name__, error)
+            refusal = self.context.promise()
+            refusal.set_exception()
+            return refusal
+
+    def _from_client(self, message: Any) -> Any:
+        match message:
+            case SubmitJob():
+                return self._submit(message)
+            case CancelJob(job_id):
+                job = self._job(job_id)
+                job.cancel()
+                return self._details(job_id)
+            case StopJob(job_id):
+                job = self._job(job_id)
+                job.stop()
+                return self._details(job_id)
+            case RequestJobStatus(job_id):
+                return self._details(job_id)
+            case RequestCheckpointStatistics(job_id):
+                return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
+            case ListenToJob(job_id, listener):
+                self._job(job_id).listeners.append(self.context.actor_of(listener))
+                return self._details(job_id)
+            case AskOperator():
+                return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+            case ListJobs():
+                return JobList(tuple(job.summary() for job in self._jobs.values()))
+            case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
+                return self._services.savepoint_coordinator.ask(message, timeout_ms=math.inf)
+            case _:
+                return super().on_receive(message)
+
+    def _submit(self, message: SubmitJob) -> Any:
+        if (known := self._jobs.get(message.graph.job_id)) is not None:
+            return known.submitted
+        validate(message.graph)
+        return self._start(message) if message.restore_from is None else self._submissions.read(message)
+
+    def _start(self, message: SubmitJob, found: FoundOrigin | None = None) -> JobSubmitted:
+        """A new job, from the beginning or from what was found. Raises MissingSavepoint when that is gone again."""
+        graph, ids = message.graph, StandaloneCheckpointIdCounter()
+        submitted = JobSubmitted(graph.job_id)
+        if found is not None:
+            self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
+            ids.set_count(found.next_checkpoint_id)
+            graph, submitted = with_carried_states(graph, found.checkpoint), found.submitted(graph.job_id)
+        storage = self._savepoints.open_storage(graph.checkpoints.directory)
+        master = JobMaster(
+            graph,
+            JobMasterSettings(
+                message.task_managers,
+                message.slots_per_task_manager,
+                self._settings.slot_timeout_ms,
+                self._settings.cancel_timeout_ms,
+            ),
+            make_restart_strategy(graph.restart, self.context.random, self.context.clock.now_ms()),
+            ids,
+            StandaloneCompletedCheckpointStore(graph.checkpoints.retained, graph.checkpoints.retention),
+            self.context.new_id,
+            files=self._services.files.checkpoints_of(graph.job_id, storage),
+            origin=None if found is None else found.origin,
+        )
+        self._savepoints.job_begins(graph.job_id, storage)
+        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted)
+        job.start()
+        return submitted
+
+    def _details(self, job_id: JobId) -> JobDetails:
+        return self._job(job_id).master.report.details()
+
+    # -- savepoints
+
+    def _take_savepoint(self, wanted: TakeSavepoint) -> None:
+        job = self._jobs.get(wanted.job_id)
+        if job is None:
+            refusal: str | None = self._unknown(wanted.job_id)
+        elif job.status.is_terminal:
+            refusal = f"the job is {job.told_status()}"
+        else:
+            refusal = self._savepoints.refusal(job.storage.location())
+        if job is None or refusal is not None:
+            failure = TriggerSavepointFailure(wanted.job_id, refusal or "")
+            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.token, failure))
+        else:
+            job.take_savepoint(wanted)
+
+    def _release_savepoint(self, message: ReleaseSavepoint) -> None:
+        """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
+        removed = message.removed
+
+        def then() -> None:
+            if (job := self._jobs.get(removed.job_id)) is not None:
+                job.tidy_up()
+            answer = DisposeSavepointSuccess(removed.path)
+            self._services.savepoint_coordinator.tell(PromiseSettled(message.token, answer))
+
+        self._services.files.dispose(removed, then)
+
+    # -- TaskManagers
+
+    def _register(self, message: RegisterTaskManager) -> None:
+        try:
+            ref = self.context.actor_of(message.control_address)
+        except ValueError as error:
+            log.warning("%s cannot be registered: %s", message.task_manager_id, error)
+            return
+        job = self._jobs.get(message.job_id)
+        if job is None or not job.wants(message.task_manager_id):
+            why = "unknown job" if job is None else f"the job is {job.status.value} or released it"
+            ref.tell(RefuseRegistration(message.task_manager_id, why))
+            return
+        if job.add_worker(message.task_manager_id, ref, message.index):
+            self._owner[message.task_manager_id] = message.job_id
+            self.context.watch(ref)
+        ref.tell(
+            AcknowledgeRegistration(
+                self._services.session,
+                message.task_manager_id,
+                self._settings.heartbeat_interval_ms,
+                self._settings.heartbeat_timeout_ms,
+            )
+        )
+        job.on(message)
+
+    def _from_task_manager(self, session: LeaderSessionId, message: Any) -> None:
+        if session != self._services.session:
+            self.stale_messages += 1
+            log.warning("dropped %s of leader session %s", type(message).__name__, session)
+            return
+        match message:
+            case Heartbeat(sender=sender):
+                task_manager_id = TaskManagerId(sender)
+                if (job_id := self._owner.get(task_manager_id)) is not None:
+                    self._jobs[job_id].hear(task_manager_id, message)
+            case LogRecords() | PrintedText():
+                self._output(message)
+            case TaskManagerFailing(task_manager_id, reason):
+                self._lose(task_manager_id, reason)
+            case (
+                UpdateTaskExecutionState()
+                | AcknowledgeCheckpoint()
+                | DeclineCheckpoint()
+                | NotifyEndOfData()
+                | FirstBatchProcessed()
+            ):
+                self._on_job(message.job_id, message)
+            case _:
+                log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
+
+    def _exited(self, message: TaskManagerExited) -> None:
+        job = self._jobs.get(message.job_id)
+        if job is None:
+            return
+        for task_manager_id in job.workers_at(index=message.index):
+            self._lose(task_manager_id, message.reason, process_ended=True)
+        job.on(message)
+        job.tidy_up()
+
+    def _terminated(self, address: str, reason: str) -> None:
+        for job in list(self._jobs.values()):
+            for task_manager_id in job.workers_at(address=address):
+                self._lose(task_manager_id, reason)
+
+    def _lose(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool = False) -> None:
+        job_id = self._owner.pop(task_manager_id, None)
+        if job_id is not None:
+            self._jobs[job_id].lose_worker(task_manager_id, reason, process_ended=process_ended)
+
+    def _beat(self) -> None:
+        self._beats += 1
+        beat = Heartbeat("job-manager", self._beats)
+        for job in list(self._jobs.values()):
+            for task_manager_id, silent_ms in job.beat(beat, self._settings.heartbeat_timeout_ms):
+                self._lose(task_manager_id, f"no heartbeat for {silent_ms:.0f} ms")
+        self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
+
+    # -- jobs
+
+    def _on_job(self, job_id: JobId, event: Any) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None:
+            job.on(event)
+
+    def _job(self, job_id: JobId) -> ManagedJob:
+        job = self._jobs.get(job_id)
+        if job is None:
+            raise UnknownJob(self._unknown(job_id))
+        return job
+
+    def _unknown(self, job_id: JobId) -> str:
+        return f"no job {job_id!r} here; known: {', '.join(self._jobs) or 'none'}"
+
+    def _ended(self, job_id: JobId, released: tuple[TaskManagerId, ...]) -> None:
+        for task_manager_id in released:
+            self._owner.pop(task_manager_id, None)
+        self._savepoints.job_is_over(job_id)
+        self._ended_jobs.append(job_id)
+        if len(self._ended_jobs) > ENDED_JOBS_KEPT:
+            del self._jobs[self._ended_jobs.popleft()]

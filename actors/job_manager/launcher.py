@@ -1,0 +1,26 @@
+"""Launcher: who starts TaskManager processes. Each cluster has its own; the JobManager only says which are wanted."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...messages import JobId
+
+
+class Launcher(Protocol):
+    """Starts and ends the TaskManager processes of jobs. Nothing here blocks.
+
+    The end of a process is told to the JobManager as `TaskManagerExited`, once per start.
+    """
+
+    def start(self, job_id: JobId, index: int) -> None:
+        """Start TaskManager `index` of this job, or start it again after it has exited."""
+        ...
+
+    def kill(self, job_id: JobId, index: int) -> None:
+        """End this TaskManager by force: it does not answer any more."""
+        ...
+
+    def forget(self, job_id: JobId) -> None:
+        """The job is over and its TaskManagers are released: whatever still runs after a grace period is killed."""
+        ...

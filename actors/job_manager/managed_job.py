@@ -1,0 +1,321 @@
+"""ManagedJob: one job of a JobManager: its JobMaster, and what the JobMaster's effects reach.
+
+TaskManagers and listeners are told, timers kept, storage used, savepoints answered. A part of the JobManager, on its
+dispatcher; what belongs to all jobs stands in `JobServices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...messages import (
+    AskOperator,
+    AskTask,
+    CheckpointCompleted,
+    ExecutionState,
+    Heartbeat,
+    JobGraph,
+    JobId,
+    JobStatus,
+    JobSubmitted,
+    JobSummary,
+    LeaderSessionId,
+    LeaderSessionMessage,
+    ReleaseTaskManager,
+    SubtaskIndex,
+    TaskManagerChanged,
+    TaskManagerId,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+from ...state import CheckpointStorage, key_group, operator_index_of
+from ..ask_errors import NotRunning
+from ..checkpoints.checkpoint_effects import (
+    AnswerSavepoint,
+    CancelTimer,
+    Discard,
+    ScheduleTimer,
+    StoreMetadata,
+    TriggerSavepointNow,
+)
+from ..context import ActorContext, Ref, Timer
+from ..failure import tell_line
+from ..jobs.failure_log import FailureLog
+from ..jobs.job_effects import (
+    FailureKnown,
+    JobEffect,
+    JobEnded,
+    KillTaskManager,
+    ProcessEnded,
+    Schedule,
+    StartTaskManager,
+    TaskManagerLost,
+    Tell,
+    Tidings,
+)
+from ..jobs.job_master import JobMaster
+from .job_files import JobFiles
+from .launcher import Launcher
+from .savepoint_coordinator import Afterwards, PromiseSettled, SavepointAnswer, TakeSavepoint
+
+_DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
+"""Where a failure has brought the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """What all jobs of a JobManager share."""
+
+    context: ActorContext
+    session: LeaderSessionId
+    launcher: Launcher
+    files: JobFiles
+    savepoint_coordinator: Ref
+    ended: Callable[[JobId, tuple[TaskManagerId, ...]], None]
+    """To be called when a job is over, with the TaskManagers that it has released."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDue:
+    """A timer of one job, which hands its event back."""
+
+    job_id: JobId
+    event: Any
+
+
+@dataclass(slots=True)
+class _Worker:
+    ref: Ref
+    index: int
+    heard_ms: float
+
+
+class ManagedJob:
+    """From its submission until its JobManager forgets it."""
+
+    def __init__(
+        self,
+        services: JobServices,
+        graph: JobGraph,
+        master: JobMaster,
+        storage: CheckpointStorage,
+        submitted: JobSubmitted,
+    ) -> None:
+        """`submitted`: what whoever submitted it is told, as often as asked."""
+        self.submitted = submitted
+        self.master = master
+        self.storage = storage
+        self.listeners: list[Ref] = []
+        self._services = services
+        self._graph = graph
+        self._context = services.context
+        self._log = FailureLog(graph, services.context.clock)
+        self._workers: dict[TaskManagerId, _Worker] = {}
+        self._released: set[TaskManagerId] = set()
+        self._timers: dict[Any, Timer] = {}
+        self._savepoints: dict[str, Afterwards] = {}
+        """Token -> what is to follow, as long as it has not been answered."""
+        self._is_to_cancel = False
+        self._started_ms = self._context.clock.wall_ms()
+        self._ended_ms = 0
+
+    @property
+    def job_id(self) -> JobId:
+        return self._graph.job_id
+
+    @property
+    def status(self) -> JobStatus:
+        return self.master.status
+
+    def summary(self) -> JobSummary:
+        details = self.master.report.details()
+        return JobSummary(
+            details.job_id,
+            details.name,
+            details.status,
+            self._started_ms,
+            self._ended_ms,
+            details.restarts,
+            tasks_running=sum(each.state is ExecutionState.RUNNING for each in self.master.graph.executions()),
+            tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
+            last_failure=self._why_down(),
+        )
+
+    def told_status(self) -> str:
+        """The status in words; when the job is down, with the failure that is to blame."""
+        why = self._why_down()
+        return f"{self.status.value}; last failure: {why}" if why else self.status.value
+
+    def _why_down(self) -> str:
+        """Its last failure in a line, if that is why it does not run; else nothing."""
+        failure = self.master.latest_failure
+        return tell_line(failure) if failure is not None and self.status in _DOWN else ""
+
+    # -- what happens to it
+
+    def start(self) -> None:
+        self._carry_out(self.master.start(*self._clocks()))
+
+    def cancel(self) -> None:
+        self._carry_out(self.master.cancel(*self._clocks()))
+
+    def stop(self) -> None:
+        self._carry_out(self.master.stop(*self._clocks()))
+
+    def on(self, event: Any) -> None:
+        self._carry_out(self.master.on(event, *self._clocks()))
+
+    def timer_due(self, event: Any) -> None:
+        self._timers.pop(event, None)  # a job may run for years, and tick every second
+        self.on(event)
+
+    def take_savepoint(self, wanted: TakeSavepoint) -> None:
+        """Answered by a PromiseSettled to the SavepointCoordinator, at once or later."""
+        self._savepoints[wanted.token] = wanted.afterwards
+        self._services.files.expect(wanted.token, wanted.target_directory)
+        if wanted.afterwards is Afterwards.DRAIN:
+            self._carry_out(self.master.stop(*self._clocks(), savepoint_token=wanted.token))
+        else:
+            stop, cancel = wanted.afterwards is Afterwards.STOP, wanted.afterwards is Afterwards.CANCEL
+            self.on(TriggerSavepointNow(wanted.token, stop=stop, then_cancel=cancel))
+
+    def ask(self, question: AskOperator, timeout_ms: float) -> Any:
+        """The future of a running operator's answer; raises NotRunning."""
+
+        def subtask_of(parallelism: int, max_parallelism: int) -> SubtaskIndex:
+            if not question.has_key:
+                return SubtaskIndex(0)
+            group = key_group(question.key, max_parallelism)
+            return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
+
+        execution = self.master.report.holder_of(question.operator, subtask_of)
+        worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
+        if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
+            task = "it has no task" if execution is None else f"its task is {execution.state.value}"
+            is_over = self.status.is_terminal or self.status in (JobStatus.FAILING, JobStatus.CANCELLING)
+            raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
+        asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
+        return worker.ref.ask(asked, timeout_ms=timeout_ms)
+
+    def tidy_up(self) -> None:
+        """After its end: what is left of it in storage, and nobody needs, goes."""
+        if self.status.is_terminal:
+            self._services.files.tidy_up_after(self.job_id, self.storage)
+
+    # -- its TaskManagers
+
+    def wants(self, task_manager_id: TaskManagerId) -> bool:
+        """Whether this one may register."""
+        return not self.status.is_terminal and task_manager_id not in self._released
+
+    def add_worker(self, task_manager_id: TaskManagerId, ref: Ref, index: int) -> bool:
+        """Whether it is new here."""
+        if task_manager_id in self._workers:
+            return False
+        self._workers[task_manager_id] = _Worker(ref, index, self._context.clock.now_ms())
+        return True
+
+    def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:
+        self._workers[task_manager_id].heard_ms = self._context.clock.now_ms()
+        self.on(beat)
+
+    def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
+        del self._workers[task_manager_id]
+        self.on(TaskManagerLost(task_manager_id, reason, process_ended))
+
+    def workers_at(self, *, index: int | None = None, address: str | None = None) -> list[TaskManagerId]:
+        """Those with this index, or at this address."""
+        return [
+            task_manager_id
+            for task_manager_id, worker in self._workers.items()
+            if worker.index == index or worker.ref.address == address
+        ]
+
+    def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
+        """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
+        now_ms, silent = self._context.clock.now_ms(), []
+        for task_manager_id, worker in self._workers.items():
+            silent_ms = now_ms - worker.heard_ms
+            if silent_ms > timeout_ms:
+                silent.append((task_manager_id, silent_ms))
+            else:
+                worker.ref.tell(beat)
+        return silent
+
+    # -- effects
+
+    def _carry_out(self, effects: list[JobEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Tell(task_manager_id, message):
+                    if (worker := self._workers.get(task_manager_id)) is not None:
+                        worker.ref.tell(LeaderSessionMessage(self._services.session, message))
+                case Tidings(message):
+                    self._publish(message)
+                case StartTaskManager(index):
+                    self._services.launcher.start(self.job_id, index)
+                case KillTaskManager(index):
+                    self._services.launcher.kill(self.job_id, index)
+                case Schedule(delay_ms, event) | ScheduleTimer(delay_ms, event):
+                    self._timers[event] = self._context.schedule(delay_ms, TimerDue(self.job_id, event))
+                case CancelTimer(event):
+                    if (timer := self._timers.pop(event, None)) is not None:
+                        timer.cancel()
+                case StoreMetadata():
+                    self._services.files.store(self.job_id, self.storage, effect)
+                case Discard():
+                    self._services.files.discard(self.job_id, self.storage, effect)
+                case AnswerSavepoint(token, answer):
+                    self._settle_savepoint(token, answer)
+                case FailureKnown():
+                    self._log.failed(effect)
+                case ProcessEnded():
+                    self._log.process_ended(effect)
+                case JobEnded(status, failure):
+                    self._log.job_ended(status, failure, self.master.restarts)
+                    self._end()
+        if self._is_to_cancel:
+            self._is_to_cancel = False
+            self.cancel()
+
+    def _publish(self, message: Any) -> None:
+        if isinstance(message, CheckpointCompleted):
+            self._services.files.superseded(self.job_id)
+        elif isinstance(message, TaskManagerChanged) and not message.registered:
+            self._log.task_manager_lost(message)
+        for listener in self.listeners:
+            listener.tell(message)
+
+    def _settle_savepoint(self, token: str, answer: SavepointAnswer) -> None:
+        """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""
+        afterwards = self._savepoints.pop(token, None)
+        if afterwards is None:  # the job's end has answered it
+            return
+        if isinstance(answer, TriggerSavepointFailure) and (why := self._why_down()) and why not in answer.cause:
+            answer = replace(answer, cause=f"{answer.cause}; the job is {self.told_status()}")
+        self._services.files.settled(token)
+        self._services.savepoint_coordinator.tell(PromiseSettled(token, answer))
+        if afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
+            self._is_to_cancel = True
+
+    def _end(self) -> None:
+        why = f"the job is {self.status.value}"
+        for task_manager_id, worker in self._workers.items():
+            worker.ref.tell(LeaderSessionMessage(self._services.session, ReleaseTaskManager(task_manager_id, why)))
+        released = tuple(self._workers)
+        self._released.update(released)
+        self._workers.clear()
+        for timer in self._timers.values():
+            timer.cancel()
+        for token in list(self._savepoints):
+            self._settle_savepoint(token, TriggerSavepointFailure(self.job_id, why))
+        self._ended_ms = self._context.clock.wall_ms()
+        self._services.launcher.forget(self.job_id)
+        self._services.files.superseded(self.job_id)
+        self.tidy_up()
+        self._services.ended(self.job_id, released)
+
+    def _clocks(self) -> tuple[float, int]:
+        return self._context.clock.now_ms(), self._context.clock.wall_ms()

@@ -1,0 +1,83 @@
+"""FailureHistory: what has failed in a job's life, oldest first, each told by its root.
+
+When one task fails its neighbours see a broken channel, and when a process dies its connections break before anybody
+can say how it ended. So the first word of a failure may be secondhand; the cause that comes after it takes its place.
+A value machine of the JobMaster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...messages import FailureCause, TaskManagerId
+from ..failure import LOST_TASK_MANAGER
+from .execution_graph import Region
+
+FAILURES_KEPT = 20
+
+_SECONDHAND = frozenset({"ChannelBroken"})
+
+
+class FailureHistory:
+    """The last failures of one job."""
+
+    def __init__(self, job_name: str) -> None:
+        self._job_name = job_name
+        self._failures: list[FailureCause] = []
+        self._open: dict[Region, FailureCause] = {}
+        """What each region that is being cancelled has failed of, so far as is known."""
+
+    @property
+    def all(self) -> tuple[FailureCause, ...]:
+        return tuple(self._failures)
+
+    @property
+    def latest(self) -> FailureCause | None:
+        return self._failures[-1] if self._failures else None
+
+    def add(self, cause: FailureCause, region: Region | None = None) -> FailureCause:
+        """A failure: of this region, or of the job as a whole. Returns it with the job's name."""
+        cause = replace(cause, job_name=self._job_name)
+        self._failures = [*self._failures, cause][-FAILURES_KEPT:]
+        if region is not None:
+            self._open[region] = cause
+        return cause
+
+    def failed_too(self, region: Region, cause: FailureCause) -> None:
+        """One more region has failed of what was added last."""
+        self._open[region] = cause
+
+    def is_explained_by(self, region: Region, cause: FailureCause) -> bool:
+        """One more task of a region that is being cancelled has failed: perhaps it was the first to."""
+        told = self._open.get(region)
+        return told is not None and is_secondhand(told) and not is_secondhand(cause)
+
+    def explain(self, region: Region, cause: FailureCause) -> FailureCause:
+        """This cause takes the place of the region's secondhand one. Returns it with the job's name."""
+        told = self._open[region]
+        self._open[region] = cause = replace(cause, job_name=self._job_name)
+        self._failures = [cause if each is told else each for each in self._failures]
+        return cause
+
+    def settled(self, region: Region) -> None:
+        """The region runs again; what fails from now on is another failure."""
+        self._open.pop(region, None)
+
+    def process_ended(self, task_manager_id: TaskManagerId, how: str) -> None:
+        """The process of a TaskManager that was lost before is gone now: add how it ended."""
+
+        def lost_it(cause: FailureCause) -> bool:
+            return cause.error_type == LOST_TASK_MANAGER and cause.task_manager == task_manager_id
+
+        self._failures = [_with_end(each, how) if lost_it(each) else each for each in self._failures]
+
+
+def is_secondhand(cause: FailureCause) -> bool:
+    """Whether the failure came to this task from another one."""
+    return cause.error_type in _SECONDHAND
+
+
+def _with_end(cause: FailureCause, how: str) -> FailureCause:
+    if how in cause.error_message:
+        return cause
+    return replace(cause, error_message=f"{cause.error_message}; its process: {how}")

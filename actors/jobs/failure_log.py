@@ -1,0 +1,126 @@
+"""FailureLog: what the JobManager's process logs of one job's failures, on the logger `understudy.job`.
+
+A failure is told in full when it comes first, with the user's traceback; when it comes again, in one line with how
+often. All of that at WARNING, and the end of a failed job at ERROR. Without any configuration of logging, Python shows
+both on standard error. It decides nothing, and is fed by the ManagedJob.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+
+from ...messages import FailureCause, JobGraph, JobStatus, TaskManagerChanged
+from ..context import Clock
+from ..failure import REPEATED_FAILURE, raised, tell_line
+from .job_effects import FailureKnown, ProcessEnded, Restart
+from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
+
+log = logging.getLogger("understudy.job")
+
+TOLD_AT_ONCE = 10
+"""So many repetitions of a failure are told as they come."""
+
+PAUSE_MS = 10_000.0
+"""After those, at most one in this time; it says how many there were."""
+
+
+@dataclass(slots=True)
+class _Told:
+    symptom: Symptom
+    count: int = 0
+    told_ms: float = 0.0
+
+
+class FailureLog:
+    """One job's."""
+
+    def __init__(self, graph: JobGraph, clock: Clock) -> None:
+        self._job = f"job {graph.name!r}"
+        self._job_id = graph.job_id
+        self._clock = clock
+        self._told: deque[_Told] = deque(maxlen=SYMPTOMS_KEPT)
+
+    def failed(self, known: FailureKnown) -> None:
+        """A failure, and what follows it."""
+        if not log.isEnabledFor(logging.WARNING):
+            return
+        failure = known.failure
+        if failure.error_type == REPEATED_FAILURE and failure.cause is not None:
+            failure = failure.cause
+        told = self._counted(failure)
+        if not self._is_due(told):
+            return
+        times = "" if told.count == 1 else f" for the {_ordinal(told.count)} time"
+        line = f"{self._job} failed{times}: {tell_line(failure)}; {_outlook(known.restart)}"
+        log.warning("%s", line if told.count > 1 else "\n".join([line, *_tracebacks(raised(failure))]))
+
+    def task_manager_lost(self, lost: TaskManagerChanged) -> None:
+        log.warning("%s: TaskManager %d (process %d) was lost: %s", self._job, lost.index, lost.pid, lost.reason)
+
+    def process_ended(self, ended: ProcessEnded) -> None:
+        """It was lost before, or had not even registered."""
+        if ended.next_in_ms is None:
+            log.warning("%s: the process of TaskManager %d: %s", self._job, ended.index, ended.reason)
+            return
+        log.warning(
+            "%s: TaskManager %d ended before it registered: %s; the next one starts in %.1f s",
+            self._job,
+            ended.index,
+            ended.reason,
+            ended.next_in_ms / 1000,
+        )
+
+    def job_ended(self, status: JobStatus, failure: FailureCause | None, restarts: int) -> None:
+        """Only a failed one is worth a word here."""
+        if status is not JobStatus.FAILED or not log.isEnabledFor(logging.ERROR):
+            return
+        why = "no cause is known" if failure is None else tell_end(failure)
+        log.error("%s (%s) has ended after %d restarts: it %s", self._job, self._job_id, restarts, why)
+
+    def _counted(self, failure: FailureCause) -> _Told:
+        symptom = symptom_of(failure)
+        told = next((each for each in self._told if each.symptom.is_same(symptom)), None)
+        if told is None:
+            told = _Told(symptom)
+            self._told.append(told)
+        told.count += 1
+        return told
+
+    def _is_due(self, told: _Told) -> bool:
+        now_ms = self._clock.now_ms()
+        if told.count > TOLD_AT_ONCE and now_ms - told.told_ms < PAUSE_MS:
+            return False
+        told.told_ms = now_ms
+        return True
+
+
+def tell_end(failure: FailureCause) -> str:
+    """Why a job has failed, in a line that follows its name."""
+    return failure.error_message if failure.error_type == REPEATED_FAILURE else f"failed: {tell_line(failure)}"
+
+
+def _outlook(restart: Restart | None) -> str:
+    if restart is None:
+        return "the job ends"
+    checkpoint = restart.checkpoint_id
+    origin = "the beginning" if checkpoint is None else f"checkpoint {checkpoint}"
+    return f"restarting in {restart.delay_ms / 1000:.1f} s from {origin}"
+
+
+def _tracebacks(failure: FailureCause) -> list[str]:
+    """Of what was raised, and of what caused that."""
+    lines: list[str] = []
+    step: FailureCause | None = failure
+    while step is not None:
+        if step is not failure:
+            lines.append(f"  caused by {step.error_type}: {step.error_message}")
+        lines += [f"    {line}" for line in step.traceback.rstrip().splitlines()]
+        step = step.cause
+    return lines
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"

@@ -1,0 +1,158 @@
+"""What a JobMaster is told besides messages, and what it wants done. The JobManager carries the effects out.
+
+The effects of the CheckpointCoordinator pass through as they are, except its sends, which are addressed to
+TaskManagers here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId, VertexId
+from ..checkpoints.checkpoint_effects import (
+    AnswerSavepoint,
+    CancelTimer,
+    Discard,
+    ScheduleTimer,
+    StoreMetadata,
+    TimerEvent,
+)
+
+# ------------------------------------------------------------------------------------------------------ events
+
+
+@dataclass(frozen=True, slots=True)
+class RestartDue:
+    """Timer: the restart strategy's delay for this region is over."""
+
+    region: frozenset[VertexId]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsOverdue:
+    """Timer: the job has waited long enough for its slots."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOverdue:
+    """Timer: tasks that were told to cancel have not answered; their TaskManagers are killed."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartDue:
+    """Timer: a TaskManager that ended before it registered may be started once more."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFinalNotify:
+    """Timer: tell tasks again that the final checkpoint is complete, in case the word was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerLost:
+    """This incarnation is gone: its process ended, it fell silent, or another one took its index."""
+
+    task_manager_id: TaskManagerId
+    reason: str
+    process_ended: bool
+    """False: its process may still be there, and must be ended before another takes its index."""
+
+
+JobTimerEvent: TypeAlias = TimerEvent | RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+
+
+# ----------------------------------------------------------------------------------------------------- effects
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Send a message to a TaskManager, in the leader's envelope."""
+
+    task_manager_id: TaskManagerId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class StartTaskManager:
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillTaskManager:
+    """It does not do as it is told: end its process by force."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Hand `event` back after `delay_ms`."""
+
+    delay_ms: float
+    event: JobTimerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Tidings:
+    """For the job's listeners: one of the events of messages/job.py."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What follows a failure: the region is deployed again."""
+
+    delay_ms: float
+    checkpoint_id: CheckpointId | None
+    """What it is restored from; None: it begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureKnown:
+    """For the log: a failure by its root, once each. No restart: the job ends."""
+
+    failure: FailureCause
+    restart: Restart | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """For the log: how the process of a TaskManager ended that was lost before, or had not registered yet."""
+
+    index: int
+    reason: str
+    next_in_ms: float | None
+    """When the next one is started in its place, if it had not registered."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """The job is over. TaskManagers are released, answers to those who wait are due."""
+
+    status: JobStatus
+    failure: FailureCause | None
+
+
+JobEffect: TypeAlias = (
+    Tell
+    | StartTaskManager
+    | KillTaskManager
+    | Schedule
+    | ScheduleTimer
+    | CancelTimer
+    | Tidings
+    | StoreMetadata
+    | Discard
+    | AnswerSavepoint
+    | FailureKnown
+    | ProcessEnded
+    | JobEnded
+)

@@ -1,0 +1,88 @@
+"""JobFailures: what becomes of a job's failures: they are remembered, counted, and made known.
+
+Each is made known once, by a `FailureKnown`, and by its root. The first word of it may be secondhand, as when a
+neighbour sees a broken channel; then it waits until it is explained, or until all tasks of its region have ended.
+A value machine of the JobMaster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...messages import CheckpointId, FailureCause, JobGraph
+from ..failure import REPEATED_FAILURE
+from .execution_graph import ExecutionGraph, Region
+from .failure_history import FailureHistory, is_secondhand
+from .job_effects import FailureKnown, Restart
+from .repeated_failures import RepeatedFailures
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsaid:
+    failure: FailureCause
+    restart: Restart | None
+
+
+class JobFailures:
+    """The failures of one job."""
+
+    def __init__(self, job: JobGraph, emit: Callable[[FailureKnown], None]) -> None:
+        self.history = FailureHistory(job.name)
+        self._repeated = RepeatedFailures(job.max_same_failures)
+        self._emit = emit
+        self._unsaid: dict[Region, _Unsaid] = {}
+        self._event: tuple[FailureCause, FailureCause] | None = None
+        """What the present event has made fail, and what became of it."""
+        self._emitted: FailureCause | None = None
+
+    def begin(self) -> None:
+        """A new event: what it makes fail in several regions is one failure."""
+        self._event = self._emitted = None
+
+    def checkpoint_completed(self) -> None:
+        """The job has made progress."""
+        self._repeated.checkpoint_completed()
+
+    def failed(self, cause: FailureCause, region: Region) -> FailureCause:
+        """A region has failed. Returns the cause to go on with: a RepeatedFailure ends the job."""
+        if self._event is not None and self._event[0] == cause:
+            self.history.failed_too(region, self._event[1])
+        else:
+            self._event = cause, self.history.add(self._repeated.add(cause), region)
+        return self._event[1]
+
+    def restarting(self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None) -> None:
+        """The region is tried again, after this delay and from this checkpoint."""
+        self._make_known(region, _Unsaid(cause, Restart(delay_ms, checkpoint)))
+
+    def given_up(self, region: Region, cause: FailureCause) -> None:
+        """The job ends because of it."""
+        self._make_known(region, _Unsaid(cause, None))
+
+    def explained(self, region: Region, cause: FailureCause) -> FailureCause | None:
+        """One more task of a failed region has failed. If it is the root, it counts instead; returns what ends the
+        job then, if it has come too often.
+        """
+        if not self.history.is_explained_by(region, cause):
+            return None
+        decisive = self.history.explain(region, self._repeated.add(cause))
+        unsaid = self._unsaid.pop(region, None)
+        is_the_end = decisive.error_type == REPEATED_FAILURE
+        if unsaid is not None:
+            self._emit(FailureKnown(decisive, None if is_the_end else unsaid.restart))
+        return decisive if is_the_end else None
+
+    def settle(self, graph: ExecutionGraph) -> None:
+        """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""
+        for region in list(self._unsaid):
+            if all(execution.state.is_terminal for execution in graph.executions(region)):
+                unsaid = self._unsaid.pop(region)
+                self._emit(FailureKnown(unsaid.failure, unsaid.restart))
+
+    def _make_known(self, region: Region, news: _Unsaid) -> None:
+        if is_secondhand(news.failure):
+            self._unsaid[region] = news
+        elif self._emitted is not news.failure:
+            self._emitted = news.failure
+            self._emit(FailureKnown(news.failure, news.restart))

@@ -1,0 +1,482 @@
+"""JobMaster: one job from submission to its end. A value machine: events in, effects out.
+
+It joins the machines that each know a part: ExecutionGraph (vertices, attempts, states), SlotPool (who runs where),
+RestartStrategy (when, and whether, to try again) and CheckpointCoordinator (what to restore from). It touches no
+clock, socket or disk.
+
+    CREATED --all tasks run--> RUNNING --all tasks have finished--> FINISHED
+       |                        |  ^
+       |            a task fails|  |all tasks run (or have finished)
+       |                        v  |
+       +--a task fails------> RESTARTING  (again for each failure before that)
+       |                        |
+       v                        v         (from all three)
+    FAILING -> FAILED,   CANCELLING -> CANCELED
+
+A job is CREATED, or RESTARTING, while its regions wait for delays, slots and their tasks' end, and while deployed tasks
+restore their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...messages import (
+    AcknowledgeCheckpoint,
+    CheckpointCompleted,
+    DeclineCheckpoint,
+    ExecutionState,
+    FailureCause,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobGraph,
+    JobStatus,
+    JobStatusChanged,
+    NotifyEndOfData,
+    RegisterTaskManager,
+    SubmitTask,
+    TaskManagerExited,
+    TaskManagerId,
+    UpdateTaskExecutionState,
+)
+from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
+from ..checkpoints import checkpoint_effects as checkpoint
+from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from ..checkpoints.checkpoint_files import CheckpointFiles
+from ..checkpoints.checkpoint_plan import CheckpointPlan
+from ..failure import REPEATED_FAILURE, lost_task_manager
+from ..job_graph import SubtaskKey
+from ..restore.restore_points import Origin, RestorePoints
+from .attempt_orders import AttemptOrders
+from .execution import Execution, UpdateResult
+from .execution_graph import ExecutionGraph, Region
+from .job_effects import (
+    CancelOverdue,
+    FailureKnown,
+    JobEffect,
+    JobEnded,
+    KillTaskManager,
+    ProcessEnded,
+    RepeatFinalNotify,
+    RestartDue,
+    Schedule,
+    SlotsOverdue,
+    StartDue,
+    StartTaskManager,
+    TaskManagerLost,
+    Tidings,
+)
+from .job_ending import JobEnding
+from .job_failures import JobFailures
+from .job_report import JobReport
+from .region_restarts import RegionRestarts
+from .restart_strategy import RestartStrategy
+from .slot_pool import SlotId, SlotPool
+from .task_manager_roster import TaskManagerRoster, changed
+
+_HEARD_AFTER_THE_END = (
+    AcknowledgeCheckpoint,
+    checkpoint.MetadataStored,
+    checkpoint.MetadataFailed,
+    checkpoint.TriggerSavepointNow,
+)
+"""They bring state that has to be discarded, or want an answer."""
+
+NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; to begin anew would repeat what was committed"
+
+
+@dataclass(frozen=True, slots=True)
+class JobMasterSettings:
+    task_managers: int
+    slots_per_task_manager: int
+    slot_timeout_ms: int
+    cancel_timeout_ms: int
+
+
+class JobMaster:
+    """Owns one job's machines. Each `on` takes one event and returns what has to be done, in order."""
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        settings: JobMasterSettings,
+        restart: RestartStrategy,
+        ids: CheckpointIdCounter,
+        store: CompletedCheckpointStore,
+        new_id: Callable[[str], str],
+        origin: Origin | None = None,
+        files: CheckpointFiles | None = None,
+    ) -> None:
+        self.graph = ExecutionGraph(graph)
+        plan = CheckpointPlan.of(graph)
+        predecessors = () if origin is None else origin.predecessors
+        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, predecessors)
+        self._job = graph
+        self._settings = settings
+        self._failures = JobFailures(graph, self._emit)
+        self._new_id = new_id
+        self._restore_points = RestorePoints(graph, store, origin)
+        self._slots = SlotPool()
+        self._roster = TaskManagerRoster(settings.task_managers)
+        self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
+        self._ending = JobEnding(graph, self.graph)
+        self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
+        self.report = JobReport(
+            graph,
+            self.graph,
+            self._roster,
+            self._failures.history,
+            self._restarts,
+            self.coordinator.statistics,
+            self._restore_points,
+        )
+        self._now_ms = 0.0
+        self._wall_ms = 0
+        self._effects: list[JobEffect] = []
+
+    @property
+    def status(self) -> JobStatus:
+        return self.graph.status
+
+    @property
+    def restarts(self) -> int:
+        return self._restarts.count
+
+    @property
+    def failures(self) -> tuple[FailureCause, ...]:
+        return self._failures.history.all
+
+    @property
+    def latest_failure(self) -> FailureCause | None:
+        return self._failures.history.latest
+
+    # -- events
+
+    def start(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
+        """The job was submitted: ask for its TaskManagers."""
+        self._begin(now_ms, wall_ms)
+        self._effects.extend(self._roster.start_all())
+        self._effects.append(self._restarts.await_slots(self.graph.regions()))
+        self._deploy_waiting()
+        return self._effects
+
+    def cancel(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
+        """The user wants the job to end now. Idempotent."""
+        self._begin(now_ms, wall_ms)
+        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
+            self._stop_everything(JobStatus.CANCELLING)
+        return self._effects
+
+    def stop(self, now_ms: float, wall_ms: int, savepoint_token: str | None = None) -> list[JobEffect]:
+        """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent.
+
+        With a token that checkpoint is a savepoint as well, and answers it: exactly one `AnswerSavepoint`, at once when
+        it cannot be, else when the checkpoint has completed or the job has ended otherwise.
+        """
+        self._begin(now_ms, wall_ms)
+        if savepoint_token is not None:
+            self._coordinate(checkpoint.FinalSavepointWanted(savepoint_token))
+        is_refused = any(isinstance(effect, checkpoint.AnswerSavepoint) for effect in self._effects)
+        if not self.status.is_terminal and not is_refused:
+            self._ending.is_stopping = True
+            self._coordinate(checkpoint.JobStopping())
+            self._orders.stop_sources()
+        return self._effects
+
+    def on(self, event: Any, now_ms: float, wall_ms: int) -> list[JobEffect]:
+        """Take one event: a TaskManager's message, a timer that came due, or an answer of storage."""
+        self._begin(now_ms, wall_ms)
+        if self.status.is_terminal:
+            if isinstance(event, _HEARD_AFTER_THE_END):
+                self._coordinate(event)
+            elif isinstance(event, TaskManagerExited):
+                self._explain_loss(event.index, event.reason)
+            return self._effects
+        match event:
+            case RegisterTaskManager():
+                self._register(event)
+            case TaskManagerLost():
+                self._lose(event)
+            case TaskManagerExited(index=index, reason=reason):
+                self._process_ended(index, reason)
+            case StartDue(index):
+                self._effects.append(StartTaskManager(index))
+            case Heartbeat():
+                self._heartbeat(event)
+            case UpdateTaskExecutionState():
+                self._update(event)
+            case NotifyEndOfData(attempt_id=attempt_id):
+                if self._ending.data_ended(attempt_id):
+                    self._coordinate(checkpoint.AllDataEnded())
+            case FirstBatchProcessed():
+                self._effects.append(Tidings(event))
+            case RestartDue(region):
+                self._effects.extend(self._restarts.delay_is_over(region))
+                self._deploy_waiting()
+            case SlotsOverdue():
+                self._slots_overdue(event)
+            case CancelOverdue():
+                self._cancel_overdue(event)
+            case RepeatFinalNotify():
+                self._orders.repeat()
+            case _:
+                self._coordinate(event)
+        return self._effects
+
+    # -- TaskManagers
+
+    def _register(self, message: RegisterTaskManager) -> None:
+        if message.task_manager_id in self._roster:
+            return
+        earlier = self._roster.register(message)
+        if earlier is not None:
+            self._lose(TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True))
+        self._slots.add(message.task_manager_id, message.index, message.slots)
+        self._effects.append(Tidings(changed(message, True, "", self._wall_ms)))
+        self._deploy_waiting()
+
+    def _lose(self, event: TaskManagerLost) -> None:
+        registration = self._roster.remove(event.task_manager_id, process_ended=event.process_ended)
+        if registration is None:
+            return
+        self._slots.lose(event.task_manager_id)
+        self._effects.append(Tidings(changed(registration, False, event.reason, self._wall_ms)))
+        if not event.process_ended:
+            self._effects.append(KillTaskManager(registration.index))
+        cause = lost_task_manager(event.task_manager_id, event.reason)
+        for execution in self.graph.executions():
+            if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
+                self._attempt_ended(execution, ExecutionState.FAILED, cause)
+
+    def _process_ended(self, index: int, reason: str) -> None:
+        self._explain_loss(index, reason)
+        start = self._roster.ended(index, reason)
+        if isinstance(start, Schedule):
+            self._effects.append(ProcessEnded(index, reason, start.delay_ms))
+        self._effects.append(start)
+
+    def _explain_loss(self, index: int, reason: str) -> None:
+        """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
+        lost = self._roster.lost_life(index)
+        if lost is not None:
+            self._failures.history.process_ended(lost, reason)
+            self._effects.append(ProcessEnded(index, reason, None))
+
+    def _heartbeat(self, message: Heartbeat) -> None:
+        """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
+        for attempt_id, state in self._roster.heard(message):
+            if state in (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED):
+                self._update(UpdateTaskExecutionState(self._job.job_id, attempt_id, state))
+
+    # -- deployment
+
+    def _deploy_waiting(self) -> None:
+        for region, placement in self._restarts.deployable():
+            self._deploy(region, placement)
+
+    def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
+        restored = self._restore_points.choose(region)
+        if restored is None and self._restore_points.are_used_up:
+            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure))
+            return
+        self._failures.history.settled(region)
+        is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
+        self._ending.region_restored(region, restored.checkpoint_id if restored and is_last else None)
+        if not is_last:
+            self._coordinate(checkpoint.RegionRunsOn())
+        if restored is not None:
+            self.coordinator.statistics.restored(restored.checkpoint_id)
+        attempts = self.graph.new_attempts(region, self._new_id)
+        deployments = self.graph.deployments(
+            region,
+            placement,
+            self._roster.data_endpoints(),
+            self._restore_points.states(restored, region) if restored else None,
+            restored.checkpoint_id if restored else None,
+            restored_root=self._restore_points.root_of(restored) if restored else "",
+            finishing=is_last,
+        )
+        for execution, deployment in zip(attempts, deployments, strict=True):
+            self._attempt_changed(execution)
+            self._orders.tell(execution, SubmitTask(deployment))
+
+    # -- what attempts say
+
+    def _update(self, message: UpdateTaskExecutionState) -> None:
+        execution = self.graph.execution(message.attempt_id)
+        if execution is None or execution.state.is_terminal:
+            return
+        if message.state.is_terminal:
+            self._attempt_ended(execution, message.state, message.failure)
+        elif self.graph.update(message.attempt_id, message.state) is UpdateResult.APPLIED:
+            self._attempt_changed(execution)
+            self._all_may_run(self.graph.region_of(execution.vertex_id))
+
+    def _all_may_run(self, region: Region) -> None:
+        """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
+        self._runs()
+        if self.graph.all_running():
+            self._coordinate(checkpoint.StartScheduler(keep_pending=True))
+        self._orders.stop_sources()
+        self._orders.finish(region, self._wall_ms)
+
+    def _runs(self) -> None:
+        """The job is RUNNING from the moment on that every task runs or has finished, and no region is to restart."""
+        is_awaited = self.status in (JobStatus.CREATED, JobStatus.RESTARTING)
+        if is_awaited and self._restarts.are_over and self.graph.all_running_or_finished():
+            self._move(JobStatus.RUNNING)
+
+    def _attempt_changed(self, execution: Execution) -> None:
+        is_running = execution.state is ExecutionState.RUNNING
+        self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
+
+    def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> None:
+        was_running = execution.state is ExecutionState.RUNNING
+        self.graph.update(execution.attempt_id, state, failure)
+        self._ending.attempt_over(execution.attempt_id)
+        self._slots.release(execution.subtask)
+        self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
+        if execution.state is ExecutionState.FAILED:
+            if failure is not None and not was_running:
+                self._restore_points.failed_to_restore(self.graph.region_of(execution.vertex_id), failure)
+            self._fail(
+                execution, failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
+            )
+        elif failure is not None:
+            self._explain(self.graph.region_of(execution.vertex_id), failure)
+        self._settle()
+
+    # -- failure and the end
+
+    def _fail(self, execution: Execution, cause: FailureCause) -> None:
+        """One attempt failed: cancel its region and restart it, or give the job up."""
+        if self.status not in (JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.CREATED):
+            return
+        region = self.graph.region_of(execution.subtask.vertex_id)
+        if region in self._restarts:
+            return
+        cause = self._failures.failed(cause, region)
+        restart = None if cause.error_type == REPEATED_FAILURE else self._restarts.failed(region, self._now_ms)
+        if restart is None:
+            self._failures.given_up(region, cause)
+            self._stop_everything(JobStatus.FAILING, cause)
+            return
+        self._failures.restarting(region, cause, restart.delay_ms, self._restore_points.next_id)
+        self._coordinate(checkpoint.RegionRestarting())
+        self._move(JobStatus.RESTARTING, cause)
+        self._cancel(self.graph.executions(region))
+        self._effects.append(restart)
+
+    def _explain(self, region: Region, cause: FailureCause) -> None:
+        """One more task of a region that is being cancelled has failed, perhaps of what the first one failed of."""
+        decisive = self._failures.explained(region, cause)
+        if decisive is not None and self.status is JobStatus.RESTARTING:
+            self._stop_everything(JobStatus.FAILING, decisive)
+
+    def _fail_checkpoints(self, cause: FailureCause) -> None:
+        """Too many checkpoints failed: restart the whole job, as after any failure. Flink: CheckpointFailureManager."""
+        for region in self.graph.regions():
+            executions = self.graph.executions(region)
+            if executions:
+                self._fail(executions[0], cause)
+
+    def _fail_job(self, cause: FailureCause) -> None:
+        cause = self._failures.history.add(cause)
+        self._effects.append(FailureKnown(cause, None))
+        self._stop_everything(JobStatus.FAILING, cause)
+
+    def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> None:
+        self._restarts.give_up()
+        self._coordinate(checkpoint.StopScheduler())
+        self._move(status, cause)
+        self._cancel(self.graph.executions())
+        self._settle()
+
+    def _cancel(self, executions: Iterable[Execution]) -> None:
+        for execution in executions:
+            self._orders.cancel(execution)
+            self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
+        self._effects.append(self._restarts.cancel_overdue_after(self._settings.cancel_timeout_ms))
+
+    def _settle(self) -> None:
+        """After an attempt's end: is the job over, or a region ready to be deployed again?"""
+        self._runs()
+        executions = self.graph.executions()
+        self._failures.settle(self.graph)
+        if not all(execution.state.is_terminal for execution in executions):
+            self._deploy_waiting()
+            return
+        match self.status:
+            case JobStatus.RUNNING if executions and self.graph.all_finished():
+                self._conclude(JobStatus.FINISHED)
+            case JobStatus.CANCELLING:
+                self._conclude(JobStatus.CANCELED)
+            case JobStatus.FAILING:
+                self._conclude(JobStatus.FAILED)
+            case _:
+                self._deploy_waiting()
+
+    def _conclude(self, status: JobStatus) -> None:
+        cause = self.latest_failure if status is JobStatus.FAILED else None
+        self._coordinate(checkpoint.Shutdown(status))
+        self._move(status, cause)
+        self._effects.append(JobEnded(status, cause))
+
+    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> None:
+        """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
+        previous = self.status
+        if previous is not status:
+            self.graph.move(status)
+        elif cause is None:
+            return
+        self._effects.append(Tidings(JobStatusChanged(self._job.job_id, status, previous, self._wall_ms, cause)))
+
+    # -- timers
+
+    def _slots_overdue(self, timer: SlotsOverdue) -> None:
+        failure = self._restarts.overdue(timer, self._roster.last_stillbirth)
+        if failure is not None:
+            self._fail_job(failure)
+
+    def _cancel_overdue(self, timer: CancelOverdue) -> None:
+        if not self._restarts.is_current(timer):
+            return
+        for execution in self.graph.executions():
+            index = self._roster.index_of(_host(execution))
+            if execution.state is ExecutionState.CANCELING and index is not None:
+                self._effects.append(KillTaskManager(index))
+
+    # -- the coordinator
+
+    def _coordinate(self, event: checkpoint.CheckpointEvent | DeclineCheckpoint) -> None:
+        for effect in self.coordinator.on(event, self._now_ms, self._wall_ms):
+            match effect:
+                case checkpoint.Send(attempt_id, message):
+                    self._orders.send(attempt_id, message)
+                case checkpoint.Publish(message):
+                    if isinstance(message, CheckpointCompleted):
+                        self._restore_points.completed()
+                        self._failures.checkpoint_completed()
+                    self._effects.append(Tidings(message))
+                case checkpoint.FailJob(cause):
+                    self._fail_checkpoints(cause)
+                case checkpoint.Refused() | checkpoint.AckIgnored():
+                    pass
+                case _:
+                    self._effects.append(effect)
+
+    def _emit(self, effect: JobEffect) -> None:
+        self._effects.append(effect)
+
+    def _begin(self, now_ms: float, wall_ms: int) -> None:
+        self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []
+        self._restarts.begin()
+        self._failures.begin()
+
+
+def _host(execution: Execution) -> TaskManagerId:
+    """The TaskManager it was deployed to; an id that no TaskManager has before that."""
+    return execution.slot.task_manager_id if execution.slot is not None else TaskManagerId("")

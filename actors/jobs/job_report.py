@@ -1,0 +1,75 @@
+"""JobReport: what clients may know of one job: its details, who hosts an operator, what its checkpoints cost.
+
+Reads the machines of the JobMaster, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...messages import CheckpointHistory, CheckpointId, JobDetails, JobGraph
+from ..checkpoints.checkpoint_statistics import CheckpointStatisticsTracker
+from ..restore.restore_points import RestorePoints
+from .execution import Execution
+from .execution_graph import ExecutionGraph
+from .failure_history import FailureHistory
+from .region_restarts import RegionRestarts
+from .task_manager_roster import TaskManagerRoster
+
+
+class JobReport:
+    """One job's."""
+
+    def __init__(
+        self,
+        job: JobGraph,
+        graph: ExecutionGraph,
+        roster: TaskManagerRoster,
+        history: FailureHistory,
+        restarts: RegionRestarts,
+        checkpoints: CheckpointStatisticsTracker,
+        restore_points: RestorePoints,
+    ) -> None:
+        self._job = job
+        self._graph = graph
+        self._roster = roster
+        self._history = history
+        self._restarts = restarts
+        self._checkpoints = checkpoints
+        self._restore_points = restore_points
+
+    def details(self) -> JobDetails:
+        """Everything a client may want to know, now."""
+        latest = self._checkpoints.latest
+        return JobDetails(
+            job_id=self._job.job_id,
+            name=self._job.name,
+            status=self._graph.status,
+            restarts=self._restarts.count,
+            failures=self._history.all,
+            completed_checkpoints=self._checkpoints.completions,
+            latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
+            latest_checkpoint_path=latest.path if latest else "",
+            tasks=tuple(
+                metrics for metrics in self._roster.metrics() if self._graph.execution(metrics.attempt_id) is not None
+            ),
+            retained_checkpoint_path=self._retained(),
+        )
+
+    def _retained(self) -> str:
+        """After the job's end its store holds only what the job has left."""
+        kept = self._restore_points.own if self._graph.status.is_terminal else None
+        return "" if kept is None else f"{self._job.checkpoints.directory.rstrip('/')}/{kept.metadata_path}"
+
+    def checkpoint_history(self, now_ms: float) -> CheckpointHistory:
+        """What the last checkpoints cost, and why some failed; of those in progress, what is known by now."""
+        return self._checkpoints.history(now_ms)
+
+    def holder_of(self, operator: str, subtask_of: Callable[[int, int], int]) -> Execution | None:
+        """The running attempt that hosts this operator; `subtask_of(parallelism, max_parallelism)` picks the
+        subtask.
+        """
+        for vertex in self._job.vertices:
+            if any(operator in (one.name, one.operator_id) for one in vertex.operators):
+                return self._graph.current(vertex.vertex_id, subtask_of(vertex.parallelism, vertex.max_parallelism))
+        return None

@@ -1,0 +1,104 @@
+"""TaskManagerRoster: which of a job's TaskManagers are here, and when one that ended may be started again.
+
+A value machine of the JobMaster. TaskManager `index` may live many times; each life registers under a new id. One
+that ends before it has registered is started again more and more slowly, so that a process that cannot even start
+does not keep the machine busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...messages import (
+    ExecutionAttemptId,
+    ExecutionState,
+    Heartbeat,
+    RegisterTaskManager,
+    TaskManagerChanged,
+    TaskManagerId,
+    TaskMetrics,
+)
+from .job_effects import Schedule, StartDue, StartTaskManager
+
+STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
+
+
+@dataclass(slots=True)
+class _Life:
+    registration: RegisterTaskManager
+    metrics: tuple[TaskMetrics, ...] = ()
+
+
+class TaskManagerRoster:
+    """One job's TaskManagers, by id and by index."""
+
+    def __init__(self, count: int) -> None:
+        self._lives: dict[TaskManagerId, _Life] = {}
+        self._stillborn = dict.fromkeys(range(count), 0)
+        """Those that were started and have not registered yet: how often they ended before they did."""
+        self._lost: dict[int, TaskManagerId] = {}
+        """By index, the last life, if it was lost while its process may have been there."""
+        self.last_stillbirth = ""
+        """Why one ended before it registered, for the error that names too few slots."""
+
+    def __contains__(self, task_manager_id: TaskManagerId) -> bool:
+        return task_manager_id in self._lives
+
+    def start_all(self) -> list[StartTaskManager]:
+        return [StartTaskManager(index) for index in self._stillborn]
+
+    def register(self, message: RegisterTaskManager) -> RegisterTaskManager | None:
+        """Take one in; returns the earlier life of its index that is still listed, which is over now."""
+        earlier = [life.registration for life in self._lives.values() if life.registration.index == message.index]
+        self._lives[message.task_manager_id] = _Life(message)
+        self._stillborn.pop(message.index, None)
+        return earlier[0] if earlier else None
+
+    def remove(self, task_manager_id: TaskManagerId, *, process_ended: bool) -> RegisterTaskManager | None:
+        """This life is over; returns its registration, or None for an unknown one."""
+        life = self._lives.pop(task_manager_id, None)
+        if life is None:
+            return None
+        if not process_ended:
+            self._lost[life.registration.index] = task_manager_id
+        return life.registration
+
+    def lost_life(self, index: int) -> TaskManagerId | None:
+        """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
+        return self._lost.pop(index, None)
+
+    def ended(self, index: int, reason: str) -> StartTaskManager | Schedule:
+        """Its process has ended: start it again, at once if it had registered."""
+        if index not in self._stillborn:
+            self._stillborn[index] = 0
+            return StartTaskManager(index)
+        self._stillborn[index] += 1
+        self.last_stillbirth = f"TaskManager {index} ended before it registered: {reason}"
+        return Schedule(min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS), StartDue(index))
+
+    def heard(self, message: Heartbeat) -> list[tuple[ExecutionAttemptId, ExecutionState]]:
+        """Keep its figures; returns what its attempts do. Nothing for an unknown sender."""
+        life = self._lives.get(TaskManagerId(message.sender))
+        if life is None:
+            return []
+        life.metrics = message.metrics
+        return [(metrics.attempt_id, ExecutionState(metrics.status)) for metrics in message.metrics]
+
+    def index_of(self, task_manager_id: TaskManagerId) -> int | None:
+        life = self._lives.get(task_manager_id)
+        return None if life is None else life.registration.index
+
+    def data_endpoints(self) -> dict[TaskManagerId, str]:
+        return {task_manager_id: life.registration.data_endpoint for task_manager_id, life in self._lives.items()}
+
+    def metrics(self) -> Iterator[TaskMetrics]:
+        for life in self._lives.values():
+            yield from life.metrics
+
+
+def changed(worker: RegisterTaskManager, registered: bool, reason: str, wall_ms: int) -> TaskManagerChanged:
+    """For the job's listeners: it has registered, or was lost."""
+    return TaskManagerChanged(
+        worker.job_id, worker.task_manager_id, worker.index, worker.pid, registered, reason, wall_ms
+    )

@@ -1,0 +1,259 @@
+"""Does a checkpoint fit a program that is to be started from it? Asked at submit, before anything is made.
+
+State is matched by operator id. Flink: Checkpoints.loadAndValidateCheckpoint, StateAssignmentOperation's preconditions,
+VertexFinishedStateChecker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
+from ..errors import StateDoesNotFit
+from .restored_operators import FoundOperator, RestoredOperators, holds_something
+
+_DATAFRAME_HINTS = {
+    ("SparkSource", "ScanSource"): "; its DataFrame was read through Spark: from_dataframe(..., read_files=False)",
+    ("ScanSource", "SparkSource"): "; its DataFrame was read from its files: give one that only scans files",
+}
+"""By the sources that were and are: how the former is had again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What fits. All in the order of the program, or of the checkpoint for what is left behind."""
+
+    matched: tuple[str, ...]
+    """Names of operators that find state."""
+    fresh: tuple[str, ...]
+    """Names of operators that declare state and find none: they begin anew."""
+    left_behind: tuple[OperatorId, ...]
+    """Operators whose state, or some of whose state, nobody takes."""
+
+
+def check_restore(
+    checkpoint: CompletedCheckpoint, graph: JobGraph, *, allow_non_restored_state: bool = False
+) -> RestoreReport:
+    """Raises StateDoesNotFit, with everything that is wrong at once."""
+    return _Check(checkpoint, graph, allow_non_restored_state).report()
+
+
+def with_carried_states(graph: JobGraph, checkpoint: CompletedCheckpoint) -> JobGraph:
+    """The graph, whose operators know also of states that they carry along without declaring them any more.
+
+    So that the metadata of its own checkpoints says so, for a later program that declares them again.
+    """
+    found = RestoredOperators(checkpoint, graph).found
+
+    def described(operator: OperatorDescription) -> OperatorDescription:
+        stored = found.get(operator.operator_id)
+        if stored is None or stored.description is None:
+            return operator
+        declared = {(is_keyed(state), state.name) for state in operator.states}
+        carried = (each for each in stored.description.states if (is_keyed(each), each.name) not in declared)
+        return replace(operator, states=(*operator.states, *carried))
+
+    vertices = (replace(each, operators=tuple(map(described, each.operators))) for each in graph.vertices)
+    return replace(graph, vertices=tuple(vertices))
+
+
+class _Check:
+    def __init__(self, checkpoint: CompletedCheckpoint, graph: JobGraph, allow_non_restored_state: bool) -> None:
+        self._checkpoint = checkpoint
+        self._graph = graph
+        self._allows = allow_non_restored_state
+        self._restored = RestoredOperators(checkpoint, graph)
+        self._pairs = [
+            (vertex, operator, self._restored.found[operator.operator_id])
+            for vertex in graph.vertices
+            for operator in vertex.operators
+            if operator.operator_id in self._restored.found
+        ]
+        """The program's operators that the checkpoint knows."""
+        self._program = {operator.operator_id: operator for _, operator, _ in self._pairs}
+
+    def report(self) -> RestoreReport:
+        matched = [operator for _, operator, found in self._pairs if found.has_state]
+        described = [operator for vertex in self._graph.vertices for operator in vertex.operators]
+        report = RestoreReport(
+            matched=tuple(each.name for each in matched),
+            fresh=tuple(each.name for each in described if each.states and each not in matched),
+            left_behind=tuple(each.operator_id for each in self._left_behind()),
+        )
+        if problems := tuple(self._problems()):
+            raise StateDoesNotFit(self._text(report, problems), report.matched, problems)
+        return report
+
+    def _problems(self) -> Iterator[str]:
+        if not self._allows:
+            yield from (_abandoned(each, self._program.get(each.operator_id)) for each in self._left_behind())
+        for vertex, operator, found in self._pairs:
+            yield from _misfits(operator, found)
+            yield from _wrong_key_groups(vertex, operator, found)
+            yield from _fixed_parallelism(vertex, operator, found)
+            yield from self._ended_in_part(vertex, operator, found)
+        yield from self._in_flight()
+
+    def _left_behind(self) -> Iterator[FoundOperator]:
+        for found in self._restored.found.values():
+            taken = self._program.get(found.operator_id)
+            if (taken is None and found.has_state) or (taken is not None and _not_taken(taken, found)):
+                yield found
+
+    def _ended_in_part(self, vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
+        """A source goes on from its offset, and a sink emits nothing, so it does not matter to them."""
+        if operator.kind != "operator":
+            return
+        now, was, states = self._restored.ended[vertex.vertex_id], found.had_ended(), found.states()
+        kept = now if len(now) == len(was) else [all(now)] * len(was)
+        if any(
+            done and not still and holds_something(state) for done, still, state in zip(was, kept, states, strict=True)
+        ):
+            yield (
+                f"operator {operator.name!r} had taken all its input in {sum(was)} of its {len(was)} subtasks and "
+                "emitted its final results there, and is not at the end of its input in the new program, where it "
+                "would emit them again: keep its parallelism and what feeds it, or take a savepoint earlier"
+            )
+
+    def _in_flight(self) -> Iterator[str]:
+        """Elements of a channel mean something only between the very same two vertices."""
+        vertices = self._checkpoint.vertices
+        if not any(state.channels for vertex in vertices.values() for state in vertex.subtasks.values()):
+            return
+        was = {each: (old.parallelism, _ids(old.operators), dict(old.inputs)) for each, old in vertices.items()}
+        edges = list(enumerate(self._graph.edges))
+        now = {
+            each.vertex_id: (
+                each.parallelism,
+                _ids(each.operators),
+                {index: edge for index, edge in edges if edge.target == each.vertex_id},
+            )
+            for each in self._graph.vertices
+        }
+        if was != now:
+            changed = sorted(each for each in was.keys() | now.keys() if was.get(each) != now.get(each))
+            yield (
+                "the checkpoint is an unaligned one, with records that were on their way, so the job graph must be the "
+                f"same in vertices, edges and parallelism; other than it was: {', '.join(changed)}. A savepoint can be "
+                "restored into a changed program: take one"
+            )
+
+    def _text(self, report: RestoreReport, problems: tuple[str, ...]) -> str:
+        lines = [f"- {problem}" for problem in problems]
+        told = {
+            "operators that match": report.matched,
+            "operators that would begin anew": report.fresh,
+            "left behind": () if not self._allows else report.left_behind,
+        }
+        lines += [f"{what}: {', '.join(map(repr, names))}" for what, names in told.items() if names]
+        checkpoint = f"checkpoint {self._checkpoint.checkpoint_id} of job {self._checkpoint.job_id}"
+        return "\n".join([f"the state of {checkpoint} does not fit the program {self._graph.name!r}", *lines])
+
+
+def _abandoned(found: FoundOperator, taken: OperatorDescription | None) -> str:
+    name = repr(found.description.name) if found.description else "without a name"
+    if taken is not None:
+        what = ", ".join(_not_taken(taken, found))
+        return (
+            f"operator {taken.name!r} held {what}, and declares none such now: give it another name or uid if it is "
+            "another operator, or allow state to be left behind (allow_non_restored_state)"
+        )
+    return (
+        f"operator {name} (id {found.operator_id}) has state that no operator of the program takes over: let one have "
+        "its name, or its uid, or allow state to be left behind (allow_non_restored_state)"
+    )
+
+
+def _not_taken(operator: OperatorDescription, found: FoundOperator) -> list[str]:
+    """What the operator of this id had and declares no more: lists, and state by key if none of it is left.
+
+    Keyed state is carried along as long as there are keys; which of several states held something is not known here.
+    """
+    declared = {state.name for state in operator.states if not is_keyed(state)}
+    lost = [f"the list {name!r}" for name in _held_lists(found) if name not in declared]
+    return [*lost, "state by key"] if _lost_its_keys(operator, found) else lost
+
+
+def _lost_its_keys(operator: OperatorDescription, found: FoundOperator) -> bool:
+    return _has_keyed(found) and not any(map(is_keyed, operator.states))
+
+
+def _held_lists(found: FoundOperator) -> list[str]:
+    return list(
+        dict.fromkeys(handle.name for state in found.states() for handle in state.lists if len(handle.offsets) > 1)
+    )
+
+
+def _has_keyed(found: FoundOperator) -> bool:
+    return any(state.keyed for state in found.states())
+
+
+def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
+    stored = found.description.states if found.description else ()
+    held = _held_lists(found)
+    has_keyed = _has_keyed(found)
+    if has_keyed and not _lost_its_keys(operator, found):
+        was_columnar = any(handle.backend == "columnar" for state in found.states() for handle in state.keyed)
+        if was_columnar != any(map(is_columnar, operator.states)):
+            was, now = ("a columnar aggregation", "keyed state of its own")[:: 1 if was_columnar else -1]
+            yield f"operator {operator.name!r} held {was} and declares {now}: give it another name or uid"
+            return
+    declared = {(is_keyed(state), state.name): state for state in operator.states}
+    for state in stored:
+        wanted = declared.get((is_keyed(state), state.name))
+        if wanted is not None and (has_keyed if is_keyed(state) else state.name in held):
+            yield from _misfit(operator, wanted, state)
+
+
+def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:
+    if why := state_misfit(wanted, stored):
+        hint = "; give the state another name to begin it anew"
+        if stored.kind == "SourceOffset":
+            hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
+        yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"
+
+
+def _wrong_key_groups(vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
+    was = found.vertex.max_parallelism
+    if was != vertex.max_parallelism and _has_keyed(found):
+        yield (
+            f"operator {operator.name!r} was stored with max_parallelism {was} and has {vertex.max_parallelism} now, "
+            f"which says how its keys are grouped: set StreamEnvironment(max_parallelism={was})"
+        )
+
+
+def _fixed_parallelism(vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
+    was, now = found.vertex.parallelism, vertex.parallelism
+    if operator.kind != "source" or was == now or not found.has_state:
+        return
+    if vertex.task_manager_bound:
+        yield (
+            f"source {operator.name!r} reads a DataFrame, which was in {was} partitions and would be in {now}: Spark "
+            f"would put other rows into them than those that were read; give it parallelism={was} (operators after "
+            "it may be rescaled)"
+        )
+    elif not _offset(operator).get("rescales", True):
+        yield (
+            f"source {operator.name!r} was stored with parallelism {was} and has {now} now, and a "
+            f"{_offset(operator)['source']} cannot deal its records out anew: give it parallelism={was} (operators "
+            "after it may be rescaled)"
+        )
+
+
+def _source_of(state: StateDescription) -> str:
+    return str(state.schema.get("source")) if isinstance(state.schema, dict) else ""
+
+
+def _offset(operator: OperatorDescription) -> dict[str, Any]:
+    """What a source says of its offset; nothing when it does not say."""
+    schemas = (state.schema for state in operator.states if state.kind == "SourceOffset")
+    return next(chain((schema for schema in schemas if isinstance(schema, dict)), [{}]))
+
+
+def _ids(operators: tuple[OperatorDescription, ...]) -> list[OperatorId]:
+    return [each.operator_id for each in operators]

@@ -1,0 +1,102 @@
+"""RestorePoints: which completed checkpoint a job's regions restart from, and what each subtask gets of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from ...messages import CheckpointId, FailureCause, JobGraph, Predecessor, SubtaskState
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
+from ..job_graph import SubtaskKey
+from ..jobs.execution_graph import Region
+from .restored_operators import RestoredOperators
+
+UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
+"""Failures while a task restores that condemn the checkpoint rather than the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a job was started from: a savepoint, or a retained checkpoint of another job."""
+
+    checkpoint: CompletedCheckpoint
+    root: str
+    """The URL that the paths of its state are relative to."""
+
+    @property
+    def predecessors(self) -> tuple[Predecessor, ...]:
+        """Of the job that starts here: its predecessors, and the one whose checkpoint it is."""
+        return (*self.checkpoint.predecessors, Predecessor(self.checkpoint.job_id, self.checkpoint.checkpoint_id))
+
+
+class RestorePoints:
+    """The store's checkpoints, without those that turned out to be unreadable; before the first one, the origin.
+
+    Once the job has a checkpoint of its own it never goes back to its origin: sinks have committed what came after.
+    """
+
+    def __init__(self, graph: JobGraph, store: CompletedCheckpointStore, origin: Origin | None = None) -> None:
+        self._graph = graph
+        self._store = store
+        self._origin = origin
+        self._condemned: set[CheckpointId] = set()
+        self._chosen: dict[Region, CheckpointId] = {}
+
+    @property
+    def are_used_up(self) -> bool:
+        """Whether there were checkpoints, and all of them are unreadable."""
+        return bool(self._condemned) and self._newest() is None
+
+    @property
+    def origin(self) -> Origin | None:
+        """None when there is none, and from the job's first completed checkpoint on."""
+        return self._origin
+
+    @property
+    def own(self) -> CompletedCheckpoint | None:
+        """The newest of the job's own that can be read, as far as that is known."""
+        newest = self._newest()
+        return None if self._origin is not None and newest is self._origin.checkpoint else newest
+
+    def completed(self) -> None:
+        """A checkpoint of the job is complete, a savepoint too."""
+        self._origin = None
+
+    def choose(self, region: Region) -> CompletedCheckpoint | None:
+        """What this region restores from: the newest that can be read; None for a fresh start, if none are used up."""
+        newest = self._newest()
+        if newest is None:
+            self._chosen.pop(region, None)
+        else:
+            self._chosen[region] = newest.checkpoint_id
+        return newest
+
+    @property
+    def next_id(self) -> CheckpointId | None:
+        """Of the checkpoint that would be restored now; None: there would be a fresh start."""
+        newest = self._newest()
+        return None if newest is None else newest.checkpoint_id
+
+    def failed_to_restore(self, region: Region, failure: FailureCause) -> None:
+        """A task failed while it restored. If its state was unreadable the next restart takes the next older one."""
+        step: FailureCause | None = failure
+        while step is not None and step.error_type not in UNREADABLE_STATE:
+            step = step.cause
+        chosen = self._chosen.get(region)
+        if step is not None and chosen is not None:
+            self._condemned.add(chosen)
+
+    def root_of(self, restored: CompletedCheckpoint) -> str:
+        """The URL below which its state lies; empty for the job's own checkpoint directory."""
+        return self._origin.root if self._origin and restored is self._origin.checkpoint else ""
+
+    def states(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
+        """The region's subtasks' shares of a checkpoint; one without state has no entry."""
+        return RestoredOperators(restored, self._graph).states(region)
+
+    def _newest(self) -> CompletedCheckpoint | None:
+        return next((one for one in self._restorable() if one.checkpoint_id not in self._condemned), None)
+
+    def _restorable(self) -> Iterator[CompletedCheckpoint]:
+        return chain(self._store.restorable(), [self._origin.checkpoint] if self._origin else [])

@@ -1,0 +1,320 @@
+"""TaskManager: registers with the JobManager, runs the tasks it is sent, and routes messages between the two.
+
+It belongs to one job and lives in one process. States: registering (repeats itself until answered) -> registered ->
+ended. It ends, with all its tasks, when it is released or refused, when it hears nothing from the JobManager for the
+heartbeat timeout, or when the JobManager's process is gone: a TaskManager without a JobManager must not go on. It
+never decides about a job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pykka
+
+from ...messages import (
+    AcknowledgeCheckpoint,
+    AcknowledgeRegistration,
+    AskTask,
+    CancelTask,
+    DeclineCheckpoint,
+    ExecutionAttemptId,
+    ExecutionState,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobId,
+    LeaderSessionId,
+    LeaderSessionMessage,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    NotifyEndOfData,
+    OperatorAnswer,
+    RefuseRegistration,
+    RegisterTaskManager,
+    ReleaseTaskManager,
+    StopTask,
+    SubmitTask,
+    SwitchToUnaligned,
+    TaskDeployment,
+    TaskManagerFailing,
+    TaskManagerId,
+    TriggerCheckpoint,
+    UpdateTaskExecutionState,
+)
+from ..actor import Actor, Terminated
+from ..ask_errors import NotRunning
+from ..context import Ref
+from ..failure import died_in_silence
+from .outbox import NoOutbox, Outbox
+from .task import Task
+from .task_setup import TaskServices
+
+log = logging.getLogger(__name__)
+
+REGISTRATION_RETRY_MS = 500
+OUTPUT_DELAY_MS = 50
+"""How long what was logged or printed waits for more, to be sent together; a task's end does not overtake it."""
+TERMINAL_REPORTS_KEPT = 64
+"""Terminal states stay in heartbeats for this many later attempts, in case the report itself was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskManagerSpec:
+    """Who this TaskManager is, and whose."""
+
+    task_manager_id: TaskManagerId
+    job_id: JobId
+    index: int
+    slots: int
+    job_manager_address: str
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Register:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _OutputWaits:
+    """There is something in the outbox, after there was nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SendOutput:
+    pass
+
+
+@dataclass(slots=True)
+class _Hosted:
+    task: Task
+    ref: Ref
+    is_over: bool = False
+    """It has reported its end."""
+
+
+NO_OUTBOX = NoOutbox()
+
+
+class TaskManager(Actor):
+    """One TaskManager. `on_ended(reason)` is called once, when it and all its tasks are done."""
+
+    def __init__(
+        self,
+        spec: TaskManagerSpec,
+        services: TaskServices,
+        on_ended: Callable[[str], None],
+        outbox: Outbox = NO_OUTBOX,
+    ) -> None:
+        self._spec = spec
+        self._services = services
+        self._on_ended = on_ended
+        self._outbox = outbox
+        self._tasks: dict[ExecutionAttemptId, _Hosted] = {}
+        self._session: LeaderSessionId | None = None
+        self._registration: AcknowledgeRegistration | None = None
+        self._heard_ms = 0.0
+        self._beats = 0
+        self._ending: str | None = None
+        self._has_ended = False
+        self.stale_messages = 0
+        """How many messages of another leader session were dropped."""
+
+    def on_start(self) -> None:
+        self._job_manager = self.context.actor_of(self._spec.job_manager_address)
+        self.context.watch(self._job_manager)
+        own = self.context.self_ref
+        self._outbox.when_filled(lambda: own.tell(_OutputWaits()))
+        self._register()
+
+    def on_receive(self, message: Any) -> Any:
+        match message:
+            case LeaderSessionMessage(leader_session_id, inner):
+                return self._from_leader(leader_session_id, inner)
+            case Heartbeat():
+                self._heard_ms = self.context.clock.now_ms()
+            case AcknowledgeRegistration():
+                self._registered(message)
+            case RefuseRegistration(reason=reason):
+                self._end(f"registration refused: {reason}")
+            case Terminated(address=address, reason=reason):
+                self._terminated(address, reason)
+            case _Register():
+                self._register()
+            case _Beat():
+                self._beat()
+            case _OutputWaits():
+                self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
+            case _SendOutput():
+                self._send_output()
+            case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
+                if state.is_terminal and attempt_id in self._tasks:
+                    self._tasks[attempt_id].is_over = True
+                    self._send_last_output()
+                self._to_leader(message)
+            case AcknowledgeCheckpoint() | DeclineCheckpoint() | NotifyEndOfData() | FirstBatchProcessed():
+                self._to_leader(message)
+            case TaskManagerFailing(reason=reason):
+                self._to_leader(message)
+                self._end(reason)
+            case _:
+                return super().on_receive(message)
+        return None
+
+    # -- registration and heartbeats
+
+    def _register(self) -> None:
+        if self._registration is not None or self._ending is not None:
+            return
+        spec = self._spec
+        self._job_manager.tell(
+            RegisterTaskManager(
+                task_manager_id=spec.task_manager_id,
+                job_id=spec.job_id,
+                index=spec.index,
+                slots=spec.slots,
+                control_address=self.context.self_ref.address,
+                data_endpoint=self._services.data_plane.endpoint,
+                pid=spec.pid,
+                host=spec.host,
+            )
+        )
+        self.context.schedule(REGISTRATION_RETRY_MS, _Register())
+
+    def _registered(self, answer: AcknowledgeRegistration) -> None:
+        if answer.task_manager_id != self._spec.task_manager_id or self._registration is not None:
+            return
+        self._registration = answer
+        self._session = answer.leader_session_id
+        self._heard_ms = self.context.clock.now_ms()
+        self._beat()
+
+    def _beat(self) -> None:
+        registration = self._registration
+        if registration is None or self._ending is not None:
+            return
+        silent_ms = self.context.clock.now_ms() - self._heard_ms
+        if silent_ms > registration.heartbeat_timeout_ms:
+            self._end(f"nothing heard from the JobManager for {silent_ms:.0f} ms")
+            return
+        self._beats += 1
+        metrics = tuple(hosted.task.metrics() for hosted in self._tasks.values())
+        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics))
+        self.context.schedule(registration.heartbeat_interval_ms, _Beat())
+
+    # -- what the JobManager says
+
+    def _from_leader(self, session: LeaderSessionId, message: Any) -> Any:
+        self._heard_ms = self.context.clock.now_ms()
+        if session != self._session:
+            self.stale_messages += 1
+            log.warning("%s: dropped %s of leader session %s", self._spec.task_manager_id, message, session)
+            return None
+        match message:
+            case SubmitTask(deployment):
+                self._deploy(deployment)
+            case ReleaseTaskManager(reason=reason):
+                self._end(reason)
+            case AskTask():
+                return self._ask(message)
+            case CancelTask() if message.attempt_id not in self._tasks:
+                self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
+            case (
+                CancelTask()
+                | StopTask()
+                | TriggerCheckpoint()
+                | SwitchToUnaligned()
+                | NotifyCheckpointComplete()
+                | NotifyCheckpointAborted()
+            ):
+                if (hosted := self._tasks.get(message.attempt_id)) is not None:
+                    hosted.ref.tell(message)
+            case _:
+                return super().on_receive(message)
+        return None
+
+    def _deploy(self, deployment: TaskDeployment) -> None:
+        if deployment.attempt_id in self._tasks or self._ending is not None:
+            return
+        task = Task(deployment, self._services, self.context.self_ref)
+        ref = self.context.spawn(task, name=deployment.attempt_id, dispatcher=f"stepping:slot-{deployment.slot}")
+        self._tasks[deployment.attempt_id] = _Hosted(task, ref)
+        self.context.watch(ref)
+        self._forget_old_attempts()
+
+    def _forget_old_attempts(self) -> None:
+        ended = [attempt for attempt, hosted in self._tasks.items() if hosted.task.state.is_terminal]
+        for attempt in ended[:-TERMINAL_REPORTS_KEPT]:
+            del self._tasks[attempt]
+
+    def _ask(self, message: AskTask) -> pykka.Future[OperatorAnswer]:
+        hosted = self._tasks.get(message.attempt_id)
+        if hosted is None or hosted.task.state.is_terminal:
+            raise NotRunning(message.question.operator, "its job may be restarting; ask again")
+        return hosted.ref.ask(message.question)
+
+    def _to_leader(self, message: Any) -> None:
+        if self._session is not None:
+            self._job_manager.tell(LeaderSessionMessage(self._session, message))
+
+    # -- what is logged and printed here
+
+    def _send_output(self) -> None:
+        if self._session is not None:
+            for message in self._outbox.take():
+                self._to_leader(message)
+        if not self._outbox.is_empty and not self._has_ended:
+            self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
+
+    def _send_last_output(self) -> None:
+        """All of it, before what is said next."""
+        if self._session is not None:
+            for message in self._outbox.take(final=True):
+                self._to_leader(message)
+
+    # -- the end
+
+    def _terminated(self, address: str, reason: str) -> None:
+        if address == self._job_manager.address:
+            self._end(f"the JobManager is gone: {reason}")
+            return
+        self._report_if_it_died(address, reason)
+        self._end_if_all_stopped()
+
+    def _report_if_it_died(self, address: str, reason: str) -> None:
+        """A task tells its end itself; one that could not, because its thread ended under it, has failed."""
+        for hosted in self._tasks.values():
+            if hosted.ref.address == address and not hosted.is_over:
+                hosted.is_over, hosted.task.state = True, ExecutionState.FAILED
+                deployment = hosted.task.deployment
+                failure = died_in_silence(deployment, self._spec.task_manager_id, reason)
+                self._to_leader(
+                    UpdateTaskExecutionState(deployment.job_id, deployment.attempt_id, ExecutionState.FAILED, failure)
+                )
+
+    def _end(self, reason: str) -> None:
+        if self._ending is not None:
+            return
+        self._ending = reason
+        log.info("%s ends: %s", self._spec.task_manager_id, reason)
+        running = [hosted for hosted in self._tasks.values() if not hosted.task.state.is_terminal]
+        for hosted in running:
+            hosted.ref.tell(CancelTask(hosted.task.deployment.job_id, hosted.task.deployment.attempt_id))
+        self._end_if_all_stopped()
+
+    def _end_if_all_stopped(self) -> None:
+        if self._ending is None or self._has_ended:
+            return
+        if all(hosted.task.state.is_terminal for hosted in self._tasks.values()):
+            self._has_ended = True
+            self._send_last_output()
+            self._on_ended(self._ending)

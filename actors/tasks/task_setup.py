@@ -1,0 +1,137 @@
+"""Builds one attempt's parts from its deployment: operators with their context, channels, gate, outputs, state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...messages import OperatorId, TaskDeployment
+from ..barriers.alignment_clock import AlignmentClock
+from ..barriers.barrier_buffer import BarrierBuffer
+from ..barriers.barrier_tracker import BarrierTracker
+from ..barriers.input_gate import GateChannel, InputGate
+from ..context import ActorContext, Clock
+from ..flow.channels import DataPlane
+from ..flow.output_buffer import OutputBuffer
+from ..flow.outputs import OutputEdge, TaskOutputs
+from ..flow.partitioner import make_partitioner
+from ..operators.operator import Operator, OperatorContext
+from .job_program import JobProgram
+from .operator_chain import OperatorChain
+from .task_state import StateServices, TaskState
+
+WhenFailed = Callable[[BaseException], None]
+
+
+def ignore_failure(error: BaseException) -> None:
+    """Failures are reported to the JobManager in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskServices:
+    """What a TaskManager lends to its tasks."""
+
+    program: JobProgram
+    data_plane: DataPlane
+    state: StateServices
+    exactly_once: bool
+    buffer_timeout_ms: int
+    """How long a task may keep what it emits to send it in larger batches; 0: it sends each at once."""
+    resources: dict[str, Any]
+    task_manager_name: str
+    when_failed: WhenFailed = ignore_failure
+    """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """What a running task is made of."""
+
+    chain: OperatorChain
+    gate: InputGate
+    outputs: TaskOutputs
+    state: TaskState
+
+
+def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
+    """Open the channels and put everything together; nothing is restored or opened for records yet."""
+    operators = services.program.chain(deployment.vertex_id)
+    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
+    outputs = _outputs(deployment, services, context)
+    return TaskParts(
+        chain=OperatorChain(operators, outputs.emit),
+        gate=_gate(deployment, services, context),
+        outputs=outputs,
+        state=TaskState(deployment, by_id(operators), services.state),
+    )
+
+
+def place(
+    operators: Sequence[Operator],
+    deployment: TaskDeployment,
+    *,
+    clock: Clock,
+    wake: Callable[[], None],
+    resources: dict[str, Any],
+) -> None:
+    """Tell the operators of the deployment's chain where they run."""
+    for operator, description in zip(operators, deployment.operators, strict=True):
+        operator.context = OperatorContext(
+            job_id=deployment.job_id,
+            operator_id=description.operator_id,
+            name=description.name,
+            vertex_name=deployment.vertex_name,
+            subtask_index=deployment.subtask_index,
+            parallelism=deployment.parallelism,
+            max_parallelism=deployment.max_parallelism,
+            attempt_id=deployment.attempt_id,
+            attempt_number=deployment.attempt_number,
+            restored=deployment.restored_checkpoint_id is not None,
+            clock=clock,
+            wake=wake,
+            resources=resources,
+        )
+
+
+def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
+    """Operators that have been placed, as TaskState wants them."""
+    return {operator.context.operator_id: operator for operator in operators}
+
+
+def _gate(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> InputGate:
+    count = sum(len(edge.channels) for edge in deployment.inputs)
+    channels = [
+        GateChannel(
+            services.data_plane.open_input(descriptor, context.wake, count),
+            edge.input_index,
+            edge.edge,
+            descriptor.producer_subtask,
+        )
+        for edge in deployment.inputs
+        for descriptor in edge.channels
+    ]
+    if not channels:
+        return InputGate((), None)
+    handler = (BarrierBuffer if services.exactly_once else BarrierTracker)(len(channels))
+    return InputGate(channels, handler, AlignmentClock(context.clock.now_ms))
+
+
+def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskOutputs:
+    edges = [
+        OutputEdge(
+            make_partitioner(
+                edge.partitioning,
+                channels=len(edge.channels),
+                selector=services.program.edge_selector(edge.edge),
+                max_parallelism=services.program.max_parallelism,
+                subtask_index=deployment.subtask_index,
+            ),
+            tuple(services.data_plane.open_output(descriptor, context.wake) for descriptor in edge.channels),
+            OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
+            producer=deployment.operators[-1].name,
+            keyed=edge.keyed_operator,
+        )
+        for edge in deployment.outputs
+    ]
+    return TaskOutputs(edges, context.clock)

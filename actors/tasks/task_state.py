@@ -1,0 +1,175 @@
+"""TaskState: the state of one subtask's operators. Made empty, restored off the task's thread, bound, snapshotted,
+closed.
+
+Each operator has a list backend, and a keyed one if it is keyed; an operator that brings keyed state of its own shape
+(`keyed_state`) is snapshotted through that. A source's offset is a list state of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...messages import ChannelStateHandle, CheckpointId, OperatorId, SubtaskIndex, SubtaskState, TaskDeployment
+from ...state import (
+    CheckpointStorage,
+    KeyedStateBackend,
+    NoCurrentKey,
+    OperatorListState,
+    OperatorStateBackend,
+    SnapshotTarget,
+    SubtaskSnapshot,
+    bind_states,
+    handle_reader,
+    key_group_range,
+    make_keyed_backend,
+    read_channel,
+    state_size_bytes,
+    store_in_file,
+    store_inline,
+)
+from ..flow.elements import Batch
+from ..operators.operator import KeyedOperator, Operator
+from ..operators.source import RecordedOffset, Source
+from ..operators.without_key import without_key
+from .operator_chain import blame
+
+OFFSET = OperatorListState(object, mode="union", name="source-offset")
+"""At most one item, a RecordedOffset; restored, those of all subtasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateServices:
+    """Where snapshots go, and come from when they are another job's, and which backend holds keyed state."""
+
+    storage: CheckpointStorage
+    backend: str
+    inline_threshold_bytes: int
+    open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
+    """Opens the root of another job's checkpoints, which the JobManager names."""
+
+
+@dataclass(slots=True)
+class _OperatorState:
+    operator: Operator
+    keyed: KeyedStateBackend | None
+    lists: OperatorStateBackend = field(default_factory=OperatorStateBackend)
+
+
+class TaskState:
+    """Owned by the task; `restore` and the callable that `snapshot` returns may run on another thread."""
+
+    def __init__(
+        self, deployment: TaskDeployment, operators: Mapping[OperatorId, Operator], services: StateServices
+    ) -> None:
+        self.data_ended = any(state.data_ended for state in deployment.restored)
+        """Whether the restored snapshot was taken after the subtask's data had ended."""
+        self.in_flight: dict[tuple[int, SubtaskIndex], list[Batch]] = {}
+        """By edge and producer subtask, once it is restored: what an unaligned snapshot found in the channels."""
+        self._deployment = deployment
+        self._services = services
+        self._states = {
+            operator_id: _OperatorState(operator, self._make_keyed(operator))
+            for operator_id, operator in operators.items()
+        }
+        self._offset: OperatorListState[Any] | None = None
+
+    def restore(self) -> None:
+        """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
+        root = self._deployment.restored_root
+        storage = self._services.open_storage(root) if root else self._services.storage
+        for restored in self._deployment.restored:
+            read = handle_reader(storage)
+            for operator_id, found in restored.operators.items():
+                state = self._states.get(operator_id)
+                if state is None:
+                    continue
+                state.lists.restore(found.lists, read)
+                if found.keyed and state.keyed is not None:
+                    state.keyed.restore(found.keyed, read)
+            for channel in restored.channels:
+                self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read)
+        for state in self._states.values():
+            bind_states(state.operator, state.keyed, state.lists, state.operator.context.name)
+            if isinstance(state.operator, Source):
+                self._offset = state.lists.state(OFFSET)
+            if isinstance(state.operator, KeyedOperator):
+                assert state.keyed is not None
+                state.operator._backend = state.keyed
+
+    def restored_offsets(self) -> list[RecordedOffset]:
+        """What all subtasks of the source recorded; nothing on a fresh start."""
+        return [RecordedOffset(*item) for item in self._offset.get()] if self._offset is not None else []
+
+    def snapshot(
+        self, checkpoint_id: CheckpointId, offset: tuple[Any] | None, *, data_ended: bool
+    ) -> Callable[..., tuple[SubtaskState, int]]:
+        """The synchronous part; the callable writes, and returns the handles and their size in bytes.
+
+        It takes the state of channels, for a snapshot that is not aligned.
+        """
+        if offset is not None and self._offset is not None:
+            where = self._deployment
+            self._offset.update([(where.subtask_index, where.parallelism, *offset)])
+        taken = SubtaskSnapshot(data_ended=data_ended)
+        for operator_id, state in self._states.items():
+            with blame(state.operator):
+                keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
+                taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
+        deployment = self._deployment
+        target = SnapshotTarget(
+            self._services.storage,
+            deployment.job_id,
+            checkpoint_id,
+            deployment.vertex_id,
+            deployment.subtask_index,
+            deployment.attempt_id,
+        )
+
+        def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
+            written = taken.write(target, self._store, channels)
+            return written, state_size_bytes(written)
+
+        return write
+
+    @contextmanager
+    def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:
+        """While a question is answered: its key is set, or none if it has none, and nothing may change."""
+        state = self._states[operator.context.operator_id]
+        keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
+        with state.lists.read_only(), keyed:
+            if has_key and isinstance(operator, KeyedOperator):
+                operator._enter_key(key)
+            try:
+                yield
+            except (NoCurrentKey, AttributeError) as error:
+                found = without_key(error, operator, "on_receive")
+                if found is error:
+                    raise
+                raise found from None
+            finally:
+                operator._leave_key()
+
+    def close(self) -> None:
+        for state in self._states.values():
+            state.lists.close()
+            if state.keyed is not None:
+                state.keyed.close()
+
+    def _make_keyed(self, operator: Operator) -> KeyedStateBackend | None:
+        groups = key_group_range(
+            self._deployment.max_parallelism, self._deployment.parallelism, self._deployment.subtask_index
+        )
+        own = getattr(operator, "keyed_state", None)
+        if own is not None:
+            return own  # type: ignore[no-any-return]
+        if not isinstance(operator, KeyedOperator):
+            return None
+        return make_keyed_backend(self._services.backend, groups, self._deployment.max_parallelism)
+
+    def _store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        if self._services.backend == "memory":
+            return store_inline(state, target)
+        return store_in_file(state, target, self._services.inline_threshold_bytes)
