@@ -15,8 +15,7 @@ from typing import Any
 
 from understudy import LocalCluster, StreamEnvironment, no_restart
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
-from understudy.runtime.api import JobHandle
-from understudy.runtime.clusters import Cluster
+from understudy.runtime.clusters import Cluster, JobHandle
 
 TASK_MANAGERS = 2
 CHECKPOINT_INTERVAL_MS = 1000

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.side import Order, answer, received_order
 from understudy import SparkCluster
-from understudy.runtime.cli.spark_session import spark_session
+from understudy.runtime.clusters.spark_session import spark_session
 
 from . import job, keyed_aggregate
 

@@ -28,10 +28,10 @@ from understudy import (
     fixed_delay,
 )
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, VertexId
-from understudy.runtime.api import DataStream, JobHandle
-from understudy.runtime.cli.saboteur import Recovery, Saboteur
-from understudy.runtime.cli.spark_session import spark_session
-from understudy.runtime.clusters import Cluster
+from understudy.runtime.api import DataStream
+from understudy.runtime.chaos.saboteur import Recovery, Saboteur
+from understudy.runtime.clusters import Cluster, JobHandle
+from understudy.runtime.clusters.spark_session import spark_session
 from understudy.runtime.connectors import GeneratorSource
 
 from . import job

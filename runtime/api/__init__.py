@@ -1,4 +1,4 @@
-"""What users call: the environment, streams, the job's handle, and their errors. `translate` is for clusters."""
+"""How programs are written: the environment, streams, and what is wrong with one. `translate` is for clusters."""
 
 from .environment import StreamEnvironment
 from .errors import (
@@ -9,20 +9,12 @@ from .errors import (
     InvalidOperator,
     InvalidProgram,
     InvalidSetting,
-    JobCanceled,
-    JobFailed,
-    JobLost,
     NoSink,
     NotPicklable,
     OperatorCheckFailed,
-    ResultsUnavailable,
-    SavepointFailed,
-    SavepointNotDisposed,
     SchemaMismatch,
     UnknownColumn,
-    UnknownOperator,
 )
-from .job_handle import JobClient, JobHandle
 from .restart import exponential_delay, failure_rate, fixed_delay, no_restart
 from .stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
 from .translation import DataFrameBinding, Translation, translate
@@ -39,23 +31,14 @@ __all__ = [
     "InvalidOperator",
     "InvalidProgram",
     "InvalidSetting",
-    "JobCanceled",
-    "JobClient",
-    "JobFailed",
-    "JobHandle",
-    "JobLost",
     "KeyedStream",
     "NoSink",
     "NotPicklable",
     "OperatorCheckFailed",
-    "ResultsUnavailable",
-    "SavepointFailed",
-    "SavepointNotDisposed",
     "SchemaMismatch",
     "StreamEnvironment",
     "Translation",
     "UnknownColumn",
-    "UnknownOperator",
     "exponential_delay",
     "failure_rate",
     "fixed_delay",

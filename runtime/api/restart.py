@@ -1,4 +1,4 @@
-"""Restart strategies as users choose them. Flink: RestartStrategies. The machines are in actors/jobs/restart_strategy.py."""
+"""Restart strategies as users choose them; actors/jobs/restart_strategy.py decides. Flink: RestartStrategies."""
 
 from __future__ import annotations
 

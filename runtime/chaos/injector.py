@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...messages import TaskManagerChanged
-from ..simulation.world.oracles import Violation
+from ..oracles import Violation
 from .faults import Cut, Disk, Fault, Freeze, FullDisk, Kill, Round, Slow, Stall, Target
 from .observer import Observer
 from .proxied_cluster import Links

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Self
 
-from ..simulation.world.oracles import Violation, nothing_extra
+from ..oracles import Violation, nothing_extra
 from .workload import Counted, counted, read_file
 
 LOOK_EVERY_S = 0.05

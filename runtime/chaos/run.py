@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..api import JobFailed, JobHandle
-from ..simulation.world.oracles import Violation, exactly_once, nothing_extra
+from ..clusters import JobFailed, JobHandle
+from ..oracles import Violation, exactly_once, nothing_extra
 from .faults import Counts, Disk, Pace, plan
 from .injector import LIVENESS_S, Injector, Say
 from .leftovers import Marked, everything_below, hidden_files, marked

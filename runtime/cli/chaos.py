@@ -16,7 +16,7 @@ import click
 from rich.console import Console
 
 from ..chaos import Counts, Options, ProxiedCluster, ProxiedLocalCluster, ProxiedSparkCluster, run
-from .spark_session import spark_session
+from ..clusters.spark_session import spark_session
 
 FAULTS = click.IntRange(0)
 HEARTBEATS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 5_000}

@@ -16,7 +16,7 @@ from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
 from ..system import CurveKeys
-from ..system.address import is_reachable_base
+from ..system.remote.address import is_reachable_base
 from .output import note
 
 ADDRESS_VARIABLE, KEY_FILE_VARIABLE = "UNDERSTUDY_JOBMANAGER", "UNDERSTUDY_KEY_FILE"

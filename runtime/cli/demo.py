@@ -21,12 +21,12 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..api import JobHandle, StreamEnvironment, fixed_delay
-from ..clusters import Cluster, LocalCluster
+from ..api import StreamEnvironment, fixed_delay
+from ..chaos.saboteur import Saboteur
+from ..clusters import Cluster, JobHandle, LocalCluster
+from ..clusters.spark_session import spark_session
 from .demo_job import build, compare, write_flights
 from .display import Display, narrate
-from .saboteur import Saboteur
-from .spark_session import spark_session
 
 TASK_MANAGERS = 2
 INTERRUPTED = 130

@@ -19,7 +19,7 @@ from ...state import CheckpointStorage
 from ..api import StreamEnvironment
 from ..api.translation import translate
 from ..clusters import Cluster, LocalCluster
-from .spark_session import spark_session
+from ..clusters.spark_session import spark_session
 
 POSITIVE = click.IntRange(1)
 

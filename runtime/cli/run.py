@@ -17,8 +17,8 @@ from rich.console import Console
 
 from ...actors.failure import tell_line
 from ...messages import JobDetails, JobStatus
-from ..api import JobCanceled, JobFailed, JobHandle, StreamEnvironment
-from ..clusters import Cluster
+from ..api import StreamEnvironment
+from ..clusters import Cluster, JobCanceled, JobFailed, JobHandle
 from ..clusters.announcement import Announcement
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
 from ..connectors import CollectSink, PrintSink

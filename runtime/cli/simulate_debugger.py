@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from ..oracles import Violation
 from ..simulation.histories.campaign import quiet
 from ..simulation.histories.history import run_history
 from ..simulation.histories.scenario import Scenario
 from ..simulation.histories.verdict import verdict_on
 from ..simulation.world.cluster import SimulatedCluster
-from ..simulation.world.oracles import Violation
 
 
 def debug(scenario: Scenario, break_at_ms: float | None) -> int:

@@ -2,6 +2,16 @@
 
 from .cluster import Cluster, ClusterSettings
 from .configuration import InvalidConfiguration
+from .job_errors import (
+    JobCanceled,
+    JobFailed,
+    JobLost,
+    ResultsUnavailable,
+    SavepointFailed,
+    SavepointNotDisposed,
+    UnknownOperator,
+)
+from .job_handle import JobClient, JobHandle
 from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
@@ -12,6 +22,11 @@ __all__ = [
     "Cluster",
     "ClusterSettings",
     "InvalidConfiguration",
+    "JobCanceled",
+    "JobClient",
+    "JobFailed",
+    "JobHandle",
+    "JobLost",
     "KeyRefused",
     "LocalCluster",
     "NoAnswer",
@@ -20,5 +35,9 @@ __all__ = [
     "Refused",
     "RemoteCluster",
     "RemoteError",
+    "ResultsUnavailable",
+    "SavepointFailed",
+    "SavepointNotDisposed",
     "SparkCluster",
+    "UnknownOperator",
 ]

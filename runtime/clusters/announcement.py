@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from ..system.address import is_reachable_base
+from ..system.remote.address import is_reachable_base
 
 WORK_DIR_PREFIX = "understudy-"
 FILE_NAME = "jobmanager.json"

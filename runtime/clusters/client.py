@@ -9,10 +9,10 @@ from typing import Any, cast
 from ...actors.actor import Actor
 from ...actors.ask_errors import ActorDead
 from ...actors.context import Ref
-from ...actors.patient_question import PatientQuestion
 from ...messages import AskOperator, JobDetails, JobId, JobStatus, JobStatusChanged, ListenToJob, OperatorAnswer
 from ..system import ActorFuture, ActorSystem
 from ..system.errors import SystemStopped
+from .patient_question import PatientQuestion
 
 
 class Client:

@@ -33,16 +33,16 @@ from ...actors.tasks.job_program import JobProgram
 from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, LogRecords, PrintedText, SubmitJob
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoints import Savepoints
-from ..api.async_twin import Blocking, async_twin
 from ..api.environment import StreamEnvironment
-from ..api.job_handle import JobClient, JobHandle, disposed_path
-from ..api.paths import AnyPath, savepoint_at
 from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
+from .async_twin import Blocking, async_twin
 from .client import Client
 from .configuration import Configuration
+from .job_handle import JobClient, JobHandle, disposed_path
+from .paths import AnyPath, savepoint_at
 from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:

@@ -41,12 +41,12 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ..api.async_twin import Blocking, async_twin
-from ..api.job_handle import disposed_path, savepoint_path
-from ..api.paths import AnyPath, savepoint_at, target_folder
 from ..system import ActorFuture, ActorSystem, CurveKeys
-from ..system.address import is_reachable_base
 from ..system.errors import InvalidAddress
+from ..system.remote.address import is_reachable_base
+from .async_twin import Blocking, async_twin
+from .job_handle import disposed_path, savepoint_path
+from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...messages import JobId, TaskManagerExited
-from .arrow_batches import unmeasured_batches
+from .spark_batch_limit import unmeasured_batches
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ...actors.tasks.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
 from ...state import CheckpointStorage
 from ..connectors import PartitionFeed
-from ..connectors.spark_source import RESOURCE
+from ..connectors.spark.spark_source import RESOURCE
 from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock

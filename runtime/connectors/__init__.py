@@ -16,19 +16,19 @@ from .errors import (
     UnreadableInput,
     UnusableOutput,
 )
-from .file_sink import FileSink
-from .file_source import FileSource
-from .fingerprint import Fingerprint
+from .files.file_sink import FileSink
+from .files.file_source import FileSource
+from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .pacer import Pacer
-from .partition_feed import PartitionFeed, PartitionPosition
 from .print_sink import PrintSink
-from .rewind_buffer import RewindBuffer
-from .scan_plan import ScanPlan, scan_plan
-from .scan_source import ScanSource
-from .spark_source import SparkSource
-from .split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
+from .spark.fingerprint import Fingerprint
+from .spark.partition_feed import PartitionFeed, PartitionPosition
+from .spark.rewind_buffer import RewindBuffer
+from .spark.scan_plan import ScanPlan, scan_plan
+from .spark.scan_source import ScanSource
+from .spark.spark_source import SparkSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",

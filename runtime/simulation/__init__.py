@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..oracles import Violation as Violation
     from .harness.harness import HarnessMisused as HarnessMisused
     from .harness.harness import HarnessSnapshot as HarnessSnapshot
     from .harness.harness import OperatorHarness as OperatorHarness
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from .world.faults import SlowProcess as SlowProcess
     from .world.faults import SlowStorage as SlowStorage
     from .world.network import NetworkOptions as NetworkOptions
-    from .world.oracles import Violation as Violation
 
 _HOMES = {
     "trials.assertions": ("Survived", "assert_at_least_once", "assert_exactly_once"),

@@ -1,6 +1,5 @@
 """The actor system: usable on its own, without any stream job. See docs/actors.md."""
 
-from .curve import CurveKeys
 from .dead_letters import DeadLetter, DeadLetterReason, DeadLetters
 from .dispatcher import Dispatcher, Driven, Seat, drive
 from .errors import (
@@ -18,9 +17,10 @@ from .errors import (
 )
 from .future import ActorFuture
 from .ref import LocalRef, NamedRef, RemoteRef
+from .remote.curve import CurveKeys
+from .remote.transport import Receiver, Transport
+from .remote.zmq_transport import TransportOptions, ZmqTransport
 from .system import ActorSystem
-from .transport import Receiver, Transport
-from .zmq_transport import TransportOptions, ZmqTransport
 
 __all__ = [
     "ActorDead",

@@ -17,7 +17,7 @@ from .future import ActorFuture
 
 if TYPE_CHECKING:
     from .cell import Cell
-    from .remoting import Remoting
+    from .remote.remoting import Remoting
     from .system import ActorSystem
 
 

@@ -26,13 +26,11 @@ from pykka.messages import _ActorStop
 from ...actors.actor import Actor, SupervisorStrategy, Terminated
 from ...actors.ask_errors import ActorDead
 from ...actors.context import Clock, Ref
-from .address import check_name, parse_address
 from .asks import OpenAsks
 from .asyncio_dispatcher import AsyncioDispatcher
 from .blocking import Blocking, BlockingPool
 from .cell import Cell, Watcher
 from .clock import RandomIds, SystemClock
-from .curve import CurveKeys
 from .dead_letters import DeadLetterReason, DeadLetters
 from .dispatcher import Dispatcher
 from .errors import InvalidAddress, NameTaken, SystemStopped
@@ -40,12 +38,14 @@ from .event_loop import SystemLoop
 from .future import ActorFuture
 from .inbox import Envelope
 from .ref import LocalRef, NamedRef, RemoteRef
-from .remoting import Remoting
+from .remote.address import check_name, parse_address
+from .remote.curve import CurveKeys
+from .remote.remoting import Remoting
+from .remote.transport import Transport
+from .remote.zmq_transport import TransportOptions, ZmqTransport
 from .stepping_dispatcher import SteppingDispatcher
 from .supervision import Supervision
 from .thread_dispatcher import ThreadDispatcher
-from .transport import Transport
-from .zmq_transport import TransportOptions, ZmqTransport
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import zmq
 
 from ...actors.flow.channels import InputChannel, OutputChannel
 from ...messages import ChannelDescriptor
-from ..system.curve import CurveKeys
+from ..system.remote.curve import CurveKeys
 from .dealer import Dealer
 from .in_process import LocalChannels, Wake, is_local
 from .input_channels import InputChannels

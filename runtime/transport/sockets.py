@@ -11,7 +11,7 @@ from typing import NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from ..system.curve import CurveKeys
+from ..system.remote.curve import CurveKeys
 from .payloads import MAX_PAYLOAD_BYTES
 
 Socket = zmq.Socket[bytes]

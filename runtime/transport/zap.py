@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zmq
 
-from ..system.curve import ZAP_ENDPOINT, CurveKeys, zap_reply
+from ..system.remote.curve import ZAP_ENDPOINT, CurveKeys, zap_reply
 
 
 class ZapResponder:

@@ -59,26 +59,22 @@ if TYPE_CHECKING:
     from .runtime.api import InvalidOperator as InvalidOperator
     from .runtime.api import InvalidProgram as InvalidProgram
     from .runtime.api import InvalidSetting as InvalidSetting
-    from .runtime.api import JobCanceled as JobCanceled
-    from .runtime.api import JobFailed as JobFailed
-    from .runtime.api import JobHandle as JobHandle
-    from .runtime.api import JobLost as JobLost
     from .runtime.api import NoSink as NoSink
     from .runtime.api import NotPicklable as NotPicklable
     from .runtime.api import OperatorCheckFailed as OperatorCheckFailed
-    from .runtime.api import ResultsUnavailable as ResultsUnavailable
-    from .runtime.api import SavepointFailed as SavepointFailed
-    from .runtime.api import SavepointNotDisposed as SavepointNotDisposed
     from .runtime.api import SchemaMismatch as SchemaMismatch
     from .runtime.api import StreamEnvironment as StreamEnvironment
     from .runtime.api import UnknownColumn as UnknownColumn
-    from .runtime.api import UnknownOperator as UnknownOperator
     from .runtime.api import exponential_delay as exponential_delay
     from .runtime.api import failure_rate as failure_rate
     from .runtime.api import fixed_delay as fixed_delay
     from .runtime.api import no_restart as no_restart
     from .runtime.clusters import AmbiguousJob as AmbiguousJob
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
+    from .runtime.clusters import JobCanceled as JobCanceled
+    from .runtime.clusters import JobFailed as JobFailed
+    from .runtime.clusters import JobHandle as JobHandle
+    from .runtime.clusters import JobLost as JobLost
     from .runtime.clusters import KeyRefused as KeyRefused
     from .runtime.clusters import LocalCluster as LocalCluster
     from .runtime.clusters import NoAnswer as NoAnswer
@@ -87,7 +83,11 @@ if TYPE_CHECKING:
     from .runtime.clusters import Refused as Refused
     from .runtime.clusters import RemoteCluster as RemoteCluster
     from .runtime.clusters import RemoteError as RemoteError
+    from .runtime.clusters import ResultsUnavailable as ResultsUnavailable
+    from .runtime.clusters import SavepointFailed as SavepointFailed
+    from .runtime.clusters import SavepointNotDisposed as SavepointNotDisposed
     from .runtime.clusters import SparkCluster as SparkCluster
+    from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
@@ -203,20 +203,12 @@ _HOMES = {
         "InvalidOperator",
         "InvalidProgram",
         "InvalidSetting",
-        "JobCanceled",
-        "JobFailed",
-        "JobHandle",
-        "JobLost",
         "NoSink",
         "NotPicklable",
         "OperatorCheckFailed",
-        "ResultsUnavailable",
-        "SavepointFailed",
-        "SavepointNotDisposed",
         "SchemaMismatch",
         "StreamEnvironment",
         "UnknownColumn",
-        "UnknownOperator",
         "exponential_delay",
         "failure_rate",
         "fixed_delay",
@@ -225,6 +217,10 @@ _HOMES = {
     "runtime.clusters": (
         "AmbiguousJob",
         "InvalidConfiguration",
+        "JobCanceled",
+        "JobFailed",
+        "JobHandle",
+        "JobLost",
         "KeyRefused",
         "LocalCluster",
         "NoAnswer",
@@ -233,7 +229,11 @@ _HOMES = {
         "Refused",
         "RemoteCluster",
         "RemoteError",
+        "ResultsUnavailable",
+        "SavepointFailed",
+        "SavepointNotDisposed",
         "SparkCluster",
+        "UnknownOperator",
     ),
     "runtime.connectors": (
         "ConnectorError",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from understudy.actors.job_manager.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
+from understudy.actors.job_manager.job_manager.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
 
 from understudy.actors.actor import Actor
 from understudy.actors.checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from understudy.actors.job_manager.job_manager.job_manager import JobManager
-from understudy.actors.job_manager.job_manager.savepoint_coordinator import (
+from understudy.actors.job_manager.job_manager.job_manager.job_manager import JobManager
+from understudy.actors.job_manager.job_manager.job_manager.savepoint_coordinator import (
     STOPPED,
     Afterwards,
     PromiseSettled,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from understudy.actors.job_manager.job_manager.tidying import delete_discarded
+from understudy.actors.job_manager.job_manager.job_manager.tidying import delete_discarded
 
 from understudy.actors.checkpoints.checkpoint_effects import Discard
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle, SubtaskState

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from understudy import LocalCluster, SparkCluster
-from understudy.runtime.cli.spark_session import spark_session
 from understudy.runtime.clusters import Cluster
+from understudy.runtime.clusters.spark_session import spark_session
 from understudy.runtime.simulation import SimulatedCluster
 
 NAMES = ("local", "simulated", "spark")

@@ -25,12 +25,12 @@ from ....actors.errors import UserCodeError
 from ....actors.tasks.job_program import JobProgram
 from ....messages import JobDetails, JobId
 from ...api.environment import StreamEnvironment
-from ...api.errors import JobFailed
-from ...api.job_handle import JobClient, JobHandle
 from ...api.restart import no_restart
 from ...api.translation import Translation
 from ...clusters.announcement import WORK_DIR_PREFIX
 from ...clusters.cluster import ClusterSettings
+from ...clusters.job_errors import JobFailed
+from ...clusters.job_handle import JobClient, JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
 from ..world.data_plane import SimulatedDataPlane
 from ..world.dispatchers import SimulatedGroup, SimulatedStepping

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ....messages import JobDetails
-from ...api.errors import JobCanceled, JobFailed, JobLost
-from ...api.job_handle import JobHandle
+from ...clusters.job_errors import JobCanceled, JobFailed, JobLost
+from ...clusters.job_handle import JobHandle
+from ...oracles import Violation
 from ..world.cluster import SimulatedCluster
 from ..world.faults import JOB_MANAGER, RottenFile
-from ..world.oracles import Violation
 
 CALM_MS = 30_000.0
 """How long the cluster is left alone after the job's end; whatever ends by a timeout has ended then."""

@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from ....messages import CheckpointCompleted, JobId, JobStatus, JobStatusChanged
-from ...api.job_handle import JobHandle
 from ...api.translation import Translation, translate
+from ...clusters.job_handle import JobHandle
 from ...connectors import UnreadableInput
+from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import FailingStorage, FullDisk, PowerFailure, RottenFile
 from ..world.network import NetworkOptions
-from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.trace import Trace
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....messages import CheckpointId, JobId
-from ...api.job_handle import JobHandle
+from ...clusters.job_handle import JobHandle
 from ...connectors import CollectSink, read_collected
 
 

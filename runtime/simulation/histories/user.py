@@ -13,7 +13,7 @@ from typing import Any, cast
 from ....actors.ask_errors import ActorDead
 from ....messages import DisposeSavepointFailure, JobDetails, JobId, JobStatus, Message, TriggerSavepointFailure
 from ....messages import savepoints as wishes
-from ...api.job_handle import JobHandle
+from ...clusters.job_handle import JobHandle
 from ...system import ActorFuture
 from ..world.cluster import SimulatedCluster
 from ..world.faults import JOB_MANAGER

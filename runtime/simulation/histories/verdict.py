@@ -8,8 +8,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from ...oracles import Violation
 from ..world.cluster import SimulatedCluster
-from ..world.oracles import Violation
 from ..world.process import ProcessKilled
 from ..world.trace import Trace
 from .history import Outcome, Watch, run_history

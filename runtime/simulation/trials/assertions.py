@@ -22,9 +22,9 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from ....messages import JobStatus
 from ...api.environment import StreamEnvironment
+from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..world.faults import Fault
 from ..world.network import NetworkOptions
-from ..world.oracles import Violation, at_least_once, exactly_once, nothing_extra
 from .budget import BUDGET
 from .committed_output import Output
 from .failure_report import Call, failure_report

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
 from ....messages import JobDetails, JobStatus
-from ...api.job_handle import JobHandle
 from ...api.translation import Translation
+from ...clusters.job_handle import JobHandle
+from ...oracles import Violation
 from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
 from ..world.faults import Fault
-from ..world.oracles import Violation
 from ..world.trace import Trace
 from ..world.world import ProcessKilled
 from .committed_output import Output, committed_output

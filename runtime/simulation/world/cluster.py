@@ -23,10 +23,10 @@ from ....messages import CheckpointCompleted, JobId
 from ....state import CheckpointStorage
 from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
-from ...api.job_handle import JobHandle
 from ...api.translation import Translation
 from ...clusters.cluster import ClusterSettings
 from ...clusters.configuration import Configuration
+from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
 from ...transport.limits import FRAME_BYTES, WINDOW_BYTES
 from .disk import SimulatedDisk

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....actors.flow.elements import Element
 from ....messages import LeaderSessionMessage, MessageError, decode
-from ...system.envelope import Envelope, unpack_payload
+from ...system.remote.envelope import Envelope, unpack_payload
 from ...transport.frames import HEADER_BYTES, unpack_header
 from ...transport.payloads import decode_element
 

@@ -21,10 +21,10 @@ from ....actors.tasks.job_program import JobProgram
 from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, JobId, VertexId
 from ....state import CheckpointStorage
 from ....state.storage import job_directory
+from ...oracles import Violation
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
 from .in_flight import Place, place_of, records_in_flight
-from .oracles import Violation
 from .wires import Network
 from .world import Process, World
 

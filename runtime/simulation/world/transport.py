@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ...system.transport import Receiver
+from ...system.remote.transport import Receiver
 from .network import End, ProcessNetwork
 
 _PORT = 7000

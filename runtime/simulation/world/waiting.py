@@ -13,9 +13,9 @@ import pykka
 from ....actors.ask_errors import ActorDead
 from ....actors.context import Ref
 from ....messages import AskOperator, JobDetails, JobId, OperatorAnswer
-from ...api.job_handle import JobClient, JobHandle
 from ...api.translation import Translation
 from ...clusters.client import Client
+from ...clusters.job_handle import JobClient, JobHandle
 from ...system import ActorFuture, ActorSystem
 from .futures import Run, WorldFuture, follow
 

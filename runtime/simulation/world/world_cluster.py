@@ -19,9 +19,9 @@ from ....actors.job_manager.launcher import Launcher
 from ....actors.tasks.job_program import JobProgram
 from ....messages import JobId, TaskManagerId
 from ...api.errors import InvalidProgram
-from ...api.job_handle import JobClient, JobHandle
 from ...api.translation import Translation
 from ...clusters.cluster import Cluster, ClusterSettings
+from ...clusters.job_handle import JobClient, JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ...system import ActorSystem
 from .blocking import SimulatedBlocking

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from understudy import JobHandle, LocalCluster, RemoteCluster
-from understudy.runtime.api.async_twin import Blocking, async_twin
+from understudy.runtime.clusters.async_twin import Blocking, async_twin
 
 
 class Counter(Blocking):

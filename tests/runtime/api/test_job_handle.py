@@ -33,19 +33,18 @@ from understudy.messages import (
     message,
     pack_plain,
 )
-from understudy.runtime.api import (
-    InvalidSetting,
+from understudy.runtime.api import InvalidSetting, StreamEnvironment
+from understudy.runtime.clusters import (
     JobCanceled,
     JobFailed,
     JobHandle,
     JobLost,
     ResultsUnavailable,
     SavepointFailed,
-    StreamEnvironment,
     UnknownOperator,
 )
 from understudy.runtime.connectors import FileSink
-from understudy.runtime.connectors.committed_files import fingerprint
+from understudy.runtime.connectors.files.committed_files import fingerprint
 from understudy.runtime.system.future import ActorFuture
 from understudy.state import InvalidKey
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy.runtime.api import InvalidSetting
-from understudy.runtime.api.paths import savepoint_at, target_folder
+from understudy.runtime.clusters.paths import savepoint_at, target_folder
 
 
 @pytest.mark.parametrize("path", ["/savepoints/a", Path("/savepoints/a"), "s3://bucket/a", "jobmanager://savepoints/a"])

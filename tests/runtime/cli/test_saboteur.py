@@ -21,7 +21,7 @@ from understudy.messages import (
     TaskManagerId,
     VertexId,
 )
-from understudy.runtime.cli.saboteur import Saboteur
+from understudy.runtime.chaos.saboteur import Saboteur
 
 WAIT_S = 10
 JOB = JobId("job")

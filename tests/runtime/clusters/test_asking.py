@@ -14,7 +14,7 @@ import pytest
 from understudy import JobCanceled, JobHandle, JobStatus, LocalCluster, RemoteCluster, fixed_delay, message
 from understudy.actors.ask_errors import AskFailed, NotRunning
 from understudy.messages import AskOperator, CheckpointCompleted
-from understudy.runtime.api import UnknownOperator
+from understudy.runtime.clusters import UnknownOperator
 from understudy.state import InvalidKey
 
 from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, counting, counts_of, environment, eventually, kill

@@ -40,7 +40,7 @@ from understudy.messages import (
     encode,
 )
 from understudy.runtime.system import CurveKeys
-from understudy.runtime.system.envelope import Envelope, pack_payload
+from understudy.runtime.system.remote.envelope import Envelope, pack_payload
 
 from .jobs import Witness, counted, counting, counts_of, environment
 

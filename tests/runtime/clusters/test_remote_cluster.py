@@ -8,7 +8,7 @@ import pytest
 
 from understudy import CurveKeys, LocalCluster
 from understudy.messages import JobId, JobStatus
-from understudy.runtime.api.errors import SavepointFailed, SavepointNotDisposed
+from understudy.runtime.clusters.job_errors import SavepointFailed, SavepointNotDisposed
 from understudy.runtime.clusters.remote_cluster import RemoteCluster
 from understudy.runtime.clusters.remote_errors import KeyRefused, NoJobManager, NoSuchJob, Refused
 from understudy.runtime.system.errors import InvalidAddress

@@ -13,7 +13,7 @@ import pytest
 from understudy import JobHandle, JobStatus, LocalCluster
 from understudy.actors.ask_errors import ActorDead
 from understudy.messages import JobList, ListJobs
-from understudy.runtime.api.errors import JobCanceled, SavepointFailed, SavepointNotDisposed
+from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed, SavepointNotDisposed
 
 from .jobs import Heavy, Mark, Witness, counting, environment, eventually, files_below
 

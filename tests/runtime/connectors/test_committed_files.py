@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from understudy.messages import CheckpointId, JobId, OperatorId, Predecessor
-from understudy.runtime.connectors.committed_files import OutputOf, checkpoint_of, fingerprint
+from understudy.runtime.connectors.files.committed_files import OutputOf, checkpoint_of, fingerprint
 
 OUT = OperatorId("out-1")
 

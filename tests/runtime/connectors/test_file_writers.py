@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.runtime.connectors.file_writers import WRITE_FORMATS
+from understudy.runtime.connectors.files.file_writers import WRITE_FORMATS
 
 ROWS = 50_000
 RANDOM = np.random.default_rng(3)

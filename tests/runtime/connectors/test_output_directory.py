@@ -10,7 +10,7 @@ import pytest
 from understudy.actors.errors import UserCodeError
 from understudy.actors.passing_errors import is_repeatable
 from understudy.runtime.connectors import LostTransaction, UnusableOutput
-from understudy.runtime.connectors.output_directory import OutputDirectory
+from understudy.runtime.connectors.files.output_directory import OutputDirectory
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_what_is_wanted(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 from understudy import FileSink
 from understudy.runtime.connectors import FileSource
 from understudy.runtime.connectors.errors import UnknownFileSystem, UnusableOutput
-from understudy.runtime.connectors.output_trial import try_output
+from understudy.runtime.connectors.files.output_trial import try_output
 
 
 class Refusing(LocalFileSystem):

@@ -9,7 +9,7 @@ from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.tasks.task import Task
 from understudy.actors.tasks.task_state import TaskState
-from understudy.runtime.connectors.file_sink import FileSink
+from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
 from understudy.state.durable_files import DurableFiles
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.job_manager.job_manager.job_files import ForJob, JobFiles
-from understudy.actors.job_manager.job_manager.managed_job import ManagedJob
-from understudy.actors.job_manager.job_manager.savepoint_coordinator import Afterwards
+from understudy.actors.job_manager.job_manager.job_manager.job_files import ForJob, JobFiles
+from understudy.actors.job_manager.job_manager.job_manager.managed_job import ManagedJob
+from understudy.actors.job_manager.job_manager.job_manager.savepoint_coordinator import Afterwards
 
 from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
@@ -20,7 +20,7 @@ from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.tasks import task
 from understudy.actors.tasks.task import Task
 from understudy.messages import CheckpointCompleted, JobStatus, TriggerSavepointFailure, TriggerSavepointSuccess
-from understudy.runtime.connectors.file_sink import FileSink
+from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.histories.actions import (
     CancelWithSavepoint,
     ClientAction,

@@ -15,7 +15,13 @@ from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState, f
 from understudy.actors.ask_errors import ActorDead, NotRunning
 from understudy.messages import AskOperator, CheckpointCompleted, JobStatus
 from understudy.runtime.api import InvalidProgram
-from understudy.runtime.api.errors import JobCanceled, JobFailed, JobLost, SavepointNotDisposed, UnknownOperator
+from understudy.runtime.clusters.job_errors import (
+    JobCanceled,
+    JobFailed,
+    JobLost,
+    SavepointNotDisposed,
+    UnknownOperator,
+)
 from understudy.runtime.simulation.world.cluster import SimulatedCluster, Stalled
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, FreezeProcess, KillProcess
 from understudy.state import CheckpointStorage, InvalidKey

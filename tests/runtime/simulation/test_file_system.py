@@ -18,8 +18,8 @@ import pytest
 
 from understudy.messages import CheckpointId, JobId
 from understudy.runtime.connectors import CollectSink, FileSource, LostTransaction, read_collected
-from understudy.runtime.connectors.file_writers import WRITE_FORMATS
-from understudy.runtime.connectors.output_directory import OutputDirectory
+from understudy.runtime.connectors.files.file_writers import WRITE_FORMATS
+from understudy.runtime.connectors.files.output_directory import OutputDirectory
 from understudy.runtime.simulation.world.disk import DiskOperation, SimulatedDisk, TornWrite
 from understudy.runtime.simulation.world.file_system import SimulatedFileSystem, current_disk, using
 from understudy.state import CheckpointStorage, DurableFileSystem, MissingState, UnreachableRoot, UnwritableRoot

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from understudy.actors.job_manager.job_manager.tidying import delete_files
+from understudy.actors.job_manager.job_manager.job_manager.tidying import delete_files
 
 from understudy.messages import CheckpointId, JobId
 from understudy.runtime.simulation.world.disk import SimulatedDisk

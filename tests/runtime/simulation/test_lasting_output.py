@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from understudy.runtime.connectors.output_directory import OutputDirectory
+from understudy.runtime.connectors.files.output_directory import OutputDirectory
 from understudy.runtime.simulation.world.disk import DiskOperation, SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from understudy.actors.job_manager.job_manager.managed_job import ManagedJob
+from understudy.actors.job_manager.job_manager.job_manager import job_manager
+from understudy.actors.job_manager.job_manager.job_manager.managed_job import ManagedJob
 
-from understudy.actors.job_manager.job_manager import job_manager
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 
 from .test_cluster import COUNTED, counting

@@ -1,6 +1,6 @@
 """Network: what a connection promises, and how it can end.
 
-Facts about real connections are from ZeroMQ over TCP: see runtime/system/zmq_transport.py and runtime/transport/.
+Facts about real connections of ZeroMQ over TCP: runtime/system/remote/zmq_transport.py and runtime/transport/.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import pykka
 import pytest
-from understudy.actors.job_manager.job_manager.savepoint_coordinator import STOPPED
+from understudy.actors.job_manager.job_manager.job_manager.savepoint_coordinator import STOPPED
 
 from understudy import CannotRestore
 from understudy.messages import (
@@ -24,8 +24,8 @@ from understudy.messages import (
     TriggerSavepoint,
     TriggerSavepointFailure,
 )
-from understudy.runtime.api import JobHandle
-from understudy.runtime.api.errors import JobCanceled, SavepointFailed
+from understudy.runtime.clusters import JobHandle
+from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import Fault, KillProcess
 from understudy.state import CheckpointStorage

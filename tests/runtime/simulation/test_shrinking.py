@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.runtime.connectors.collection_source import CollectionSource
+from understudy.runtime.oracles import Violation
 from understudy.runtime.simulation.histories.actions import (
     DisposeSavepoint,
     RestartFromSavepoint,
@@ -18,7 +19,6 @@ from understudy.runtime.simulation.histories.shrinking import OTHER_SEEDS, SIMPL
 from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
 from understudy.runtime.simulation.histories.verdict import Verdict, crashed, judge
 from understudy.runtime.simulation.world.faults import FreezeProcess, KillProcess, SkewClock
-from understudy.runtime.simulation.world.oracles import Violation
 
 LARGE = Scenario(
     77,

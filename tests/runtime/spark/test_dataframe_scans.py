@@ -23,7 +23,7 @@ from understudy import JobCanceled, SparkCluster, StateDoesNotFit, StreamEnviron
 from understudy.actors.operators.source import END
 from understudy.messages import CheckpointCompleted, TaskManagerChanged
 from understudy.runtime.api import fixed_delay
-from understudy.runtime.clusters.arrow_batches import MOST_BYTES, MOST_ROWS, UNLIMITED, unmeasured_batches
+from understudy.runtime.clusters.spark_batch_limit import MOST_BYTES, MOST_ROWS, UNLIMITED, unmeasured_batches
 from understudy.runtime.connectors import ScanSource, SparkSource
 
 from ..connectors.harness import make_context

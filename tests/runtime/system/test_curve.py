@@ -7,7 +7,7 @@ import zmq
 from zmq.utils import z85
 
 from understudy.runtime.system import ActorSystem, CurveKeys, InsecureKeyFile
-from understudy.runtime.system.curve import zap_reply
+from understudy.runtime.system.remote.curve import zap_reply
 
 
 def test_a_key_file_is_its_owners_alone(tmp_path):

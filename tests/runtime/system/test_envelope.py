@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.messages import MAX_MESSAGE_BYTES, MessageTooLarge, encode
-from understudy.runtime.system.envelope import Envelope, tell_frame
+from understudy.runtime.system.remote.envelope import Envelope, tell_frame
 
 
 @given(st.text(max_size=40) | st.just("job-1/\udcff"), st.binary(max_size=300))

@@ -13,8 +13,8 @@ import zmq
 from understudy.actors.actor import Actor
 from understudy.messages import MAX_MESSAGE_BYTES, encode
 from understudy.runtime.system import ActorSystem, CurveKeys, Unreachable
-from understudy.runtime.system.envelope import Envelope, WatchActor, pack_payload
 from understudy.runtime.system.inbox import ChildStopped
+from understudy.runtime.system.remote.envelope import Envelope, WatchActor, pack_payload
 
 WAIT_S = 10
 LOOPBACK = "tcp://127.0.0.1:0"

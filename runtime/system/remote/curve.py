@@ -17,7 +17,7 @@ import aiozmq
 import zmq
 from zmq.utils import z85
 
-from .errors import InsecureKeyFile
+from ..errors import InsecureKeyFile
 
 ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _DOMAIN = b"understudy"

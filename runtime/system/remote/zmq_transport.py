@@ -21,7 +21,7 @@ import aiozmq
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from ...messages import MAX_MESSAGE_BYTES
+from ....messages import MAX_MESSAGE_BYTES
 from .curve import ZAP_ENDPOINT, CurveKeys, ZapHandler
 from .transport import Receiver
 

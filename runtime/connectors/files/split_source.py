@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ...actors.operators.source import END, SourceState
-from ...messages import pack_plain
-from .errors import OffsetMismatch
+from ....actors.operators.source import END, SourceState
+from ....messages import pack_plain
+from ..errors import OffsetMismatch
+from ..index_share import IndexShare
+from ..paced_source import PacedSource
 from .file_readers import FileSplit
-from .index_share import IndexShare
-from .paced_source import PacedSource
 
 RECORD_BATCH_ROWS, COMPILED_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536, 524_288
 """How many rows are read at a time, unless the user says, for functions of a record, compiled ones, and whole columns:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pykka
 
-from ..messages import AskOperator
-from .actor import Actor
-from .ask_errors import ActorDead, NotRunning, RemoteActorError, Unreachable
-from .context import Ref
+from ...actors.actor import Actor
+from ...actors.ask_errors import ActorDead, NotRunning, RemoteActorError, Unreachable
+from ...actors.context import Ref
+from ...messages import AskOperator
 
 PAUSE_MS = 100.0
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgpack
 
-from ...messages import MAX_MESSAGE_BYTES, MessageError, Plain, decode, encode, message, tag_of
+from ....messages import MAX_MESSAGE_BYTES, MessageError, Plain, decode, encode, message, tag_of
 
 
 @message

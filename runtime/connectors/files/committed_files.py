@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...messages import CheckpointId, JobId, OperatorId, Predecessor
+from ....messages import CheckpointId, JobId, OperatorId, Predecessor
 
 _NAME = re.compile(r"part-([^-]*)-(\d+)-(\d+)-([0-9a-f]{16})-")
 

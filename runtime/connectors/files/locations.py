@@ -8,7 +8,7 @@ from fsspec.core import url_to_fs
 from fsspec.registry import known_implementations
 from fsspec.utils import get_protocol
 
-from .errors import UnknownFileSystem
+from ..errors import UnknownFileSystem
 
 
 def located(url: str) -> tuple[Any, str]:

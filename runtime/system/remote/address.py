@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from .errors import InvalidAddress
+from ..errors import InvalidAddress
 
 _NAME = re.compile(r"[^\s/]+(/[^\s/]+)*")
 _BASE = re.compile(r"tcp://[^\s/]+:[0-9]{1,5}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clusters.spark_cluster import DAEMON, DAEMON_SETTING
+from .spark_cluster import DAEMON, DAEMON_SETTING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

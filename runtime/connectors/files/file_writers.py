@@ -16,9 +16,9 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from ...actors.flow.elements import Batch
-from ...actors.flow.records import mapping_of, rows_of
-from ...messages import pack_plain, shape_of
+from ....actors.flow.elements import Batch
+from ....actors.flow.records import mapping_of, rows_of
+from ....messages import pack_plain, shape_of
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""

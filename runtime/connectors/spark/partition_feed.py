@@ -17,8 +17,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from ...actors.operators.source import END, SourceState
-from .errors import PartitionFailed, RewindImpossible
+from ....actors.operators.source import END, SourceState
+from ..errors import PartitionFailed, RewindImpossible
 from .rewind_buffer import RewindBuffer
 
 READ_AHEAD_BATCHES = 2

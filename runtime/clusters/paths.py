@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from .errors import InvalidSetting
+from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
 

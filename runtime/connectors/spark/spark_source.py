@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ...actors.operators.source import END, SourceState
-from ...messages import CheckpointId
-from .errors import NonDeterministicSource
+from ....actors.operators.source import END, SourceState
+from ....messages import CheckpointId
+from ..errors import NonDeterministicSource
+from ..paced_source import PacedSource
 from .fingerprint import Fingerprint
-from .paced_source import PacedSource
 from .partition_feed import PartitionFeed, PartitionPosition
 
 RESOURCE = "spark-partition"

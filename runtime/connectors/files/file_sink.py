@@ -28,14 +28,14 @@ from typing import Any, BinaryIO, ClassVar, TypedDict
 
 import pyarrow as pa
 
-from ...actors.flow.elements import Batch
-from ...actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
-from ...actors.operators.operator import Takes
-from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
-from ...messages import CheckpointId
-from ...state import OperatorListState
+from ....actors.flow.elements import Batch
+from ....actors.flow.records import RecordMismatch, batch_of, conform, schema_problem
+from ....actors.operators.operator import Takes
+from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....messages import CheckpointId
+from ....state import OperatorListState
+from ..errors import UnusableOutput
 from .committed_files import fingerprint, slug
-from .errors import UnusableOutput
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 from .output_trial import is_local, try_output

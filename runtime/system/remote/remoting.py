@@ -13,11 +13,14 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...actors.actor import Terminated
-from ...actors.ask_errors import ActorDead, RemoteActorError, Unreachable
-from ...messages import MalformedMessage, decode, encode
+from ....actors.actor import Terminated
+from ....actors.ask_errors import ActorDead, RemoteActorError, Unreachable
+from ....messages import MalformedMessage, decode, encode
+from ..dead_letters import DeadLetterReason
+from ..future import ActorFuture
+from ..inbox import INTERNAL
+from ..inbox import Envelope as Letter
 from .address import Address, is_reachable_base, parse_address
-from .dead_letters import DeadLetterReason
 from .envelope import (
     AskAnswered,
     AskRaised,
@@ -30,14 +33,11 @@ from .envelope import (
     tell_frame,
     unpack_payload,
 )
-from .future import ActorFuture
-from .inbox import INTERNAL
-from .inbox import Envelope as Letter
 from .transport import Transport
 
 if TYPE_CHECKING:
-    from .cell import Cell
-    from .system import ActorSystem
+    from ..cell import Cell
+    from ..system import ActorSystem
 
 logger = logging.getLogger(__name__)
 _REPEAT_WATCH_MS = 5_000

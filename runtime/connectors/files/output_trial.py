@@ -9,8 +9,8 @@ import errno
 import posixpath
 from contextlib import suppress
 
-from ...state import DurableFiles
-from .errors import UnusableOutput
+from ....state import DurableFiles
+from ..errors import UnusableOutput
 from .locations import located
 
 _FILE = ".understudy-trial"

@@ -13,8 +13,8 @@ from dataclasses import replace
 import pyarrow as pa
 from fsspec import AbstractFileSystem
 
-from ...actors.flow.records import column_problem, conform
-from .errors import NoInput, UnreadableInput
+from ....actors.flow.records import column_problem, conform
+from ..errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .locations import located
 from .split_source import COLUMN_BATCH_ROWS, SplitSource

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet
 
-from .errors import InputChanged, NotAScan, UnreadableInput
-from .file_readers import READ_FORMATS, FileSplit, ReadOptions
+from ..errors import InputChanged, NotAScan, UnreadableInput
+from ..files.file_readers import READ_FORMATS, FileSplit, ReadOptions
+from ..files.split_source import COLUMN_BATCH_ROWS, SplitSource
 from .scan_plan import ScanPlan
-from .split_source import COLUMN_BATCH_ROWS, SplitSource
 
 _SAME_TYPES = frozenset(
     {

@@ -48,14 +48,15 @@ from ...messages import (
     tag_of,
 )
 from ...state.keys.key_hash import java_hash
+from ..api.errors import ApiError, InvalidSetting
+from ..api.hook_checks import check_function
+from ..api.translation import Translation
 from ..connectors import CollectSink, FileSink, read_collected
-from ..connectors.committed_files import OutputOf
-from ..connectors.output_directory import OutputDirectory
+from ..connectors.files.committed_files import OutputOf
+from ..connectors.files.output_directory import OutputDirectory
 from ..system.future import ActorFuture
 from .async_twin import Blocking, async_twin
-from .errors import (
-    ApiError,
-    InvalidSetting,
+from .job_errors import (
     JobCanceled,
     JobFailed,
     JobLost,
@@ -64,10 +65,8 @@ from .errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
-from .hook_checks import check_function
 from .paths import AnyPath, target_folder
 from .readiness import Readiness
-from .translation import Translation
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from .errors import NotAScan
+from ..errors import NotAScan
 
 MOST_FILES = 10_000
 """The driver reads each file's footer before the job is submitted; with more files than this Spark had better do it."""

@@ -13,9 +13,9 @@ import posixpath
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ...actors.passing_errors import is_lasting
-from ...state import DurableFiles
-from .errors import LostTransaction, UnusableOutput
+from ....actors.passing_errors import is_lasting
+from ....state import DurableFiles
+from ..errors import LostTransaction, UnusableOutput
 from .locations import located
 
 _TRIES = 5

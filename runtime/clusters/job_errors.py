@@ -1,0 +1,71 @@
+"""How a job can end, and what it may not answer.
+
+ApiError
+├── UnknownOperator          a job was asked for an operator that it does not have
+├── JobFailed                with the chain of causes
+├── JobCanceled
+├── JobLost                  the cluster went away before the job ended
+├── SavepointFailed          with the cause that the JobManager gave
+├── SavepointNotDisposed     the same
+└── ResultsUnavailable       a sink that does not keep results for the client, or a job that has none yet
+"""
+
+from __future__ import annotations
+
+from ...actors.failure import REPEATED_FAILURE, tell_line, tell_story
+from ...messages import JobDetails
+from ..api.errors import ApiError
+
+
+class UnknownOperator(ApiError, LookupError):
+    """The job has no operator of this name."""
+
+
+class JobFailed(ApiError):
+    """The job ended in failure. `details.failures` holds the causes, the decisive one last."""
+
+    def __init__(self, details: JobDetails) -> None:
+        failed = f"job {details.name!r} ({details.job_id}) {_how_it_failed(details)}"
+        super().__init__("\n".join([failed, *_way_back(details)]))
+        self.details = details
+
+
+class JobCanceled(ApiError):
+    """The job was canceled before it finished."""
+
+    def __init__(self, details: JobDetails) -> None:
+        super().__init__("\n".join([f"job {details.name!r} ({details.job_id}) was canceled", *_way_back(details)]))
+        self.details = details
+
+
+class JobLost(ApiError):
+    """The JobManager is gone, so nobody knows how the job would have ended."""
+
+
+class SavepointFailed(ApiError):
+    """The savepoint was refused or declined, it expired, or it could not be stored. The job goes on."""
+
+
+class SavepointNotDisposed(ApiError):
+    """There is no such savepoint, or it cannot be read: nothing was deleted."""
+
+
+class ResultsUnavailable(ApiError):
+    """There are no results to give; the text says why."""
+
+
+def _how_it_failed(details: JobDetails) -> str:
+    """What failed, in the first line; then the chain of causes."""
+    after = f"failed after {details.restarts} restarts"
+    if not details.failures:
+        return f"{after}: no cause was recorded"
+    last = details.failures[-1]
+    if last.error_type == REPEATED_FAILURE and last.cause is not None:
+        return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
+    return f"{after}: {tell_line(last)}\n{tell_story(last)}"
+
+
+def _way_back(details: JobDetails) -> list[str]:
+    """A line that says how to start from what the job has left, if it has left something."""
+    path = details.retained_checkpoint_path
+    return [f"its checkpoint is kept; to go on from there: from_savepoint={path!r}"] if path else []
