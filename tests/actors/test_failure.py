@@ -12,7 +12,7 @@ from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager,
 from understudy.actors.operators.operator import Collector, Operator
 from understudy.messages import ExecutionState, FailureCause, UpdateTaskExecutionState
 
-from .task_stage import TaskStage, deployment
+from .tasks.task_stage import TaskStage, deployment
 
 
 class Worst(Operator):

@@ -13,7 +13,7 @@ from understudy.actors.flow.key_selector import NoSuchColumn
 from understudy.messages import UnsupportedValue
 from understudy.state import MissingState
 
-from .task_stage import deployment
+from .tasks.task_stage import deployment
 
 
 class GaveUp(Exception):

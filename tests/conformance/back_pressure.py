@@ -21,7 +21,7 @@ from understudy.actors.jobs.back_pressure import (
 )
 from understudy.messages import SubtaskIndex, VertexId
 
-from ..actors import test_back_pressure as tests
+from ..actors.jobs import test_back_pressure as tests
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
 
 KEYS = frozenset({"levels", "samples_blocked", "metrics_ms_per_second", "sample_triggered"})

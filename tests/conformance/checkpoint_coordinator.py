@@ -10,9 +10,9 @@ from understudy.messages import CheckpointId, JobStatus
 from understudy.state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
 from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 
-from ..actors import test_checkpoint_endings as checkpoint_endings
-from ..actors import test_pending_checkpoint
-from ..state.test_completed_checkpoints import ids, make_checkpoint
+from ..actors.checkpoints import test_checkpoint_endings as checkpoint_endings
+from ..actors.checkpoints import test_pending_checkpoint
+from ..state.checkpoints.test_completed_checkpoints import ids, make_checkpoint
 from . import checkpoint_restore
 from .coordinator_script import Script, normal_outcome
 from .scenario import (

@@ -35,7 +35,7 @@ from understudy.state.storage import CheckpointStorage
 
 from ..actors.graphs import graph, vertex
 from ..actors.savepoints import chain, checkpoint, keyed_state
-from ..state.test_assignment import keyed
+from ..state.checkpoints.test_assignment import keyed
 from .key_groups import list_handle, named
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
 

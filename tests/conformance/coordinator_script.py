@@ -32,7 +32,7 @@ from understudy.messages import (
     TriggerSavepointSuccess,
 )
 
-from ..actors.checkpoint_driver import (
+from ..actors.checkpoints.checkpoint_driver import (
     JOB,
     Driver,
     ack,

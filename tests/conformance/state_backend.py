@@ -21,7 +21,7 @@ from understudy.state.kinds.descriptors import (
 from understudy.state.storage import CheckpointStorage
 
 from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
-from ..state import test_heap_backends
+from ..state.backends import test_heap_backends
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, facts_of, scenarios_of
 
 KEYS = frozenset({"ops", "op"})

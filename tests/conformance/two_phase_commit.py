@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..actors.transaction_store import Store, StoreSink
+from ..actors.operators.transaction_store import Store, StoreSink
 from ..runtime.connectors.harness import ManualClock, Running, Snapshot
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 

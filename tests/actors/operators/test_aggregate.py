@@ -1,4 +1,4 @@
-"""ColumnarAggregate and LocalAggregate as operators; the arithmetic is tested in tests/state/test_columnar_table.py."""
+"""ColumnarAggregate and LocalAggregate as operators; for the arithmetic see test_columnar_table.py."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It remembers the last of them, here only one; jobs end by loss as well as by themselves."""
-    monkeypatch.setattr("understudy.actors.job_manager.job_manager.job_manager.ENDED_JOBS_KEPT", 1)
+    monkeypatch.setattr("understudy.actors.job_manager.job_manager.ENDED_JOBS_KEPT", 1)
     cluster = start_cluster()
     for restart in (True, False, True):
         env = environment(restart_strategy=fixed_delay(attempts=5 if restart else 0, delay_ms=0))

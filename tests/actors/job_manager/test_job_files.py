@@ -1,0 +1,223 @@
+"""What the JobManager stores and deletes, on a real disk and off its own thread."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy.actors.actor import Actor
+from understudy.actors.checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from understudy.actors.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
+from understudy.messages import (
+    CheckpointId,
+    JobId,
+    KeyedStateHandle,
+    OperatorId,
+    OperatorSubtaskState,
+    StateHandle,
+    SubtaskIndex,
+    SubtaskState,
+    VertexId,
+)
+from understudy.runtime.system import ActorSystem
+from understudy.state import CheckpointStorage, MissingSavepoint, MissingState
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
+from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
+
+JOB = JobId("job-1")
+WAIT_S = 10
+
+
+class Host(Actor):
+    """An actor with JobFiles, as the JobManager is one; calls what it is told to call with them."""
+
+    def __init__(self, savepoints: Savepoints) -> None:
+        self.savepoints = savepoints
+        self.came: queue.Queue[Any] = queue.Queue()
+        self.tidied: queue.Queue[BaseException | None] = queue.Queue()
+        """One for each try to delete something."""
+
+    def on_start(self) -> None:
+        self.files = JobFiles(self.context, self.savepoints)
+
+    def on_receive(self, message: Any) -> Any:
+        match message:
+            case Tidy():
+                self.files.on(message)
+            case Tidied():
+                self.files.on(message)
+                self.tidied.put(message.error)
+            case ForJob():
+                self.came.put(message.event)
+            case _:
+                return message(self.files)
+        return None
+
+
+class Stage:
+    def __init__(self, system: ActorSystem, folder: Path) -> None:
+        self.storage = CheckpointStorage(str(folder / "checkpoints"))
+        self.pointers = CheckpointStorage(str(folder / "savepoints"))
+        self.savepoints = Savepoints(FilesystemSavepointStore(self.pointers), CheckpointStorage)
+        self.host = Host(self.savepoints)
+        self.ref = system.spawn(self.host)
+
+    def call(self, function: Callable[[JobFiles], Any]) -> Any:
+        return self.ref.ask(function).get(timeout=WAIT_S)
+
+    def store(self, draft: CompletedCheckpoint, **targets: str | None) -> MetadataStored | MetadataFailed:
+        def store(files: JobFiles) -> None:
+            for token, target in targets.items():
+                files.expect(token, target)
+            files.store(JOB, self.storage, StoreMetadata(draft, tuple(targets)))
+
+        self.call(store)
+        answer: MetadataStored | MetadataFailed = self.host.came.get(timeout=WAIT_S)
+        return answer
+
+    def draft(self, checkpoint_id: int = 1) -> CompletedCheckpoint:
+        handle = self.storage.write(f"{JOB}/chk-{checkpoint_id}/map-0-a", b"state")
+        states = {SubtaskIndex(0): state_of(handle)}
+        vertices = {VertexId("map"): VertexSnapshot(1, 128, states)}
+        return CompletedCheckpoint(JOB, CheckpointId(checkpoint_id), 1, 2, 5, vertices, is_savepoint=True)
+
+    def tidied(self, times: int) -> None:
+        """Wait until so many deletions are done, and well."""
+        assert [self.host.tidied.get(timeout=WAIT_S) for _ in range(times)] == [None] * times
+
+    def dispose(self, path: str) -> None:
+        done: queue.Queue[None] = queue.Queue()
+        removed = self.savepoints.remove(path)
+        self.call(lambda files: files.dispose(removed, lambda: done.put(None)))
+        done.get(timeout=WAIT_S)
+
+
+def state_of(handle: StateHandle) -> SubtaskState:
+    keyed = KeyedStateHandle(0, 127, {0: (0, 5)}, handle, "filesystem")
+    return SubtaskState({OperatorId("op"): OperatorSubtaskState((keyed,))})
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with ActorSystem("theatre") as system:
+        yield Stage(system, tmp_path)
+
+
+def test_metadata_is_stored_with_a_pointer_for_each_who_is_promised_one(stage: Stage) -> None:
+    answer = stage.store(stage.draft(), first=None, second="daily")
+    assert isinstance(answer, MetadataStored)
+    assert sorted(answer.savepoints) == ["first", "second"]
+    assert stage.savepoints.load(answer.savepoints["first"]).checkpoint.metadata_path == answer.path
+    assert "/daily/" in answer.savepoints["second"]
+
+
+def test_if_one_pointer_cannot_be_stored_none_is(stage: Stage) -> None:
+    answer = stage.store(stage.draft(), first=None, second="../outside")
+    assert isinstance(answer, MetadataFailed)
+    assert answer.reason.startswith("OutsideRoot: ../outside")
+    assert answer.path == f"{JOB}/chk-1/_metadata"
+    assert stage.pointers.list_files() == []
+
+
+def test_a_savepoint_of_another_job_manager_is_deleted_whole(stage: Stage) -> None:
+    path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
+    stage.dispose(path)
+    assert stage.storage.list_files() == stage.pointers.list_files() == []
+
+
+def test_one_of_two_savepoints_of_a_checkpoint_leaves_it_to_the_other(stage: Stage) -> None:
+    """Two clients asked for the same drained job, in two folders."""
+    answer = stage.store(stage.draft(), first="a", second="b")
+    assert isinstance(answer, MetadataStored)
+    completed = replace(stage.draft(), metadata_path=answer.path)
+    stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).completed(completed, answer.savepoints.values()))
+    stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(completed))
+    stage.dispose(answer.savepoints["first"])
+    assert len(stage.storage.list_files()) == 2
+    stage.dispose(answer.savepoints["second"])
+    assert stage.storage.list_files() == []
+
+
+def test_a_savepoint_that_was_disposed_of_since_it_was_read_starts_no_job(stage: Stage) -> None:
+    path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
+    found = stage.savepoints.load(path)
+    stage.dispose(path)
+    with pytest.raises(MissingSavepoint):
+        stage.call(lambda files: files.restored(JobId("job-2"), found.storage, found.checkpoint, found.path))
+
+
+def test_a_checkpoint_that_its_job_gave_up_since_it_was_read_starts_no_job(stage: Stage) -> None:
+    """Its files may still be there: their deletion may be under way, or be tried again."""
+
+    def refuses(files: JobFiles, checkpoint: CompletedCheckpoint) -> None:
+        with pytest.raises(MissingState, match=checkpoint.metadata_path):
+            files.restored(JobId("job-3"), stage.storage, checkpoint)
+
+    answer = stage.store(stage.draft())
+    assert isinstance(answer, MetadataStored)
+    completed = replace(stage.draft(), metadata_path=answer.path)
+    stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).completed(completed))
+    stage.call(lambda files: files.restored(JobId("job-2"), stage.storage, completed))
+    assert stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(completed)) is None
+    stage.call(lambda files: files.superseded(JobId("job-2")))
+    stage.call(lambda files: refuses(files, completed))
+    stage.tidied(1)
+
+    other = replace(completed, checkpoint_id=CheckpointId(2), metadata_path=f"{JOB}/chk-2/_metadata")
+    discard = stage.call(lambda files: files.checkpoints_of(JOB, stage.storage).drop(other))
+    stage.call(lambda files: files.discard(JOB, stage.storage, discard))
+    stage.call(lambda files: refuses(files, other))
+    stage.tidied(1)
+
+
+def test_a_job_that_was_started_from_it_first_keeps_it(stage: Stage) -> None:
+    path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
+    found = stage.savepoints.load(path)
+    stage.call(lambda files: files.restored(JobId("job-2"), found.storage, found.checkpoint, found.path))
+    stage.dispose(path)
+    assert len(stage.storage.list_files()) == 2
+    stage.tidied(1)
+    stage.call(lambda files: files.superseded(JobId("job-2")))
+    stage.tidied(1)
+    assert stage.storage.list_files() == []
+
+
+def test_a_savepoint_of_another_job_manager_outlives_the_job_that_was_started_from_it(stage: Stage) -> None:
+    """Its user has not disposed of it; the job that it was taken of is nobody's here."""
+    path = stage.store(stage.draft(), first=None).savepoints["first"]  # type: ignore[union-attr]
+    found = stage.savepoints.load(path)
+    stage.call(lambda files: files.restored(JobId("job-2"), found.storage, found.checkpoint, found.path))
+    stage.call(lambda files: files.superseded(JobId("job-2")))
+    stage.call(lambda files: files.restored(JobId("job-3"), found.storage, found.checkpoint, found.path))
+    stage.dispose(path)
+    assert len(stage.storage.list_files()) == 2
+    stage.tidied(1)
+    stage.call(lambda files: files.superseded(JobId("job-3")))
+    stage.tidied(1)
+    assert stage.storage.list_files() == []
+
+
+def test_a_retained_checkpoint_of_another_job_manager_is_nobodys_to_delete(stage: Stage) -> None:
+    answer = stage.store(stage.draft())
+    assert isinstance(answer, MetadataStored)
+    completed = replace(stage.draft(), metadata_path=answer.path)
+    for job in map(JobId, ("job-2", "job-3", "job-4")):
+        stage.call(lambda files, job=job: files.restored(job, stage.storage, completed))
+        stage.call(lambda files, job=job: files.superseded(job))
+    assert len(stage.storage.list_files()) == 2
+
+
+def test_what_is_given_up_goes_with_its_pointers(stage: Stage) -> None:
+    draft = stage.draft()
+    answer = stage.store(draft, first=None)
+    assert isinstance(answer, MetadataStored)
+    discard = Discard(draft.states(), answer.path, savepoints=tuple(answer.savepoints.values()))
+    stage.call(lambda files: files.discard(JOB, stage.storage, discard))
+    stage.tidied(1)
+    assert stage.storage.list_files() == stage.pointers.list_files() == []

@@ -1,0 +1,94 @@
+"""TwoPhaseCommitSink: what must hold when a hook fails. Flink's scenarios are in tests/conformance."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...runtime.connectors.harness import ManualClock, Running
+from .transaction_store import Store, StoreSink
+
+
+def test_a_failed_commit_raises_and_is_done_on_restore() -> None:
+    store = Store()
+    running = Running(StoreSink(store))
+    running.take("a")
+    first = running.checkpoint(1)
+    store.fail_commits = True
+    with pytest.raises(OSError, match="does not answer"):
+        running.complete(1)
+    running.operator.close()
+    assert store.visible == []
+    store.fail_commits = False
+    Running(StoreSink(store), first, attempt=1)
+    assert store.visible == ["a"]
+
+
+def test_commits_come_in_order_and_stop_at_the_one_that_fails() -> None:
+    store = Store()
+    running = Running(StoreSink(store))
+    for checkpoint_id in (1, 2, 3):
+        running.take(checkpoint_id)
+        running.checkpoint(checkpoint_id)
+    store.fail_commits = True
+    with pytest.raises(OSError, match="does not answer"):
+        running.complete(3)
+    assert running.operator.calls == ["commit 0"]
+    store.fail_commits = False
+    running.complete(2)
+    assert store.visible == [1, 2]
+
+
+def test_a_later_checkpoint_covers_an_aborted_one() -> None:
+    store = Store()
+    running = Running(StoreSink(store))
+    running.take("a")
+    running.checkpoint(1)
+    running.operator.on_checkpoint_aborted(1)  # type: ignore[arg-type]
+    running.take("b")
+    running.checkpoint(2)
+    running.complete(2)
+    assert store.visible == ["a", "b"]
+
+
+def test_closing_aborts_the_open_transaction_and_leaves_the_pending_ones() -> None:
+    store = Store()
+    running = Running(StoreSink(store))
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    running.take("b")
+    running.operator.close()
+    assert store.open == {0: ["a"]}
+    Running(StoreSink(store), snapshot, attempt=1)
+    assert store.visible == ["a"]
+
+
+def test_an_operator_that_was_never_opened_can_be_closed() -> None:
+    StoreSink(Store()).close()
+
+
+def test_a_replaced_handle_is_the_one_that_is_committed() -> None:
+    class Renaming(StoreSink):
+        def pre_commit(self, transaction: int) -> int | None:
+            self.store.open[transaction + 1000] = self.store.open.pop(transaction)
+            return transaction + 1000
+
+    store = Store()
+    running = Running(Renaming(store))
+    running.take("a")
+    running.checkpoint(1)
+    running.complete(1)
+    assert store.committed == {1000: ["a"]}
+
+
+def test_without_the_permission_an_old_transaction_is_never_given_up() -> None:
+    store, clock = Store(), ManualClock()
+    sink = StoreSink(store)
+    sink.transaction_timeout_ms = 10
+    running = Running(sink, clock=clock)
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    clock.ms, store.fail_commits = 1e9, True
+    again = StoreSink(store)
+    again.transaction_timeout_ms = 10
+    with pytest.raises(OSError, match="does not answer"):
+        Running(again, snapshot, clock=clock, attempt=1)

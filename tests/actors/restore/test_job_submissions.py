@@ -1,0 +1,136 @@
+"""find_origin: what a job is to be started from is read, whole, and fits, before anything is made of the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from understudy.actors.errors import CannotRestore, StateDoesNotFit
+from understudy.actors.restore.job_submissions import find_origin
+from understudy.messages import (
+    OperatorId,
+    OperatorSubtaskState,
+    StateDescription,
+    SubmitJob,
+    SubtaskIndex,
+    SubtaskState,
+)
+from understudy.state import CheckpointStorage
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
+
+from ..graphs import graph
+from ..savepoints import chain, checkpoint, list_state, operator
+
+STATE_FILE = "old/chk-7/a-0-attempt"
+METADATA = "old/chk-7/_metadata"
+ITEMS = StateDescription("items", "OperatorListState", "str")
+
+
+@dataclass
+class Saved:
+    """A savepoint on disk, its state in a file of its own."""
+
+    root: Path
+    savepoints: Savepoints
+    path: str
+
+    def wanted(self, path: str | None = None, name: str = "a", *, allow: bool = False) -> SubmitJob:
+        program = graph(chain(operator(name, ITEMS)))
+        program = replace(program, checkpoints=replace(program.checkpoints, directory=str(self.root)))
+        return SubmitJob(program, 1, 1, path or self.path, allow)
+
+    def refused(self, match: str, path: str | None = None) -> None:
+        with pytest.raises(CannotRestore, match=match):
+            find_origin(self.wanted(path), self.savepoints)
+
+
+def completed(storage: CheckpointStorage) -> CompletedCheckpoint:
+    (lists,) = list_state("items", 2).lists
+    handle = storage.write(STATE_FILE, b"xx")
+    state = SubtaskState({OperatorId("a"): OperatorSubtaskState(lists=(replace(lists, handle=handle),))})
+    made = checkpoint((chain(operator("a", ITEMS)), [{}]))
+    (vertex,) = made.vertices.values()
+    return replace(
+        made,
+        vertices={each: replace(vertex, subtasks={SubtaskIndex(0): state}) for each in made.vertices},
+        metadata_path=METADATA,
+    )
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    root = tmp_path / "checkpoints"
+    storage = CheckpointStorage(str(root))
+    written = completed(storage)
+    storage.write_sealed(METADATA, encode_metadata(written))
+    savepoints = Savepoints(HeapSavepointStore(), CheckpointStorage)
+    return Saved(root, savepoints, savepoints.store(written, storage, None))
+
+
+def test_a_savepoint_is_found_with_where_its_state_lies_and_the_id_that_comes_next(saved: Saved) -> None:
+    found = find_origin(saved.wanted(), saved.savepoints)
+    assert found.origin.checkpoint.metadata_path == METADATA
+    assert Path(found.origin.root) == saved.root
+    assert (found.next_checkpoint_id, found.savepoint_path) == (8, saved.path)
+    submitted = found.submitted(saved.wanted().graph.job_id)
+    assert (submitted.restored_checkpoint_id, submitted.restored_operators, submitted.left_behind) == (7, ("a",), ())
+
+
+@pytest.mark.parametrize("where", ["", "{root}/"])
+def test_a_checkpoint_is_found_by_its_metadata_file(saved: Saved, where: str) -> None:
+    path = where.format(root=saved.root) + METADATA
+    assert find_origin(saved.wanted(path), saved.savepoints).savepoint_path == ""
+
+
+@pytest.mark.parametrize("path", ["old/chk-7", "old/chk-7/", "{root}/old/chk-7"])
+def test_a_checkpoint_is_found_by_its_folder(saved: Saved, path: str) -> None:
+    """As `ls` shows it."""
+    found = find_origin(saved.wanted(path.format(root=saved.root)), saved.savepoints)
+    assert found.origin.checkpoint.metadata_path == METADATA
+
+
+def test_a_relative_path_of_a_checkpoint_is_looked_for_in_the_working_directory_first(saved: Saved) -> None:
+    for path, folder in [("chk-7", saved.root / "old"), (METADATA, saved.root.parent), ("old/chk-7", Path("/"))]:
+        found = find_origin(replace(saved.wanted(path), working_directory=str(folder)), saved.savepoints)
+        assert found.origin.checkpoint.metadata_path == METADATA
+    saved.refused("missing state", "chk-7")
+
+
+def test_what_was_left_behind_is_told(saved: Saved) -> None:
+    found = find_origin(saved.wanted(name="b", allow=True), saved.savepoints)
+    assert found.submitted(saved.wanted().graph.job_id).left_behind == ("a",)
+    with pytest.raises(StateDoesNotFit):
+        find_origin(saved.wanted(name="b"), saved.savepoints)
+
+
+def test_a_missing_or_truncated_state_file_is_told_before_the_job_is_made(saved: Saved) -> None:
+    (saved.root / STATE_FILE).write_bytes(b"x")
+    saved.refused("a-0-attempt: corrupt state: expected 2 bytes, found 1 bytes")
+    (saved.root / STATE_FILE).unlink()
+    saved.refused("a-0-attempt: missing state")
+
+
+def test_metadata_that_is_missing_or_not_whole_is_told(saved: Saved) -> None:
+    metadata = saved.root / METADATA
+    metadata.write_bytes(metadata.read_bytes()[:-1])
+    saved.refused("corrupt state")
+    metadata.unlink()
+    saved.refused("missing state")
+
+
+def test_a_checkpoint_of_another_root_is_outside(saved: Saved, tmp_path: Path) -> None:
+    saved.refused("outside of the checkpoint directory", str(tmp_path / "other" / "_metadata"))
+    saved.refused("outside of the checkpoint directory", "../checkpoints-of-others/_metadata")
+    saved.refused("missing state", "old/chk-8/_metadata")
+
+
+def test_the_text_says_which_job_and_which_path(saved: Saved) -> None:
+    saved.refused(
+        r"job 'test job' cannot be started from jobmanager://savepoints/none: .*missing savepoint",
+        "jobmanager://savepoints/none",
+    )

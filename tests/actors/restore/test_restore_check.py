@@ -1,0 +1,232 @@
+"""Does a savepoint fit a program? Flink: CheckpointsTest, StateAssignmentOperationTest, VertexFinishedStateChecker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from understudy.actors.errors import StateDoesNotFit
+from understudy.actors.restore.restore_check import RestoreReport, check_restore, with_carried_states
+from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
+from understudy.state import inline_handle
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+
+from ..graphs import edge, graph
+from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
+
+TOTAL = StateDescription("total", "ValueState", "int")
+WORST = StateDescription("worst", "ValueState", "float")
+SEEN = StateDescription("seen", "OperatorListState", "str")
+ALL = range(128)
+
+
+def offset_of(source: str, rescales: bool = True) -> StateDescription:
+    return StateDescription("source-offset", "SourceOffset", {"source": source, "rescales": rescales})
+
+
+def aggregation(keys: list[str], types: dict[str, str] | None = None) -> StateDescription:
+    schema = {"keys": keys, "aggregates": {"n": "Count()"}, "types": types}
+    return StateDescription("columnar aggregation", "ColumnarAggregate", schema)
+
+
+def problems(was: CompletedCheckpoint, program: JobGraph, *, allow: bool = False) -> list[str]:
+    with pytest.raises(StateDoesNotFit) as refused:
+        check_restore(was, program, allow_non_restored_state=allow)
+    assert all(problem in str(refused.value) for problem in refused.value.problems)
+    return list(refused.value.problems)
+
+
+SAVED = checkpoint((chain(operator("sum", TOTAL)), [{"sum": keyed_state(ALL)}]))
+
+
+def test_the_report_says_who_finds_state_and_who_begins_anew() -> None:
+    program = graph(chain(operator("sum", TOTAL), operator("new", WORST), "stateless"))
+    assert check_restore(SAVED, program) == RestoreReport(matched=("sum",), fresh=("new",), left_behind=())
+
+
+def test_an_operator_is_known_by_its_id_whatever_its_name() -> None:
+    program = graph(chain(operator("renamed", TOTAL, id="sum")))
+    assert check_restore(SAVED, program).matched == ("renamed",)
+
+
+def test_state_that_nobody_takes_is_refused_with_what_did_match_and_what_is_new() -> None:
+    saved = checkpoint(
+        (
+            chain(operator("sum", TOTAL), operator("kept", SEEN)),
+            [{"sum": keyed_state(ALL), "kept": list_state("seen", 1)}],
+        )
+    )
+    with pytest.raises(StateDoesNotFit) as refused:
+        check_restore(saved, graph(chain(operator("total", TOTAL), operator("kept", SEEN))))
+    text = str(refused.value)
+    assert refused.value.matched == ("kept",)
+    assert "operator 'sum' (id sum) has state that no operator of the program takes over" in text
+    assert "operators that match: 'kept'" in text
+    assert "operators that would begin anew: 'total'" in text
+    assert "uid" in text
+
+
+def test_state_may_be_left_behind_where_that_is_allowed() -> None:
+    report = check_restore(SAVED, graph(chain("other")), allow_non_restored_state=True)
+    assert report == RestoreReport(matched=(), fresh=(), left_behind=("sum",))
+
+
+def test_an_operator_without_state_may_go() -> None:
+    saved = checkpoint((chain("map", operator("sink", SEEN)), [{"map": OperatorSubtaskState()}]))
+    assert check_restore(saved, graph(chain("other"))) == RestoreReport((), (), ())
+
+
+def test_a_list_that_its_operator_declares_no_more_is_left_behind_or_refused() -> None:
+    """It may be a source's offset, or transactions that are prepared: not to be forgotten in silence."""
+    saved = checkpoint((source("Feed").vertices[0], [OFFSET]))
+    program = graph(chain(operator("source", SEEN)))
+    assert "operator 'source' held the list 'source-offset', and declares none such now" in problems(saved, program)[0]
+    assert check_restore(saved, program, allow_non_restored_state=True).left_behind == ("source",)
+
+
+def test_keyed_state_of_an_operator_that_has_no_keys_any_more_is_left_behind_or_refused() -> None:
+    program = graph(chain(operator("sum", SEEN)))
+    assert "operator 'sum' held state by key, and declares none such now" in problems(SAVED, program)[0]
+    assert check_restore(SAVED, program, allow_non_restored_state=True).left_behind == ("sum",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        (replace(TOTAL, schema="str"), "int does not become str"),
+        (replace(TOTAL, kind="ListState", schema={"list": "int"}), "was a ValueState and is a ListState now"),
+        (replace(TOTAL, schema={"record": "R", "fields": {"a": "int"}}), "int does not become R"),
+    ],
+)
+@pytest.mark.parametrize("allow", [False, True])
+def test_a_state_that_changed_its_kind_or_type_is_refused(declared: StateDescription, why: str, allow: bool) -> None:
+    (problem,) = problems(SAVED, graph(chain(operator("sum", declared))), allow=allow)
+    assert problem.startswith(f"state 'total' of operator 'sum' does not fit: {why}")
+
+
+@pytest.mark.parametrize("schema", ["float", {"optional": "int"}, "Any", None])
+def test_a_state_that_can_be_migrated_or_is_not_known_before_it_runs_fits(schema: object) -> None:
+    check_restore(SAVED, graph(chain(operator("sum", replace(TOTAL, schema=schema)))))
+
+
+def test_a_list_that_held_nothing_may_change_its_type() -> None:
+    saved = checkpoint((chain(operator("a", SEEN)), [{"a": list_state("seen", 0)}]))
+    program = graph(chain(operator("a", replace(SEEN, schema="int"))))
+    check_restore(saved, program)
+    held = checkpoint((chain(operator("a", SEEN)), [{"a": list_state("seen", 1)}]))
+    assert "str does not become int" in problems(held, program)[0]
+
+
+def test_a_columnar_aggregation_keeps_its_keys_its_aggregates_and_its_types() -> None:
+    state = {"agg": keyed_state(ALL, backend="columnar")}
+    saved = checkpoint((chain(operator("agg", aggregation(["k"], {"k": "string"}))), [state]))
+    check_restore(saved, graph(chain(operator("agg", aggregation(["k"])))))
+    for declared, why in [
+        (aggregation(["j"]), "declared keys ['j'], stored keys ['k']"),
+        (aggregation(["k"], {"k": "int64"}), "k: declared int64, stored string"),
+        (TOTAL, "held a columnar aggregation and declares keyed state of its own"),
+    ]:
+        (problem,) = problems(saved, graph(chain(operator("agg", declared))))
+        assert why in problem
+
+
+def test_another_max_parallelism_is_refused_where_there_are_keys() -> None:
+    program = graph(chain(operator("sum", TOTAL), max_parallelism=64))
+    (problem,) = problems(SAVED, program)
+    assert "max_parallelism 128 and has 64 now" in problem
+    assert "StreamEnvironment(max_parallelism=128)" in problem
+    unkeyed = checkpoint((chain(operator("a", SEEN)), [{"a": list_state("seen", 1)}]))
+    check_restore(unkeyed, graph(chain(operator("a", SEEN), max_parallelism=64)))
+
+
+OFFSET = {"source": list_state("source-offset", 1, "union")}
+
+
+def source(kind: str, parallelism: int = 1, rescales: bool = True, **fields: bool) -> JobGraph:
+    return graph(chain(operator("source", offset_of(kind, rescales), kind="source"), parallelism=parallelism, **fields))
+
+
+def test_a_source_that_cannot_deal_its_records_out_anew_keeps_its_parallelism() -> None:
+    saved = checkpoint((source("Feed").vertices[0], [OFFSET]))
+    check_restore(saved, source("Feed", rescales=False))
+    check_restore(saved, source("Feed", 3))
+    (problem,) = problems(saved, source("Feed", 3, rescales=False))
+    assert "stored with parallelism 1 and has 3 now, and a Feed cannot" in problem
+    (problem,) = problems(saved, source("Feed", 3, task_manager_bound=True))
+    assert "DataFrame, which was in 1 partitions and would be in 3" in problem
+
+
+def test_a_dataframe_that_comes_in_the_other_way_is_refused_with_how_to_have_the_former() -> None:
+    for was, now, told in (
+        ("SparkSource", "ScanSource", "read through Spark: from_dataframe(..., read_files=False)"),
+        ("ScanSource", "SparkSource", "read from its files: give one that only scans files"),
+    ):
+        (problem,) = problems(checkpoint((source(was).vertices[0], [OFFSET])), source(now))
+        assert f"was a {was} and is a {now} now" in problem
+        assert told in problem
+
+
+def test_the_offset_of_another_kind_of_source_is_refused() -> None:
+    saved = checkpoint((source("FileSource").vertices[0], [OFFSET]))
+    (problem,) = problems(saved, source("GeneratorSource"))
+    assert "was a FileSource and is a GeneratorSource now" in problem
+
+
+def test_an_operator_that_had_ended_in_some_subtasks_cannot_be_rescaled() -> None:
+    """Final results were emitted there, and not elsewhere: mixed, they would come twice or never."""
+    kept = {"a": list_state("seen", 1)}
+    vertex = chain(operator("a", SEEN), parallelism=2)
+    saved = checkpoint((vertex, [kept, kept], [True, False]))
+    check_restore(saved, graph(vertex))
+    (problem,) = problems(saved, graph(replace(vertex, parallelism=3)))
+    assert "had taken all its input in 1 of its 2 subtasks" in problem
+    check_restore(checkpoint((vertex, [kept, {}], [False, True])), graph(replace(vertex, parallelism=3)))
+    check_restore(checkpoint((vertex, [kept, kept], [True, True])), graph(replace(vertex, parallelism=3)))
+    for kind in ("source", "sink"):
+        other = chain(operator("a", SEEN, kind=kind), parallelism=2)
+        check_restore(checkpoint((other, [kept, kept], [True, False])), graph(replace(other, parallelism=3)))
+
+
+def test_an_operator_that_had_ended_cannot_get_a_new_input() -> None:
+    kept = {"a": list_state("seen", 1)}
+    saved = checkpoint((chain("s"), [{}], [True]), (chain(operator("a", SEEN)), [kept], [True]))
+    same = graph(chain("s"), chain(operator("a", SEEN)), edges=[edge("s", "a")])
+    check_restore(saved, same)
+    program = graph(*same.vertices, chain("other"), edges=[*same.edges, edge("other", "a", input_index=1)])
+    assert "would emit them again" in problems(saved, program)[0]
+
+
+def test_what_was_in_flight_wants_the_very_same_graph() -> None:
+    flying = (ChannelStateHandle(0, SubtaskIndex(0), (0, 1), inline_handle(b"x")),)
+    same = graph(chain("a"), chain("b", "c"), edges=[edge("a", "b")])
+    vertices = [(same.vertices[0], [{}]), (same.vertices[1], [{}], [False], [flying])]
+    saved = checkpoint(*vertices, edges=same.edges)
+    check_restore(saved, same)
+    for program in (
+        replace(same, vertices=(same.vertices[0], replace(same.vertices[1], parallelism=2))),
+        replace(same, vertices=(same.vertices[0], chain("b", "new", "c"))),
+        replace(same, edges=(edge("a", "b", input_index=1),)),
+        graph(*same.vertices, chain("d"), edges=[*same.edges, edge("b", "d")]),
+    ):
+        (problem,) = problems(saved, program, allow=True)
+        assert "unaligned" in problem
+        assert "A savepoint can be restored into a changed program: take one" in problem
+    aligned = checkpoint(*[each[:2] for each in vertices], edges=same.edges)
+    check_restore(aligned, replace(same, edges=(edge("a", "b", input_index=1),)))
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    saved = checkpoint(
+        (chain(operator("sum", TOTAL)), [{"sum": keyed_state(ALL)}]),
+        (chain(operator("gone", SEEN)), [{"gone": list_state("seen", 1)}]),
+    )
+    program = graph(chain(operator("sum", replace(TOTAL, schema="str")), max_parallelism=64))
+    assert len(problems(saved, program)) == 3
+
+
+def test_a_state_that_is_carried_along_undeclared_is_still_known_to_the_next_savepoint() -> None:
+    """So that a program which declares it again with another type is refused at submit, too."""
+    saved = checkpoint((chain(operator("sum", TOTAL, WORST)), [{"sum": keyed_state(ALL)}]))
+    told = with_carried_states(graph(chain(operator("sum", TOTAL), "new")), saved)
+    assert told == graph(chain(operator("sum", TOTAL, WORST), "new"))

@@ -1,0 +1,476 @@
+"""FileSink, CollectSink and PrintSink: what is visible when, after any restart, rescale or zombie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.actors.operators.operator import Collector
+from understudy.messages import CheckpointId, row_type
+from understudy.runtime.connectors import (
+    CollectSink,
+    FileSink,
+    FileSource,
+    LostTransaction,
+    PrintSink,
+    UnreadableInput,
+    read_collected,
+)
+
+from ..harness import Running, Snapshot, make_context, rescaled
+
+SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
+
+
+def start(folder: Path | str, snapshot: Snapshot | None = None, **where: Any) -> Running[CollectSink]:
+    return Running(CollectSink(str(folder)), snapshot, **where)
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(".understudy-*/*"))
+
+
+def test_records_are_visible_once_their_checkpoint_is_complete(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    running.take("a")
+    running.checkpoint(1)
+    running.take("b")
+    assert read_collected(str(tmp_path)) == []
+    running.complete(1)
+    assert read_collected(str(tmp_path)) == ["a"]
+
+
+def test_one_may_read_only_what_a_checkpoint_covers(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    for number, record in enumerate("abc", start=1):
+        running.take(record)
+        running.checkpoint(number)
+        running.complete(number)
+    covered = [read_collected(str(tmp_path), until=CheckpointId(number)) for number in range(4)]
+    assert covered == [[], ["a"], ["a", "b"], ["a", "b", "c"]]
+
+
+def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    running.complete(1)
+    for attempt in (1, 2):
+        start(tmp_path, snapshot, attempt=attempt)
+        assert read_collected(str(tmp_path)) == ["a"]
+
+
+def test_what_was_prepared_is_committed_and_what_was_open_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
+    crashed = start(tmp_path)
+    crashed.take("a")
+    snapshot = crashed.checkpoint(1)
+    crashed.take("lost")
+    crashed.checkpoint(2)
+    crashed.take("lost too")
+    start(tmp_path, snapshot, attempt=1)
+    assert read_collected(str(tmp_path)) == ["a"]
+    assert hidden(tmp_path) == []
+
+
+def test_files_of_an_attempt_before_the_first_checkpoint_are_removed(tmp_path: Path) -> None:
+    start(tmp_path).take("lost")
+    assert len(hidden(tmp_path)) == 1
+    start(tmp_path, attempt=1)
+    assert hidden(tmp_path) == []
+
+
+def test_a_job_restored_under_another_id_cleans_up_after_the_first(tmp_path: Path) -> None:
+    first = start(tmp_path, job="job-a", attempt=5)
+    first.take("a")
+    snapshot = first.checkpoint(1)
+    first.take("lost")
+    first.checkpoint(2)
+    second = start(tmp_path, snapshot, job="job-b")
+    assert read_collected(str(tmp_path)) == ["a"]
+    assert hidden(tmp_path) == []
+    second.take("b")
+    third = start(tmp_path, second.checkpoint(3), job="job-c")
+    third.take("c")
+    third.checkpoint(4)
+    third.complete(4)
+    assert sorted(read_collected(str(tmp_path))) == ["a", "b", "c"]
+    assert len({path.parent for path in tmp_path.glob(".understudy-*/*")}) <= 1
+
+
+def test_a_zombie_neither_removes_nor_repeats_what_its_successor_writes(tmp_path: Path) -> None:
+    zombie = start(tmp_path)
+    zombie.take("a")
+    snapshot = zombie.checkpoint(1)
+    successor = start(tmp_path, snapshot, attempt=2)
+    successor.take("b")
+    start(tmp_path, snapshot, attempt=1)  # one that was slow to start
+    zombie.complete(1)
+    zombie.take("b")
+    zombie.checkpoint(2)
+    zombie.operator.close()
+    successor.checkpoint(2)
+    successor.complete(2)
+    assert read_collected(str(tmp_path)) == ["a", "b"]
+
+
+def test_what_a_zombie_writes_after_its_successor_has_opened_goes_when_the_successor_ends(tmp_path: Path) -> None:
+    zombie = start(tmp_path)
+    snapshot = zombie.checkpoint(1)  # records the transaction that is open now, of which nothing is written yet
+    successor = start(tmp_path, snapshot, attempt=1)
+    for checkpoint_id in (2, 3):
+        zombie.take("lost")
+        zombie.checkpoint(checkpoint_id)
+    zombie.take("lost too")
+    zombie.operator.close()
+    assert len(hidden(tmp_path)) == 2, "what is pre-committed may be in a checkpoint, for all it knows"
+    successor.take("a")
+    successor.checkpoint(2)
+    successor.complete(2)
+    successor.operator.close()
+    assert read_collected(str(tmp_path)) == ["a"]
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_an_attempt_that_ends_removes_nothing_that_a_restored_one_needs(tmp_path: Path) -> None:
+    """It is cancelled while checkpoint 2, which its neighbour and it have pre-committed, is being completed."""
+    first = [start(tmp_path, subtask=subtask, parallelism=2) for subtask in (0, 1)]
+    for subtask, running in enumerate(first):
+        running.take(f"a{subtask}")
+    snapshots = rescaled([running.checkpoint(2) for running in first], 3)
+    for running in first:
+        running.operator.close()
+    early = start(tmp_path, snapshots[0], attempt=1, subtask=0, parallelism=3)
+    early.operator.close()
+    for subtask in (0, 1, 2):
+        start(tmp_path, snapshots[subtask], attempt=2, subtask=subtask, parallelism=3)
+    assert sorted(read_collected(str(tmp_path))) == ["a0", "a1"]
+
+
+def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(tmp_path: Path) -> None:
+    """The job could not read its newest checkpoint, and repeats what came after the older one."""
+    start(tmp_path, subtask=1, parallelism=2).take("never")
+    other = start(tmp_path, job="job-b")
+    first = start(tmp_path, parallelism=2)
+    snapshots = []
+    for checkpoint_id, record in enumerate("abc", 1):
+        for running in (other, first):
+            running.take(record)
+            snapshots.append(running.checkpoint(checkpoint_id))
+            running.complete(checkpoint_id)
+    start(tmp_path, snapshots[3], attempt=1, parallelism=2)
+    assert sorted(read_collected(str(tmp_path))) == ["a", "a", "b", "b", "c"], "the other job's are its own affair"
+
+
+def test_a_zombie_that_is_slow_to_start_takes_nothing_back_of_its_successor(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.take("a")
+    snapshot = first.checkpoint(1)
+    successor = start(tmp_path, snapshot, attempt=2)
+    successor.take("b")
+    successor.checkpoint(2)
+    successor.complete(2)
+    start(tmp_path, snapshot, attempt=1)
+    assert read_collected(str(tmp_path)) == ["a", "b"]
+
+
+def test_a_job_restored_under_another_id_takes_nothing_back_of_the_first(tmp_path: Path) -> None:
+    first = start(tmp_path, job="job-a", attempt=5)
+    first.take("a")
+    first.checkpoint(7)
+    first.complete(7)
+    first.take("b")
+    savepoint = first.checkpoint(8)
+    first.complete(8)
+    second = start(tmp_path, savepoint, job="job-b")
+    second.take("c")
+    snapshot = second.checkpoint(1)
+    second.complete(1)
+    start(tmp_path, snapshot, job="job-b", attempt=1)
+    assert sorted(read_collected(str(tmp_path))) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (4, 2)])
+def test_a_rescale_commits_all_and_leaves_nothing_behind(tmp_path: Path, before: int, after: int) -> None:
+    old = [start(tmp_path, subtask=index, parallelism=before) for index in range(before)]
+    for index, running in enumerate(old):
+        running.take(index)
+    snapshots = [running.checkpoint(1) for running in old]
+    for running in old:
+        running.take("lost")
+    # The last one first: no subtask may remove what another one has yet to commit.
+    shares = list(enumerate(rescaled(snapshots, after)))
+    for index, share in reversed(shares):
+        start(tmp_path, share, subtask=index, parallelism=after, attempt=1)
+    assert sorted(read_collected(str(tmp_path))) == list(range(before))
+    assert hidden(tmp_path) == []
+
+
+def test_a_checkpoint_without_records_leaves_no_file(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    snapshot = running.checkpoint(1)
+    running.complete(1)
+    start(tmp_path, snapshot, attempt=1)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_lost_data_is_named(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    running.complete(1)
+    next(tmp_path.glob("part-*")).unlink()
+    with pytest.raises(LostTransaction, match=r"neither .*\.understudy-.* nor .*part-operator-00000-0000000001"):
+        start(tmp_path, snapshot, attempt=1)
+
+
+def test_the_hidden_folder_goes_when_the_job_ends(tmp_path: Path) -> None:
+    subtasks = [start(tmp_path, subtask=index, parallelism=2) for index in range(2)]
+    for running in subtasks:
+        running.take("a")
+        running.checkpoint(1)
+    for running in subtasks:
+        running.complete(1)
+        running.operator.close()
+    assert sorted(path.name[:4] for path in tmp_path.iterdir()) == ["part", "part"]
+
+
+def test_one_subtask_that_ends_leaves_the_others_their_folder(tmp_path: Path) -> None:
+    ends, goes_on = (start(tmp_path, subtask=index, parallelism=2) for index in range(2))
+    goes_on.take("a")
+    ends.operator.close()
+    goes_on.checkpoint(1)
+    goes_on.complete(1)
+    goes_on.take("b")
+    goes_on.checkpoint(2)
+    goes_on.complete(2)
+    assert read_collected(str(tmp_path)) == ["a", "b"]
+
+
+Event = tuple[str, int]
+events = st.lists(
+    st.tuples(st.sampled_from(["take", "checkpoint", "complete", "crash"]), st.integers(1, 3)), max_size=25
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(events=events)
+def test_whatever_happens_each_record_is_visible_once(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Event]
+) -> None:
+    """The source is an offset beside the sink's snapshot; a crash restores the last completed checkpoint."""
+    folder = tmp_path_factory.mktemp("out")
+    running, position, attempt, taken = start(folder), 0, 0, 0
+    snapshots: list[tuple[int, int, Snapshot]] = []
+    completed: tuple[int, Snapshot | None] = (0, None)
+    for kind, number in [*events, ("checkpoint", 1), ("complete", 1)]:
+        if kind == "take":
+            running.take(*range(position, position + number))
+            position += number
+        elif kind == "checkpoint":
+            taken += 1
+            snapshots.append((taken, position, running.checkpoint(taken)))
+        elif kind == "complete" and snapshots:
+            checkpoint_id, at, snapshot = snapshots[-1]
+            completed = (at, snapshot)
+            running.complete(checkpoint_id)
+        elif kind == "crash":
+            attempt += 1
+            position, snapshots = completed[0], []
+            running = start(folder, completed[1], attempt=attempt)
+        assert read_collected(str(folder)) == list(range(completed[0]))
+
+
+# -- formats
+
+
+def written(folder: Path, format: str, batches: Sequence[Any], schema: pa.Schema | None = None) -> list[Path]:
+    running = Running(FileSink(str(folder), format, schema))
+    for batch in batches:
+        running.operator.process_batch(batch, Collector())
+    running.checkpoint(1)
+    running.complete(1)
+    running.operator.close()
+    return sorted(folder.glob("part-*"))
+
+
+NASTY = [(1, 'a "quoted" word'), (2, "two\nlines, one value"), (3, ""), (4, None), (5, "NA")]
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "jsonl"])
+def test_values_come_back_as_they_went(tmp_path: Path, format: str) -> None:
+    (file,) = written(
+        tmp_path, format, [NASTY[:2], pa.table({"n": [3], "text": [""]}).to_batches()[0], NASTY[3:]], SCHEMA
+    )
+    assert file.suffix == f".{format}"
+    source = FileSource(str(tmp_path), format)
+    source.context = make_context()
+    source.open()
+    batch = source.poll()
+    assert isinstance(batch, pa.RecordBatch)
+    assert [tuple(row.values()) for row in batch.to_pylist()] == NASTY
+
+
+def test_a_reader_of_the_folder_does_not_see_what_is_in_progress(tmp_path: Path) -> None:
+    running = Running(FileSink(str(tmp_path), schema=SCHEMA))
+    running.take((1, "a"))
+    running.checkpoint(1)
+    running.complete(1)
+    running.take((2, "b"))
+    assert ds.dataset(tmp_path).to_table().to_pydict() == {"n": [1], "text": ["a"]}
+
+
+def test_json_carries_what_json_does_not_know(tmp_path: Path) -> None:
+    record = {"day": date(2024, 1, 2), "price": Decimal("1.50"), "raw": b"\x00", "inner": row_type(("a",))(1), "s": {1}}
+    (file,) = written(tmp_path, "jsonl", [[record, {"other": "ü"}]])
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines == [{"day": "2024-01-02", "price": "1.50", "raw": "AA==", "inner": [1], "s": [1]}, {"other": "ü"}]
+
+
+def test_the_first_batch_decides_the_columns(tmp_path: Path) -> None:
+    running = Running(FileSink(str(tmp_path)))
+    running.take({"a": 1})
+    running.checkpoint(1)
+    with pytest.raises(ValueError, match="record 0: column 'a' holds the str 'x', wanted int64"):
+        running.take({"a": "x"})
+    running.operator.close()
+
+
+@pytest.mark.parametrize(
+    ("upstream", "told"),
+    [
+        (pa.schema([("n", pa.int64())]), "missing text"),
+        (SCHEMA.append(pa.field("more", pa.int8())), "extra more"),
+        (
+            pa.schema([("n", pa.list_(pa.int8())), ("text", pa.string())]),
+            "column 'n': found list<item: int8>, wanted int64",
+        ),
+    ],
+)
+def test_a_stream_that_does_not_fit_is_refused_at_submit(upstream: pa.Schema, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        FileSink("out", schema=SCHEMA).output_schema(upstream)
+    assert FileSink("out", schema=SCHEMA).output_schema(None) is None
+
+
+def test_csv_refuses_nested_columns() -> None:
+    nested = pa.schema([("tags", pa.list_(pa.string()))])
+    for refused in (lambda: FileSink("out", "csv", nested), lambda: FileSink("out", "csv").check_schema(nested)):
+        with pytest.raises(ValueError, match=r"no nested columns, found tags"):
+            refused()
+
+
+def test_a_file_that_could_not_be_finished_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disk_full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    running = Running(FileSink(str(tmp_path)))
+    running.take({"a": 1})
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", disk_full)
+        with pytest.raises(OSError, match="No space left"):
+            running.checkpoint(1)
+    running.operator.close()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_a_record_that_cannot_be_written_fails_and_leaves_nothing(tmp_path: Path) -> None:
+    running = Running(FileSink(str(tmp_path), "jsonl"))
+    with pytest.raises(TypeError, match="a PosixPath cannot be written as JSON"):
+        running.take({"a": tmp_path})
+    running.operator.close()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="wanted one of parquet, csv, jsonl"):
+        FileSink("out", "xml")
+
+
+def test_any_file_system_will_do() -> None:
+    running = start("memory://collected")
+    running.take("a")
+    snapshot = running.checkpoint(1)
+    running.take("lost")
+    running.checkpoint(2)
+    restored = start("memory://collected", snapshot, attempt=1)
+    restored.take("b")
+    restored.checkpoint(3)
+    restored.complete(3)
+    restored.operator.close()
+    assert read_collected("memory://collected") == ["a", "b"]
+
+
+# -- collect and print
+
+
+def test_collected_rows_of_columns_are_rows(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    running.operator.process_batch(pa.record_batch({"n": [1]}), Collector())
+    running.checkpoint(1)
+    running.complete(1)
+    (row,) = read_collected(str(tmp_path))
+    assert row.n == 1
+
+
+def test_a_collect_sink_needs_a_directory_at_last(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no directory"):
+        Running(CollectSink())
+    sink = CollectSink()
+    sink.path = str(tmp_path)
+    Running(sink)
+    assert read_collected(str(tmp_path / "absent")) == []
+
+
+def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    running = start(tmp_path)
+    running.take("a")
+    running.checkpoint(1)
+    running.complete(1)
+    (file,) = tmp_path.glob("part-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(UnreadableInput, match=f"{file.name} is cut off"):
+        read_collected(str(tmp_path))
+
+
+def test_printed_lines_say_the_subtask_when_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    Running(PrintSink("worst: ")).take(1, "x")
+    Running(PrintSink(), subtask=1, parallelism=2).take(2)
+    assert capsys.readouterr().out == "worst: 1\nworst: x\n2> 2\n"
+
+
+def test_a_job_restored_into_another_directory_commits_where_the_first_wrote_and_leaves_the_rest_to_it(
+    tmp_path: Path,
+) -> None:
+    """The first may run on: it commits, too, and what it has open since is its own affair."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    first = [start(old, job="job-a", subtask=subtask, parallelism=2) for subtask in (0, 1)]
+    for subtask, running in enumerate(first):
+        running.take(f"a{subtask}")
+    snapshots = rescaled([running.checkpoint(1) for running in first], 3)
+    for subtask, running in enumerate(first):
+        running.take(f"later {subtask}")
+    restored = [start(new, each, job="job-b", subtask=i, parallelism=3) for i, each in enumerate(snapshots)]
+    assert sorted(read_collected(str(old))) == ["a0", "a1"]
+    restored[2].take("b")
+    for running in restored:
+        running.checkpoint(2)
+        running.complete(2)
+    for running in first:
+        running.complete(1)
+        running.checkpoint(2)
+        running.complete(2)
+    assert sorted(read_collected(str(old))) == ["a0", "a1", "later 0", "later 1"]
+    assert read_collected(str(new)) == ["b"]
+    for running in (*restored, *first):
+        running.operator.close()
+    assert list(tmp_path.glob("*/.*")) == []

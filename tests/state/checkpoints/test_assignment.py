@@ -1,0 +1,108 @@
+"""Redistribution on rescale: what holds for any state. Flink's own cases are played in tests/conformance."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.messages import (
+    KeyedStateHandle,
+    OperatorId,
+    OperatorSubtaskState,
+    SubtaskIndex,
+    SubtaskState,
+)
+from understudy.state.checkpoints.assignment import assign_state, cut_handle, redistribute_lists
+from understudy.state.keys.key_groups import key_group_range
+from understudy.state.storage import inline_handle
+
+from ...conformance.key_groups import list_handle, named
+
+OP = OperatorId("op")
+
+
+@given(
+    old=st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=5),
+    parallelism=st.integers(1, 7),
+)
+def test_splitting_keeps_every_item_once_in_order_and_is_balanced(old: list[list[int]], parallelism: int) -> None:
+    """`old[subtask][state]` is how many items that subtask holds of that state."""
+    handles = [
+        tuple(list_handle(f"s{state}", list(range(count)), file=f"f{index}") for state, count in enumerate(counts))
+        for index, counts in enumerate(old)
+    ]
+    shares = [named(share) for share in redistribute_lists(handles, parallelism)]
+    everything = Counter((name, item) for share in shares for name, items in share.items() for item in items)
+    assert everything == Counter(
+        (f"s{state}@f{index}", item)
+        for index, counts in enumerate(old)
+        for state, count in enumerate(counts)
+        for item in range(count)
+    )
+    if len(old) != parallelism:
+        for state in range(3):
+            sizes = [sum(len(v) for name, v in share.items() if name.startswith(f"s{state}@")) for share in shares]
+            assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_longer_runs_of_several_states_do_not_all_land_on_subtask_0() -> None:
+    """RoundRobinOperatorStateRepartitioner.repartitionSplitState."""
+    shares = redistribute_lists([(list_handle("a", [0]), list_handle("b", [0]), list_handle("c", [0, 1]))], 3)
+    assert [named(share) for share in shares] == [{"a@f0": [0], "c@f0": [1]}, {"b@f0": [0]}, {"c@f0": [0]}]
+
+
+def keyed(first: int, last: int) -> KeyedStateHandle:
+    offsets: dict[int, tuple[int, ...]] = {group: (group, 1) for group in range(first, last + 1)}
+    return KeyedStateHandle(first, last, {-1: (999, 5)} | offsets, inline_handle(b""), "memory")
+
+
+def test_a_cut_keeps_its_key_groups_and_the_header() -> None:
+    cut = cut_handle(keyed(3, 9), range(5, 20))
+    assert cut is not None
+    assert (cut.first_key_group, cut.last_key_group) == (5, 9)
+    assert set(cut.offsets) == {-1, 5, 6, 7, 8, 9}
+    assert cut_handle(keyed(3, 9), range(10, 20)) is None
+    whole = keyed(3, 9)
+    assert cut_handle(whole, range(10)) is whole
+
+
+def vertex(parallelism: int, max_parallelism: int) -> dict[SubtaskIndex, SubtaskState]:
+    ranges = [key_group_range(max_parallelism, parallelism, index) for index in range(parallelism)]
+    return {
+        SubtaskIndex(index): SubtaskState({OP: OperatorSubtaskState((keyed(*own),))})
+        for index, own in enumerate(ranges)
+    }
+
+
+@given(old=st.integers(1, 12), new=st.integers(1, 12))
+def test_every_key_group_is_restored_by_its_owner_and_by_nobody_else(old: int, new: int) -> None:
+    assigned = assign_state(vertex(old, 12), old, new, 12)
+    groups = [
+        sorted(group for handle in state.operators[OP].keyed for group in handle.offsets if group >= 0)
+        for state in assigned
+        if state is not None
+    ]
+    assert [group for own in groups for group in own] == list(range(12))
+    assert len(groups) == new
+
+
+def test_an_unchanged_parallelism_changes_nothing() -> None:
+    subtasks = vertex(3, 12)
+    assert assign_state(subtasks, 3, 3, 12) == list(subtasks.values())
+
+
+def test_a_subtask_without_state_gets_none() -> None:
+    assert assign_state({}, 2, 3, 12) == [None, None, None]
+    assert assign_state({SubtaskIndex(1): vertex(2, 12)[SubtaskIndex(1)]}, 2, 2, 12)[0] is None
+
+
+@pytest.mark.parametrize("new", [1, 2, 3])
+def test_data_has_ended_for_new_subtasks_if_it_had_for_all_old_ones(new: int) -> None:
+    ended, running = SubtaskState({}, data_ended=True), SubtaskState({})
+    both = {SubtaskIndex(0): ended, SubtaskIndex(1): ended}
+    assert assign_state(both, 2, new, 12) == [ended] * new
+    if new != 2:
+        assert assign_state({**both, SubtaskIndex(1): running}, 2, new, 12) == [None] * new

@@ -1,0 +1,26 @@
+"""Looking for keys: what is there is found in its slot, what is not is told so and is not there afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.state.keys.key_index import KeyIndex
+
+from ..columnar.slot_scripts import KEY_KINDS, KeyKind
+
+key_kinds = st.sampled_from(sorted(set(KEY_KINDS) - {"texts of a dictionary"})).map(KEY_KINDS.__getitem__)
+
+
+@settings(deadline=None)
+@given(kind=key_kinds, data=st.data())
+def test_find_gives_the_slot_of_keys_that_are_there_and_adds_none(kind: KeyKind, data: st.DataObject) -> None:
+    added: list[Any] = data.draw(st.lists(kind.keys, min_size=1, max_size=30))
+    sought: list[Any] = data.draw(st.lists(kind.keys | st.sampled_from(added), max_size=30))
+    index = KeyIndex(kind.types)
+    slots = dict(zip(added, index.slots_of(kind.columns(added)).tolist(), strict=True))
+    known = len(index)
+    assert index.find(kind.columns(sought)).tolist() == [slots.get(key, -1) for key in sought]
+    assert len(index) == known == len(slots)
