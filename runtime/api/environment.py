@@ -23,8 +23,8 @@ from ..connectors import (
     NotAScan,
     ScanSource,
     SparkSource,
+    scan_plan,
 )
-from ..connectors.spark import scan_plan
 from .checks import at_least, at_least_or_none, check_records, more_than, one_of, text
 from .errors import InvalidSetting
 from .operator_checks import function_of, source_of
