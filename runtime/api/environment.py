@@ -295,7 +295,7 @@ class StreamEnvironment:
             dataframe=dataframe,
             leads=leads,
         )
-        return DataStream(self, [StreamEdge(node)])
+        return DataStream(self.graph, [StreamEdge(node)])
 
 
 def _rate(records_per_second: float | None) -> float | None:

@@ -31,12 +31,10 @@ from .errors import ForeignStream, InvalidProgram
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
-from .stream_graph import Role, StreamEdge, StreamNode
+from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from .environment import StreamEnvironment
 
 
 class Options(TypedDict, total=False):
@@ -50,18 +48,18 @@ class Options(TypedDict, total=False):
 class _Named:
     """What ends in one node, which can be renamed until the program is submitted."""
 
-    def __init__(self, environment: StreamEnvironment, node: StreamNode | None) -> None:
-        self.environment = environment
+    def __init__(self, graph: StreamGraph, node: StreamNode | None) -> None:
+        self._graph = graph
         self._node = node
 
     def name(self, name: str) -> Self:
         """Rename the operator that emits this stream."""
-        self.environment.graph.rename(self._own_node(), name)
+        self._graph.rename(self._own_node(), name)
         return self
 
     def uid(self, uid: str) -> Self:
         """Give that operator an identity for its state, so that it may be renamed without losing it."""
-        self.environment.graph.set_uid(self._own_node(), uid)
+        self._graph.set_uid(self._own_node(), uid)
         return self
 
     def _own_node(self) -> StreamNode:
@@ -77,8 +75,8 @@ class DataStreamSink(_Named):
 class DataStream(_Named):
     """A stream of records or of columnar batches."""
 
-    def __init__(self, environment: StreamEnvironment, edges: Sequence[StreamEdge]) -> None:
-        super().__init__(environment, edges[0].source if len(edges) == 1 else None)
+    def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
+        super().__init__(graph, edges[0].source if len(edges) == 1 else None)
         self._edges = tuple(edges)
 
     @property
@@ -130,7 +128,7 @@ class DataStream(_Named):
         """
         check_keys(keys, self.schema)
         check_records(keys, [edge.source for edge in self._edges])
-        return KeyedStream(self.environment, self._edges, keys)
+        return KeyedStream(self._graph, self._edges, keys)
 
     def union(self, *others: DataStream) -> DataStream:
         """One stream of the records of all, in no particular order between them; each keeps its own."""
@@ -138,7 +136,7 @@ class DataStream(_Named):
         for other in others:
             self._check_same_environment(other, "union")
             edges.extend(other._edges)
-        united = DataStream(self.environment, edges)
+        united = DataStream(self._graph, edges)
         common_schema("union", [edge.source.schema for edge in edges])
         return united
 
@@ -158,7 +156,7 @@ class DataStream(_Named):
     def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> DataStreamSink:
         """End the stream in a sink. Raises SchemaMismatch when the stream's columns do not fit it."""
         made = operator_of(sink, inputs=1, keyed=isinstance(self, KeyedStream))
-        return DataStreamSink(self.environment, self._add("sink", type(made).__name__, made, **options))
+        return DataStreamSink(self._graph, self._add("sink", type(made).__name__, made, **options))
 
     def print(self, prefix: str = "", **options: Unpack[Options]) -> DataStreamSink:
         """Print each record on the TaskManager's standard output."""
@@ -170,10 +168,10 @@ class DataStream(_Named):
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]
-        return DataStream(self.environment, edges)
+        return DataStream(self._graph, edges)
 
     def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
-        return DataStream(self.environment, [StreamEdge(self._add("operator", kind, operator, **options))])
+        return DataStream(self._graph, [StreamEdge(self._add("operator", kind, operator, **options))])
 
     def _add(self, role: Role, kind: str, operator: Operator, **options: Any) -> StreamNode:
         return _add_node(role, kind, operator, [self], **options)
@@ -181,18 +179,16 @@ class DataStream(_Named):
     def _check_same_environment(self, other: Any, method: str) -> None:
         if not isinstance(other, DataStream):
             raise InvalidProgram(f"{method}: wanted a DataStream, found a {type(other).__name__}")
-        if other.environment is not self.environment:
+        if other._graph is not self._graph:
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
 class KeyedStream(DataStream):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
-    def __init__(self, environment: StreamEnvironment, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
+    def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
         selector = KeySelector(*keys)
-        super().__init__(
-            environment, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges]
-        )
+        super().__init__(graph, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges])
         self._keys = keys
 
     def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
@@ -240,7 +236,7 @@ class ConnectedStreams:
         """Run an operator that declares `inputs = 2`."""
         made = operator_of(operator, inputs=2, keyed=self._keyed)
         node = _add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
-        return DataStream(self._first.environment, [StreamEdge(node)])
+        return DataStream(self._first._graph, [StreamEdge(node)])
 
 
 def _add_node(
@@ -255,7 +251,7 @@ def _add_node(
     schema: pa.Schema | None = None,
 ) -> StreamNode:
     """Append one node fed by `inputs`, one stream per input of the operator."""
-    graph = inputs[0].environment.graph
+    graph = inputs[0]._graph
     unique = graph.name_for(name, kind)
     if isinstance(operator, KeyedOperator) and operator.compiled:
         operator._selectors = tuple(stream._edges[0].selector for stream in inputs if stream._edges[0].selector)

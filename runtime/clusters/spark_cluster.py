@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import py_compile
 import subprocess
@@ -108,11 +109,9 @@ def ship_package(spark: SparkSession) -> None:
 
 def _is_installed() -> bool:
     """Whether a new interpreter like this one imports the package from where it was imported here."""
-    import understudy
-
     find = "import importlib.util as u; found = u.find_spec('understudy'); print(found.origin if found else '', end='')"
     found = subprocess.run([sys.executable, "-c", find], capture_output=True, text=True, check=False)
-    return found.returncode == 0 and found.stdout == understudy.__file__
+    return found.returncode == 0 and found.stdout == str(_package() / "__init__.py")
 
 
 def _compiled(source: Path, name: str) -> bytes:
@@ -125,11 +124,17 @@ def _compiled(source: Path, name: str) -> bytes:
 
 def _sources() -> list[tuple[str, Path]]:
     """Every module of the package with its place in it, whether it is installed or linked from a checkout."""
-    import understudy
-
-    package = Path(understudy.__file__).parent
+    package = _package()
     found = [(f"understudy/{path.name}", path) for path in sorted(package.glob("*.py"))]
     for floor in ("messages", "state", "actors", "runtime"):
         folder = (package / floor).resolve()
         found += [(f"understudy/{floor}/{path.relative_to(folder)}", path) for path in sorted(folder.rglob("*.py"))]
     return found
+
+
+def _package() -> Path:
+    """The folder of `understudy`, found by name: nothing below the package imports its face."""
+    found = importlib.util.find_spec("understudy")
+    assert found is not None, "this module is part of it"
+    assert found.origin is not None, "it has a face"
+    return Path(found.origin).parent

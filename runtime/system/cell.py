@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pykka import messages as pykka_messages
 
@@ -29,16 +29,12 @@ from .context import CellContext
 from .dead_letters import DeadLetterReason
 from .dispatcher import Seat, outcome_of
 from .future import ActorFuture
+from .host import Host, Spawned
 from .inbox import ChildStopped, Envelope, Escalated, Inbox, Piped, TimerFired
-from .ref import LocalRef
+from .ref import LocalRef, Watcher
 from .supervision import Supervision
 
-if TYPE_CHECKING:
-    from .system import ActorSystem
-
 logger = logging.getLogger(__name__)
-Watcher = Callable[[str], object]
-"""Called with the reason, on whichever thread ends the actor."""
 
 _PYKKA_CALLS = (pykka_messages.ProxyCall, pykka_messages.ProxyGetAttr, pykka_messages.ProxySetAttr)
 
@@ -54,9 +50,7 @@ class Phase(Enum):
 class Cell:
     """One actor's running self."""
 
-    def __init__(
-        self, system: ActorSystem, actor: Actor, name: str, parent: Cell | None, supervision: Supervision
-    ) -> None:
+    def __init__(self, system: Host, actor: Actor, name: str, parent: Spawned | None, supervision: Supervision) -> None:
         self.system = system
         self.actor = actor
         self.name = name
@@ -66,7 +60,7 @@ class Cell:
         self.seat: Seat
         self._supervision = supervision
         self._phase = Phase.STARTING
-        self._children: dict[str, Cell] = {}
+        self._children: dict[str, Spawned] = {}
         self._failure: BaseException | None = None
         self._escalates = False
         self._end_reason = "stopped"
@@ -183,7 +177,7 @@ class Cell:
 
     # ---- for the context
 
-    def add_child(self, child: Cell) -> None:
+    def add_child(self, child: Spawned) -> None:
         self._children[child.name] = child
 
     # ---- handling
@@ -289,7 +283,7 @@ class Cell:
         left = self.inbox.close()
         self.context.release()
         self.actor.actor_stopped.set()
-        self.system.forget(self)
+        self.system.forget(self.name)
         for envelope in left:
             self._refuse(envelope)
         for watcher in watchers.values():

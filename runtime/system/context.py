@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pykka
 
 from ...actors.actor import Actor, Terminated
-from ...actors.context import Clock, Ref
+from ...actors.context import Clock, Ref, Timer
 from .event_loop import ScheduledCall
 from .future import ActorFuture
+from .host import Spawned
 from .inbox import Envelope, Piped, TimerFired
 from .ref import LocalRef
-
-if TYPE_CHECKING:
-    from .cell import Cell
 
 T = TypeVar("T")
 
@@ -36,7 +34,7 @@ class ActorTimer:
 class CellContext:
     """Only the actor's own handlers may use it, except `self_ref` and `wake`."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Spawned) -> None:
         self._cell = cell
         self._system = cell.system
         self._timers: set[ActorTimer] = set()
@@ -78,7 +76,7 @@ class CellContext:
         if address in self._watched:
             return
         self._watched.add(address)
-        self._system.watch(self._cell, ref)
+        self._system.watch(self._cell.address, ref, lambda reason: self._heard_of_end(Terminated(address, reason)))
 
     def run_blocking(self, function: Callable[..., T], *args: Any) -> ActorFuture[T]:
         return self._system.run_blocking(function, *args)
@@ -97,7 +95,7 @@ class CellContext:
 
     # ---- for the cell
 
-    def take_timer(self, timer: ActorTimer) -> bool:
+    def take_timer(self, timer: Timer) -> bool:
         """Whether the timer that fired still counts."""
         if timer in self._timers:
             self._timers.remove(timer)
@@ -113,13 +111,13 @@ class CellContext:
         for timer in list(self._timers):
             self.cancel_timer(timer)
 
-    def heard_of_end(self, terminated: Terminated) -> None:
-        """From any thread: a watched actor is gone."""
-        self._watched.discard(terminated.address)
-        self._cell.post(Envelope(terminated))
-
     def release(self) -> None:
         """The actor has stopped."""
         self.cancel_timers()
         for address in list(self._watched):
-            self._system.unwatch(self._cell, address)
+            self._system.unwatch(self._cell.address, address)
+
+    def _heard_of_end(self, terminated: Terminated) -> None:
+        """From any thread: a watched actor is gone."""
+        self._watched.discard(terminated.address)
+        self._cell.post(Envelope(terminated))

@@ -8,14 +8,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 from pykka import messages
 from pykka._envelope import Envelope
 
-if TYPE_CHECKING:
-    from .context import ActorTimer
+from ...actors.context import Timer
 
 __all__ = ["INTERNAL", "ChildStopped", "Envelope", "Escalated", "Inbox", "Piped", "TimerFired"]
 
@@ -39,7 +38,7 @@ class Escalated:
 class TimerFired:
     """A timer of this actor is due."""
 
-    timer: ActorTimer
+    timer: Timer
     message: Any
 
 

@@ -7,7 +7,8 @@ in another process. Two references are equal when their addresses are.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import pykka
 from pykka.messages import _ActorStop
@@ -15,10 +16,39 @@ from pykka.messages import _ActorStop
 from ...actors.actor import Actor
 from .future import ActorFuture
 
-if TYPE_CHECKING:
-    from .cell import Cell
-    from .remote.remoting import Remoting
-    from .system import ActorSystem
+Watcher = Callable[[str], object]
+"""Called with the reason, on whichever thread ends the actor."""
+
+
+class Receiver(Protocol):
+    """The cell of one actor, as a reference to it sees it."""
+
+    address: str
+
+    def tell(self, message: Any) -> None: ...
+
+    def ask(self, message: Any, timeout_ms: float | None) -> ActorFuture[Any]: ...
+
+    def add_watcher(self, key: object, watcher: Watcher) -> bool: ...
+
+
+class Names(Protocol):
+    """The actors of this system, by name."""
+
+    @property
+    def address(self) -> str: ...
+
+    def tell_by_name(self, name: str, message: Any) -> None: ...
+
+    def ask_by_name(self, name: str, message: Any, timeout_ms: float | None) -> ActorFuture[Any]: ...
+
+
+class Addresses(Protocol):
+    """The actors of other processes, by address."""
+
+    def tell(self, address: str, message: Any) -> None: ...
+
+    def ask(self, address: str, message: Any, timeout_ms: float | None) -> ActorFuture[Any]: ...
 
 
 class _ByAddress:
@@ -48,7 +78,7 @@ class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
     Pykka's own methods work as well: `is_alive`, `stop`, `proxy`, and `ask(message, block=True, timeout=seconds)`.
     """
 
-    def __init__(self, actor: Actor, cell: Cell) -> None:
+    def __init__(self, actor: Actor, cell: Receiver) -> None:
         super().__init__(actor)
         self.cell = cell
 
@@ -74,7 +104,7 @@ class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
 class NamedRef(_ByAddress):
     """An actor of this system by name, looked up at each use: it may not have been spawned yet."""
 
-    def __init__(self, system: ActorSystem, name: str) -> None:
+    def __init__(self, system: Names, name: str) -> None:
         self._system = system
         self.name = name
 
@@ -94,7 +124,7 @@ class RemoteRef(_ByAddress):
     here.
     """
 
-    def __init__(self, remoting: Remoting, address: str) -> None:
+    def __init__(self, remoting: Addresses, address: str) -> None:
         self._remoting = remoting
         self._address = address
 

@@ -23,21 +23,22 @@ from typing import Any, Self, TypeVar
 import pykka
 from pykka.messages import _ActorStop
 
-from ...actors.actor import Actor, SupervisorStrategy, Terminated
+from ...actors.actor import Actor, SupervisorStrategy
 from ...actors.ask_errors import ActorDead
 from ...actors.context import Clock, Ref
 from .asks import OpenAsks
 from .asyncio_dispatcher import AsyncioDispatcher
 from .blocking import Blocking, BlockingPool
-from .cell import Cell, Watcher
+from .cell import Cell
 from .clock import RandomIds, SystemClock
 from .dead_letters import DeadLetterReason, DeadLetters
 from .dispatcher import Dispatcher
 from .errors import InvalidAddress, NameTaken, SystemStopped
 from .event_loop import SystemLoop
 from .future import ActorFuture
+from .host import Spawned
 from .inbox import Envelope
-from .ref import LocalRef, NamedRef, RemoteRef
+from .ref import LocalRef, NamedRef, RemoteRef, Watcher
 from .remote.address import check_name, parse_address
 from .remote.curve import CurveKeys
 from .remote.remoting import Remoting
@@ -104,7 +105,7 @@ class ActorSystem:
         self._numbers = itertools.count(1)
         self._cells: dict[str, Cell] = {}
         self._lock = threading.Lock()
-        self._living: set[Cell] = set()
+        self._living: set[object] = set()
         self._all_ended = asyncio.Event()
         self._running = False
         self._started = False
@@ -218,7 +219,7 @@ class ActorSystem:
 
     # ---- for contexts, references and remoting
 
-    def spawn_child(self, parent: Cell, actor: Actor, name: str | None, dispatcher: str | None) -> LocalRef:
+    def spawn_child(self, parent: Spawned, actor: Actor, name: str | None, dispatcher: str | None) -> LocalRef:
         return self._spawn(parent, actor, name, dispatcher, parent.actor.supervisor_strategy)
 
     def deliver(self, name: str, letter: Envelope[Any]) -> None:
@@ -253,42 +254,40 @@ class ActorSystem:
         ours = future if isinstance(future, ActorFuture) else self.run_blocking(_wait_for, future)
         ours.add_done_callback(lambda _: callback())
 
-    def watch(self, watcher: Cell, ref: Ref) -> None:
-        def heard(reason: str) -> None:
-            watcher.context.heard_of_end(Terminated(ref.address, reason))
-
+    def watch(self, key: str, ref: Ref, heard: Watcher) -> None:
+        """Call `heard` once when the actor of `ref` has stopped, or at once if it has already; `key` ends the watch."""
         match ref:
             case RemoteRef() if self._remoting is not None:
-                self._remoting.watch(watcher, ref.address)
+                self._remoting.watch(key, ref.address, heard)
             case LocalRef():
-                if not ref.cell.add_watcher(watcher.address, heard):
+                if not ref.cell.add_watcher(key, heard):
                     heard("it had stopped before")
             case _:
-                self.watch_by_name(watcher.address, parse_address(ref.address, self.address).name, heard)
+                self.watch_by_name(key, parse_address(ref.address, self.address).name, heard)
 
-    def unwatch(self, watcher: Cell, address: str) -> None:
+    def unwatch(self, key: str, address: str) -> None:
         target = parse_address(address, self.address)
         if target.base == self.address:
-            self.unwatch_by_name(watcher.address, target.name)
+            self.unwatch_by_name(key, target.name)
         elif self._remoting is not None:
-            self._remoting.unwatch(watcher, address)
+            self._remoting.unwatch(key, address)
 
-    def watch_by_name(self, key: str, name: str, watcher: Watcher) -> None:
+    def watch_by_name(self, key: str, name: str, heard: Watcher) -> None:
         cell = self._cells.get(name)
-        if cell is None or not cell.add_watcher(key, watcher):
-            watcher("there is no such actor")
+        if cell is None or not cell.add_watcher(key, heard):
+            heard("there is no such actor")
 
     def unwatch_by_name(self, key: str, name: str) -> None:
         cell = self._cells.get(name)
         if cell is not None:
             cell.remove_watcher(key)
 
-    def forget(self, cell: Cell) -> None:
-        """The cell stops: its name is free."""
+    def forget(self, name: str) -> None:
+        """The actor of this name stops: the name is free."""
         with self._lock:
-            self._cells.pop(cell.name, None)
+            self._cells.pop(name, None)
 
-    def has_ended(self, cell: Cell) -> None:
+    def has_ended(self, cell: object) -> None:
         """The cell has stopped, and everybody who wanted to know has been told."""
         with self._lock:
             self._living.discard(cell)
@@ -298,7 +297,12 @@ class ActorSystem:
     # ---- inside
 
     def _spawn(
-        self, parent: Cell | None, actor: Actor, name: str | None, dispatcher: str | None, strategy: SupervisorStrategy
+        self,
+        parent: Spawned | None,
+        actor: Actor,
+        name: str | None,
+        dispatcher: str | None,
+        strategy: SupervisorStrategy,
     ) -> LocalRef:
         kind, _, argument = (dispatcher or self._default_dispatcher).partition(":")
         if kind not in self._dispatchers:

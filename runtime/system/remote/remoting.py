@@ -11,15 +11,16 @@ import itertools
 import logging
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ....actors.actor import Terminated
 from ....actors.ask_errors import ActorDead, RemoteActorError, Unreachable
 from ....messages import MalformedMessage, decode, encode
 from ..dead_letters import DeadLetterReason
 from ..future import ActorFuture
+from ..host import Host
 from ..inbox import INTERNAL
 from ..inbox import Envelope as Letter
+from ..ref import Watcher
 from .address import Address, is_reachable_base, parse_address
 from .envelope import (
     AskAnswered,
@@ -35,10 +36,6 @@ from .envelope import (
 )
 from .transport import Transport
 
-if TYPE_CHECKING:
-    from ..cell import Cell
-    from ..system import ActorSystem
-
 logger = logging.getLogger(__name__)
 _REPEAT_WATCH_MS = 5_000
 _MAX_TEXT = 20_000
@@ -47,7 +44,7 @@ _MAX_TEXT = 20_000
 class Remoting:
     """One system's conversations with others."""
 
-    def __init__(self, system: ActorSystem, transport: Transport) -> None:
+    def __init__(self, system: Host, transport: Transport) -> None:
         self._system = system
         self._transport = transport
         self._incarnation = system.new_id("system")
@@ -72,11 +69,11 @@ class Remoting:
         self._system.loop.call(self._send_ask, target, correlation_id, frame, future)
         return future
 
-    def watch(self, cell: Cell, address: str) -> None:
-        self._system.loop.call(self._watch, cell, parse_address(address, ""))
+    def watch(self, key: str, address: str, heard: Watcher) -> None:
+        self._system.loop.call(self._watch, key, parse_address(address, ""), heard)
 
-    def unwatch(self, cell: Cell, address: str) -> None:
-        self._system.loop.call(self._unwatch, cell, parse_address(address, ""))
+    def unwatch(self, key: str, address: str) -> None:
+        self._system.loop.call(self._unwatch, key, parse_address(address, ""))
 
     # ---- what comes in
 
@@ -166,22 +163,22 @@ class Remoting:
 
     # ---- watching
 
-    def _watch(self, cell: Cell, target: Address) -> None:
+    def _watch(self, key: str, target: Address, heard: Watcher) -> None:
         watch = self._watches.get(target)
         if watch is None:
             watch = self._watches[target] = _Watch(target, next(self._numbers))
             self._send_watch(watch)
-        watch.cells.append(cell)
+        watch.heard[key] = heard
         if not self._repeating:
             self._repeating = True
             self._system.loop.call_later(_REPEAT_WATCH_MS, self._repeat_watches)
 
-    def _unwatch(self, cell: Cell, target: Address) -> None:
+    def _unwatch(self, key: str, target: Address) -> None:
         watch = self._watches.get(target)
-        if watch is None or cell not in watch.cells:
+        if watch is None or key not in watch.heard:
             return
-        watch.cells.remove(cell)
-        if not watch.cells:
+        del watch.heard[key]
+        if not watch.heard:
             del self._watches[target]
             self._send(target.base, encode(UnwatchActor(target.name, self._system.address)))
 
@@ -228,16 +225,16 @@ class Remoting:
 
 
 class _Watch:
-    """Cells of this system that watch one actor of another."""
+    """Actors of this system, by address, that watch one actor of another."""
 
     def __init__(self, target: Address, number: int) -> None:
         self.target = target
         self.number = number
-        self.cells: list[Cell] = []
+        self.heard: dict[str, Watcher] = {}
 
     def end(self, reason: str) -> None:
-        for cell in self.cells:
-            cell.context.heard_of_end(Terminated(str(self.target), reason))
+        for heard in self.heard.values():
+            heard(reason)
 
 
 def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:
