@@ -6,11 +6,11 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 
-from ...messages import CheckpointId, unpack_plain
-from .errors import UnreadableInput
-from .files.committed_files import OutputOf, checkpoint_of
-from .files.file_sink import FileSink
-from .files.file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
+from ....messages import CheckpointId, unpack_plain
+from ..errors import UnreadableInput
+from .committed_files import OutputOf, checkpoint_of
+from .file_sink import FileSink
+from .file_writers import RECORDS_LENGTH_BYTES, WRITE_FORMATS
 
 
 class CollectSink(FileSink):
