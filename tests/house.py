@@ -155,9 +155,8 @@ def _imports_in(name: str, text: str) -> list[tuple[str, list[str], int]]:
     folder = name.rstrip(".") if name.endswith(".") else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == PACKAGE:
-                    found.append((alias.name.removeprefix(f"{PACKAGE}."), [], node.lineno))
+            ours = [alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE]
+            found.extend((name.removeprefix(f"{PACKAGE}."), [], node.lineno) for name in ours)
         elif isinstance(node, ast.ImportFrom):
             target = node.module or ""
             if node.level:

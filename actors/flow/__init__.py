@@ -1,4 +1,4 @@
-"""What flows between tasks and how it is dealt out. No sockets: `runtime/transport` carries it.
+"""What flows between tasks and how it is dealt out: elements, records, keys, partitioners, outputs.
 
-No barriers' order: `barriers`.
+No sockets: `runtime/transport` carries it. The order of barriers is the business of `actors/barriers`.
 """

@@ -120,7 +120,7 @@ class Collector(list[Any]):
 
 
 class Operator(Actor):
-    """One operator of one subtask. Override what you need; see docs/architecture.md for the order of calls.
+    """One operator of one subtask. Override what you need; see docs/operators.md for the order of calls.
 
     All methods run on the task's thread, and none may block it: meanwhile the task takes no record, checkpoint or
     cancellation. One that waits for something outside gives it to a thread of its own, which calls

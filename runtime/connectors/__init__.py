@@ -1,6 +1,5 @@
 """Connectors: where data enters (collections, files, generators, Spark) and leaves (files, driver, terminal)."""
 
-from .collect_sink import CollectSink, read_collected
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
@@ -16,6 +15,7 @@ from .errors import (
     UnreadableInput,
     UnusableOutput,
 )
+from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
