@@ -60,6 +60,6 @@ class AttemptOrders:
             self.tell(execution, order)
 
     def finish(self, region: Region, wall_ms: int) -> None:
-        """A region that has only to commit the job's last checkpoint is told so, once all of it runs."""
+        """A region that has only to commit the job's last checkpoint is ordered to do so, once all of it runs."""
         for notice in self._ending.notices_for(region, wall_ms):
             self.send(notice.attempt_id, notice)

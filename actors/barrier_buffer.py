@@ -1,7 +1,7 @@
 """BarrierBuffer: aligns barriers, for exactly-once state.
 
 A channel whose barrier has come is blocked until all channels have delivered theirs. The gate need not read a blocked
-channel; what is fed from one nevertheless is set aside, and replayed as soon as the alignment ends, before anything
+channel; elements fed from one nevertheless are set aside, and replayed as soon as the alignment ends, before anything
 new is taken. A replay can start the next alignment: what that one sets aside goes in front of the rest of the older
 replay.
 
@@ -161,7 +161,7 @@ class BarrierBuffer:
             events.append(Aborted(checkpoint_id, reason))
 
     def _on_end(self, channel: int, events: list[GateEvent]) -> None:
-        """A channel that ends counts as aligned in later checkpoints; the running one lacks its barrier for good."""
+        """A channel that ends counts as aligned in later checkpoints; the running one lacks its barrier permanently."""
         self._ended.add(channel)
         self._give_way(AbortReason.INPUT_ENDED, events)
 
@@ -192,7 +192,7 @@ class BarrierBuffer:
         return self._set_aside.size_bytes + sum(pushed_back.size_bytes for pushed_back in self._replays[:-1])
 
     def _release(self) -> None:
-        """Open all channels; what was set aside is replayed next."""
+        """Open all channels; elements set aside are replayed next."""
         self._blocked.clear()
         if self._set_aside.elements:
             self._replays.append(self._set_aside)

@@ -1,7 +1,7 @@
 """CheckpointFailures: how many checkpoints in a row have failed, and when that fails the job.
 
 Flink: CheckpointFailureManager. Each checkpoint counts once at most; a completed one begins the count anew. Savepoints
-do not count: whoever asked for one is told.
+do not count: whoever asked for one gets the failure.
 """
 
 from __future__ import annotations

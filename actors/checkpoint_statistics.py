@@ -1,4 +1,4 @@
-"""CheckpointStatisticsTracker: what a job's checkpoints cost, and why some failed, for people.
+"""CheckpointStatisticsTracker: what a job's checkpoints cost, and why some failed, to show to users.
 
 Belongs to the CheckpointCoordinator, which says what happens; nothing is decided by what stands here. Kept are the
 checkpoints in progress and the last 10 that ended. Flink: CheckpointStatsTracker, CheckpointStatsHistory.

@@ -18,7 +18,7 @@ from .barrier_handler import AbortReason
 from .elements import Batch, CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
-"""A log that gets larger is given up. What is truly in flight is bounded by credit; this is for a barrier that does not
+"""A log that gets larger is given up. Credit bounds the batches in flight; this limit is for a barrier that does not
 come, because its sender has not heard of the switch.
 """
 

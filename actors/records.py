@@ -1,6 +1,6 @@
 """Records and columns: turns Arrow batches into Rows and lists of records into Arrow batches.
 
-What a record is: a Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
+A Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
 tuple has columns `_1` to `_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else
 is one column, `value`. All records of a list are of one kind. Nothing here knows where batches come from or go to.
 """

@@ -17,7 +17,7 @@ from ..messages import FailureCause
 from .failure import REPEATED_FAILURE, raised, tell_line
 
 SYMPTOMS_KEPT = 50
-"""More than so many different failures between two checkpoints are no repetition."""
+"""More than this number of different failures between two checkpoints is no repetition."""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses."""

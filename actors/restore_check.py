@@ -21,7 +21,7 @@ _DATAFRAME_HINTS = {
     ("SparkSource", "ScanSource"): "; its DataFrame was read through Spark: from_dataframe(..., read_files=False)",
     ("ScanSource", "SparkSource"): "; its DataFrame was read from its files: give one that only scans files",
 }
-"""By the sources that were and are: how the former is had again."""
+"""(Old source, new source) -> how to go back to the old one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class ReleaseSavepoint:
 
 @dataclass(frozen=True, slots=True)
 class PromiseSettled:
-    """From the JobManager: what the client is to be told."""
+    """From the JobManager: the answer to the client."""
 
     token: str
     answer: SavepointAnswer

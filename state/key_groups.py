@@ -36,7 +36,7 @@ DEFAULT_LOWER_BOUND, UPPER_BOUND = 128, 1 << 15
 KeyColumns: TypeAlias = "pa.Array | npt.NDArray[Any] | Sequence[pa.Array]"
 
 _CHUNK = 32_768
-"""So many hashes at a time, so that what is computed on the way stays in the cache."""
+"""Hashes handled at a time: few enough that intermediate arrays stay in the cache."""
 
 _WORD = 0xFFFFFFFF
 _Words: TypeAlias = npt.NDArray[np.uint32]

@@ -28,7 +28,7 @@ _WORD = 8
 _LONG = 64 * _WORD
 """Values beyond this length are hashed one by one."""
 _ENCODES_AFTER = 16
-"""So many batches are looked up as they are after one in which most values were different."""
+"""Batches looked up without a dictionary, after one in which most values were different."""
 
 _ODD = 0x9E37_79B9_7F4A_7C15
 _MASKS: _Unsigned = np.array([(1 << 8 * length) - 1 for length in range(_WORD + 1)], np.uint64)

@@ -63,5 +63,5 @@ class WordRange:
 
 
 def is_dense(size: int, words: int) -> bool:
-    """Whether so many words fill enough of a range of this size."""
+    """Whether this number of words fills enough of a range of this size."""
     return size <= max(_RANGE_PER_SLOT * words, min(_RANGE_PER_SLOT_OF_SMALL * words, _SMALL_RANGE))

@@ -85,7 +85,7 @@ class RecordsUntilTold(GeneratorSource):
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
         if self.count is None and (count := self.end.read()) is not None:
             if self._share.reached >= count:
-                raise ValueError(f"told to end at {count}, but has been at {self._share.reached} already")
+                raise ValueError(f"ordered to end at {count}, but has reached {self._share.reached} already")
             self.count = count
         return super().read(max_records)
 

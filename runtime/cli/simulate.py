@@ -32,7 +32,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.group(invoke_without_command=True)
 @click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
 @click.option("--first-seed", type=int, help="The seed of the first one; the others follow.  [default: 0]")
-@click.option("--seed", type=int, help="One history only; its story is told.")
+@click.option("--seed", type=int, help="One history only; print its story.")
 @click.option(
     "--topology",
     "topologies",
@@ -41,7 +41,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="May be repeated: they take turns. Without it each seed chooses among all.",
 )
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--stop-after", type=click.IntRange(1), help="End after so many failed histories.  [default: 1]")
+@click.option("--stop-after", type=click.IntRange(1), help="End after this number of failed histories.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Never end before the last seed.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for a smaller scenario that fails in the same way.")
 @click.option("--json", "json_path", type=FILE, help="Write the figures to this file.")

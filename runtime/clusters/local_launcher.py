@@ -30,7 +30,7 @@ CLOSE_GRACE_SECONDS = 1.0
 
 
 class _TemplateProcess:
-    """One template process, and the thread that hears it. It is told things under the launcher's lock only."""
+    """One template process, and the thread that reads from it. Requests go to it under the launcher's lock only."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ _MAX_SOCKET_PATH_BYTES = 100
 
 @dataclass(frozen=True, slots=True)
 class TaskManagerLaunch:
-    """What a TaskManager process is born with. It holds the cluster's key: it travels from parent to child only."""
+    """A TaskManager process's start parameters. With the cluster's key, so they travel from parent to child only."""
 
     job_id: JobId
     index: int
@@ -191,7 +191,7 @@ def _drive(feed: PartitionFeed, actor: Ref, task_manager_id: TaskManagerId) -> N
 
 
 class _End:
-    """The TaskManager's end, told by its actor's thread and awaited by the process's main thread."""
+    """The TaskManager's end, set by its actor's thread and awaited by the process's main thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -5,7 +5,7 @@ has imported the runtime and then only waits. Asked for a TaskManager it forks, 
 interpreter takes most of a second; and it tells how each child ended. When the cluster's end of the socket closes,
 for whatever reason, it kills its children and ends.
 
-What crosses the socket is pickled, from a parent to the child that it has spawned and back; it is not reachable from
+Messages on the socket are pickled, from a parent to the child that it has spawned and back; it is not reachable from
 outside.
 """
 

@@ -43,7 +43,7 @@ _SPARK_VERSION, _LEGACY_CALENDAR = b"org.apache.spark.version", b"org.apache.spa
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a file was like when its footer was read."""
+    """The state of a file when its footer was read."""
 
     size: int
     modified_ns: int

@@ -289,7 +289,7 @@ class ActorSystem:
             self._cells.pop(cell.name, None)
 
     def has_ended(self, cell: Cell) -> None:
-        """The cell has stopped, and everybody who wanted to know has been told."""
+        """The cell has stopped, and all its watchers are notified."""
         with self._lock:
             self._living.discard(cell)
             if not self._living and not self._running:

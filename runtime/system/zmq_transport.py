@@ -178,7 +178,7 @@ class _Incoming(aiozmq.ZmqProtocol):  # type: ignore[misc]
 
 
 class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
-    """The DEALER to one peer: CONNECTING with a queue, then CONNECTED, then lost for good."""
+    """The DEALER to one peer: CONNECTING with a queue, then CONNECTED, then lost permanently."""
 
     def __init__(self, owner: ZmqTransport, address: str) -> None:
         self.address = address

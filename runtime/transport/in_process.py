@@ -97,7 +97,7 @@ class _LocalInput:
 
     def poll(self) -> Element | None:
         shared = self._shared
-        broken = shared.broken  # read first: what was sent before the break is handed out before it
+        broken = shared.broken  # read first: frames sent before the break come before it
         try:
             element, cost = shared.elements.popleft()
         except IndexError:

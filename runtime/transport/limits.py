@@ -12,11 +12,11 @@ WINDOW_BYTES = 1024 * 1024
 MIN_WINDOW_BYTES = 16 * 1024
 """Of each channel, however many there are."""
 WINDOW_BATCHES = 4
-"""A channel's window grows until so many of its batches fit, …"""
+"""A channel's window grows until this number of its batches fits, …"""
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """… but no further than this: larger batches travel few at a time, or one by one."""
 FRAME_BYTES = 1024
-"""What a frame is taken to cost beside its payload, in memory: it bounds how many small ones there are."""
+"""The assumed memory of a frame beside its payload: it bounds how many small ones there are."""
 MAX_EARLY_CHANNELS = 4096
 
 

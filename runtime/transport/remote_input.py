@@ -71,7 +71,7 @@ class RemoteInputChannel:
         return element
 
     def close(self) -> None:
-        """Before the end of the partition the producer is told; nothing is delivered any more."""
+        """Before the end of the partition the producer is notified; nothing is delivered any more."""
         if not (self._closed or self._ended or self._broken is not None):
             self._tell(FrameKind.CLOSE)
         self._closed = True

@@ -71,7 +71,7 @@ class RemoteOutputChannel:
                 raise ChannelBroken(f"channel {self.channel_id}: {self._lost}")
 
     def close(self) -> None:
-        """After EndOfPartition what waits still goes out; before it, the consumer is told that nothing more comes."""
+        """After EndOfPartition waiting frames still go out; before it, the consumer learns that nothing more comes."""
         with self._lock:
             self._closed = True
             if not self._ended:

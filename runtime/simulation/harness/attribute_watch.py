@@ -3,7 +3,7 @@
 It tells the likely cause when an operator behaves otherwise after a restore: an attribute that changed while records
 were processed, and is as at the beginning again afterwards. Looks at instance attributes, at the variables of functions
 that were given to the operator, and at attributes of the user's own classes. Values are compared by what they hold;
-what cannot be pickled is left out.
+attributes that cannot be pickled are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_DATA = (
 _SHOWN = 60
 
 Held = Mapping[str, bytes]
-"""What there is by its description, pickled: a copy that later changes do not reach."""
+"""The attributes by description, pickled: a copy that later changes do not reach."""
 
 
 def what_is_held(operators: Sequence[Operator]) -> Held:
@@ -55,7 +55,7 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
 
 
 def what_was_lost(before: Held, at_barrier: Held, restored: Held) -> list[str]:
-    """What changed up to the barrier and is not the same after the restore, with its values, as a line each."""
+    """One line for each attribute that changed up to the barrier and differs after the restore, with its values."""
     return [
         f"{description}: {_shown(before.get(description))} when it was opened, "
         f"{_shown(held)} at the barrier, {_shown(restored.get(description))} after the restore"

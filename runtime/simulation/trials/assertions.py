@@ -10,7 +10,7 @@
 
 Each history is a whole cluster on virtual time, with other faults and other timing. What the job has committed at its
 end is compared, as a multiset, with what it commits when nothing goes wrong; the simulator's own oracles count too. The
-first history that goes wrong is shrunk and told in the AssertionError.
+first history that goes wrong is shrunk and shown in the AssertionError.
 """
 
 from __future__ import annotations

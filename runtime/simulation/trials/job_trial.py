@@ -28,7 +28,7 @@ _LONGEST_MS = 60 * 60_000.0
 """A job that takes longer without faults is taken to hang."""
 
 _CHECKPOINTS = 10
-"""For about so many checkpoints a job shall last; sources without a rate are slowed down to this."""
+"""A job is to last for about this number of checkpoints; sources without a rate are slowed down to this."""
 
 _TOLERANCE = 2
 """By this factor it may last longer or shorter."""

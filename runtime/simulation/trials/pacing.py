@@ -21,7 +21,7 @@ from ...connectors import CollectionSource, GeneratorSource
 from ...connectors.paced_source import PacedSource
 
 _BATCHES = 30
-"""Into about so many batches a source's records are divided, where their number is known."""
+"""The number of batches into which a source's records are divided, where their number is known."""
 
 _ROWS_OF_A_FILE = 10
 

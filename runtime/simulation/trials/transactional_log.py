@@ -91,7 +91,7 @@ class TransactionalLog:
         _in(contents, transaction_id, "abort", _Stage.OPEN, _Stage.PREPARED, _Stage.ABORTED).stage = _Stage.ABORTED
 
     def write(self, records: Iterable[Any]) -> None:
-        """Without a transaction: visible at once, and for good."""
+        """Without a transaction: visible at once, and permanent."""
         self._operate("writes to", "the log").committed.extend(records)
 
     def committed(self) -> list[Any]:

@@ -163,7 +163,7 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     # ---- files
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        """`mode`: r, w or a, with b or t. What is read is what was there when the file was opened."""
+        """`mode`: r, w or a, with b or t. Reads see the content of the time when the file was opened."""
         if "b" not in mode:
             text = {key: options.pop(key) for key in ("encoding", "errors", "newline") if key in options}
             return io.TextIOWrapper(self.open(path, mode.replace("t", "") + "b", **options), **text)

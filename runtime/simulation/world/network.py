@@ -27,7 +27,7 @@ _TRY_AGAIN_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """What an undisturbed network is like, and the timeouts of the two kinds of connections on it."""
+    """The latencies of an undisturbed network, and the timeouts of the two kinds of connections on it."""
 
     min_latency_ms: float = 0.1
     max_latency_ms: float = 3.0
@@ -136,7 +136,7 @@ class Network:
         return lambda: link.slowdowns.remove(slowdown)
 
     def cut(self, one: Process, other: Process) -> int:
-        """Break all connections between two processes now; what was under way is lost from some point on."""
+        """Break all connections between two processes now; messages under way are lost from some point on."""
         ends = [end for end in self._ends.get(one, ()) if end.other is not None and end.other.process is other]
         for end in ends:
             for each in (end, _other(end)):
