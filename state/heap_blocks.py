@@ -1,8 +1,8 @@
 """How a heap snapshot holds keys and values: as columns, wherever they are numbers, or tuples of one length.
 
 The writer shares the interpreter with the task, so an entry should cost it no function call: the entries are taken in
-chunks, turned into NumPy arrays, dealt out to their key groups there, and written as bytes. Values that are neither a number
-nor a tuple are plain data, one by one.
+chunks, turned into NumPy arrays, dealt out to their key groups there, and written as bytes. Values that
+are neither a number nor a tuple are plain data, one by one.
 """
 
 from __future__ import annotations

@@ -20,6 +20,9 @@ FLOORS = ("messages", "state", "actors", "runtime")
 EXEMPT = {"docs/architecture.md"}
 
 _WORD = r"(?!(?:what|that|which|and|or|if|as|when|where|with|than|not)\b)[\w'-]+"
+_IS = "is|are|was|were"
+_GAP = r"(?:[ \t]+\n?[ \t]*|\n[ \t]*)"
+"""Between words of one paragraph."""
 BANNED = {
     r"\btold\b": "say who gets which message: 'gets', 'is notified', 'reports'; or 'distinguished'",
     r"\b(?:tell|tells|telling)\s+of\b": "say 'report', 'describe' or 'announce'",
@@ -33,10 +36,10 @@ BANNED = {
     r"\b(?:thereby|thereof|therein|whereof|whence|hence|thus|upon|lest|ere)\b": "use a common word, or a new sentence",
     r"\b(?:towers?|lives\s+on)\b": "name the component and what it does",
     r"\b(?:the|our|whole)\s+house\b": "say 'the project' or 'the package'",
-    r"(?:\A|(?<=[.!?]\s)|(?<=\n\n))\W*What\s(?:[\w'-]+\s+){1,6}?(?:is|are|was|were)\b(?![^.]*\?)": (
+    rf"(?:\A|(?<=[.!?]\s)|(?<=\n\n))\W*What{_GAP}(?:[\w'-]+{_GAP}){{1,6}}?(?:{_IS})\b(?![^.]*\?)": (
         "begin with the subject: 'Returned rows are ...' in place of 'What is returned is ...'"
     ),
-    rf"\bwhat\s(?:is|was|are|were|has|have|had|can|cannot|could)\s(?:{_WORD}\s+){{0,6}}?(?:is|are|was|were)\b": (
+    rf"\bwhat{_GAP}(?:{_IS}|has|have|had|can|cannot|could){_GAP}(?:{_WORD}{_GAP}){{0,6}}?(?:{_IS})\b": (
         "name the thing: 'the rows found are ...' in place of 'what was found is ...'"
     ),
 }
@@ -148,8 +151,8 @@ def test_planted_code_is_found_with_its_line_and_names_are_not() -> None:
         ("x.py:7", "so many"),
         ("x.py:12", "be had"),
         ("x.py:12", "What it has found is"),
-        ("x.py:13", "for good"),
         ("x.py:13", "nobody's"),
+        ("x.py:13", "for good"),
         ("x.py:13", "what was left over was"),
     ]
 

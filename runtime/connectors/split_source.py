@@ -2,8 +2,8 @@
 
 The splits are settled when the source is made, on the driver, and travel with it, so all subtasks deal the same ones
 out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes with it, as an
-offset among others means nothing. After a change of parallelism splits that were begun come first. The subclass defines the
-content of a split.
+offset among others means nothing. After a change of parallelism splits that were begun come first. The
+subclass defines the content of a split.
 """
 
 from __future__ import annotations

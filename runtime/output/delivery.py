@@ -1,7 +1,7 @@
 """OutputDelivery: what TaskManagers have sent of their logs and prints, given to the user's `logging` and streams.
 
-The user's handlers and streams may block, so a thread of their own serves them, and never an actor's. Messages that do not fit
-behind them are dropped and counted.
+The user's handlers and streams may block, so a thread of their own serves them, and never an actor's. Messages that do
+not fit behind them are dropped and counted.
 """
 
 from __future__ import annotations
