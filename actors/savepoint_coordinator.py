@@ -194,6 +194,6 @@ class SavepointCoordinator(Actor):
     def _settle(self, token: str, answer: SavepointAnswer) -> None:
         promise = self._promises.pop(token, None)
         if promise is None:
-            log.warning("nobody waits for this any more: %s", answer)
+            log.warning("no client waits for this answer any more: %s", answer)
         else:
             promise.future.set(answer)

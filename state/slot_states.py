@@ -94,7 +94,7 @@ class SlotState:
 
     def set_namespace(self, namespace: Hashable) -> None:
         if namespace != NO_NAMESPACE:
-            raise InvalidState(f"state {self.declaration.name!r}: a compiled operator's state knows no namespaces")
+            raise InvalidState(f"state {self.declaration.name!r}: a compiled operator's state has no namespaces")
 
     def clear(self) -> None:
         self._check_writable()

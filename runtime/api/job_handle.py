@@ -337,7 +337,7 @@ class JobHandle(Blocking):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
         if self._status is not JobStatus.FINISHED:
             raise ResultsUnavailable(
-                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished"
+                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished: wait() first"
             )
         format, options = _SPARK_READERS[sink.format]
         names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))

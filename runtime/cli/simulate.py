@@ -73,9 +73,9 @@ def simulate(
     if context.invoked_subcommand is not None:
         return
     if seed is not None and (seeds is not None or first_seed is not None):
-        raise click.UsageError("--seed is one history; --seeds and --first-seed are many")
+        raise click.UsageError("--seed runs one history, --seeds and --first-seed run many: leave out one or the other")
     if keep_going and stop_after is not None:
-        raise click.UsageError("--keep-going and --stop-after contradict each other")
+        raise click.UsageError("--keep-going and --stop-after contradict each other: leave out one")
     if (pdb and seed is None) or (break_at is not None and not pdb):
         raise click.UsageError("--pdb needs --seed, and --break-at needs --pdb")
     one = seed is not None

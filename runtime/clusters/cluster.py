@@ -114,7 +114,7 @@ class Cluster(Blocking, ABC):
     def start(self) -> Self:
         """Start the JobManager; entering the cluster as a context manager does it."""
         if self._system is not None:
-            raise RuntimeError("this cluster has been started already")
+            raise RuntimeError("this cluster has been started already: make a new one")
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         self._delivery = OutputDelivery()

@@ -142,4 +142,7 @@ class SplitSource(PacedSource):
             rows -= skipped
             yield batch.slice(skipped)
         if rows:
-            raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")
+            raise OffsetMismatch(
+                f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back the file as "
+                "it was when the checkpoint was taken"
+            )

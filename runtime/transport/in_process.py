@@ -42,7 +42,7 @@ class _Shared:
 
     def __init__(self, window_bytes: int) -> None:
         if window_bytes < 1:
-            raise ValueError(f"a channel's window is at least 1 byte, not {window_bytes}")
+            raise ValueError(f"window_bytes: wanted at least 1, found {window_bytes}")
         self.window_bytes = window_bytes
         self.elements: deque[tuple[Element, int]] = deque()
         """Each with its part of the window."""

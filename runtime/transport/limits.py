@@ -44,9 +44,9 @@ class ChannelLimits:
 
     def __post_init__(self) -> None:
         if self.window_bytes < 1:
-            raise ValueError(f"a channel's window is at least 1 byte, not {self.window_bytes}")
+            raise ValueError(f"window_bytes: wanted at least 1, found {self.window_bytes}")
         if self.max_payload_bytes > MAX_PAYLOAD_BYTES:
-            raise ValueError(f"a payload takes at most {MAX_PAYLOAD_BYTES} bytes, not {self.max_payload_bytes}")
+            raise ValueError(f"max_payload_bytes: wanted at most {MAX_PAYLOAD_BYTES}, found {self.max_payload_bytes}")
 
     def window_of_one(self, channels: int) -> int:
         """Of each of the channels that a task reads from."""

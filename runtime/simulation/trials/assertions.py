@@ -176,7 +176,7 @@ def _wanted(output: Output, expected: Expected | None, sink: str | None) -> Mapp
     compared = {sink: output[sink]} if sink is not None else dict(output)
     match expected:
         case None if not any(compared.values()):
-            raise Unfit("the job commits nothing at all, so there is nothing to lose: give it some records")
+            raise Unfit("the job commits no output, so there is nothing to compare: give it some records")
         case None:
             return compared
         case Mapping():

@@ -56,7 +56,7 @@ class WorldCluster(Cluster):
     def start(self) -> Self:
         """Start the JobManager's process; entering the cluster as a context manager does it."""
         if self._driver is not None:
-            raise RuntimeError("this cluster has been started already")
+            raise RuntimeError("this cluster has been started already: make a new one")
         self._driver = driver = self.world.process("job-manager")
         self._system = system = self._make_system(driver)
         try:
