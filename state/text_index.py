@@ -79,6 +79,8 @@ class TextIndex:
         return self._kept.all().take(pa.array(slots)).cast(self._kind)
 
     def _find_or_add(self, values: pa.Array) -> Slots:
+        # Invariant: slot i of the table is value i of `_kept`, and no two of `_kept` have one word. New values whose
+        # words collide break it, which the comparison finds: then `_hash_anew` restores it, and the loop begins again.
         while True:
             known = len(self._table)
             slots = self._table.slots_of(_words_of(values, self._seed))

@@ -143,6 +143,6 @@ class SplitSource(PacedSource):
             yield batch.slice(skipped)
         if rows:
             raise OffsetMismatch(
-                f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back the file as "
-                "it was when the checkpoint was taken"
+                f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back "
+                "the file as it was when the checkpoint was taken"
             )

@@ -2,6 +2,10 @@
 
 Elements are handed over as they are, and batches count as what they are estimated to take. The two ends may be made at
 different times (`LocalChannels` lets them meet), and may be used by two threads, one thread per end.
+
+Invariant: each counter has one writer, and each end writes its own counter before it reads the other's. So of a
+producer that finds the window full and a consumer that takes a batch, at least one sees the other, and no wake-up is
+missed; a wake-up too many does no harm.
 """
 
 from __future__ import annotations
