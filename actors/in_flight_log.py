@@ -5,8 +5,10 @@ done when the barrier comes. States: logging -> complete, or given up when a bar
 machine that the InputGate owns; it reads no channel and writes no file.
 
 Invariant: each element before the barrier of an overtaken channel is either in the snapshot's state or in this log,
-never in both or in neither. So a log that cannot be completed is given up as a whole, and hands out nothing. Batches are
-kept as bytes at once: operators may change records in place when they take them. Flink: ChannelStateWriter, between start and finishInput.
+never in both or in neither. So a log that cannot be completed is given up as a whole, and hands out nothing.
+
+Batches are kept as bytes at once: operators may change records in place when they take them. Flink:
+ChannelStateWriter, between start and finishInput.
 """
 
 from __future__ import annotations
