@@ -33,7 +33,7 @@ class AttemptOrders:
         self._emit(Tell(execution.slot.task_manager_id, message))
 
     def send(self, attempt_id: ExecutionAttemptId, message: Message) -> None:
-        """To an attempt that may have been replaced: then nobody hears it."""
+        """To an attempt that may have been replaced: then no one receives it."""
         execution = self._graph.execution(attempt_id)
         if execution is None:
             return

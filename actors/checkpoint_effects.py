@@ -171,7 +171,7 @@ class AttemptChanged:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """It will acknowledge nothing more. Checkpoints that have its acknowledgement live on."""
+    """It will acknowledge nothing more. Checkpoints that have its acknowledgement go on."""
 
     attempt_id: ExecutionAttemptId
 
@@ -239,7 +239,7 @@ CheckpointEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Tell the TaskManager of this attempt. It may be gone by now: then nobody hears it."""
+    """Tell the TaskManager of this attempt. It may be gone by now: then the message is lost."""
 
     attempt_id: ExecutionAttemptId
     message: TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted

@@ -31,7 +31,7 @@ class CheckpointPlan:
     acknowledge: tuple[SubtaskKey, ...]
     """All of them have to acknowledge."""
     notify: tuple[SubtaskKey, ...]
-    """They hear of completion."""
+    """They are notified of completion."""
     vertices: Mapping[VertexId, VertexShape]
 
     @classmethod

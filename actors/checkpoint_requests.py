@@ -176,7 +176,7 @@ class CheckpointRequests:
         self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {cause}")
 
     def restarting(self) -> None:
-        """Attempts are about to be replaced: data has to end again, and the interval begins anew."""
+        """Attempts are about to be replaced: data has to end again, and the interval starts again."""
         self.final.restarting()
         self.pace.suspend()
         self.pace.schedule_next()

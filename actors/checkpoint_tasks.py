@@ -1,6 +1,6 @@
 """CheckpointTasks: which attempts run a plan's subtasks now, and the messages about checkpoints to them.
 
-Belongs to the CheckpointCoordinator, which hears of every change from the JobMaster.
+Belongs to the CheckpointCoordinator, which gets every change from the JobMaster.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class StateDoesNotFit(CannotRestore):
 
 
 class CannotRescale(ActorError):
-    """A source was restored with another parallelism than it was stored with, and cannot deal its records out anew."""
+    """A source was restored with another parallelism than it was stored with, and cannot deal out its records again."""
 
 
 class IllegalTransition(ActorError):

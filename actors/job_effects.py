@@ -105,7 +105,7 @@ class Restart:
 
     delay_ms: float
     checkpoint_id: CheckpointId | None
-    """The checkpoint it is restored from; None: it begins anew."""
+    """The checkpoint it is restored from; None: it starts from the beginning."""
 
 
 @dataclass(frozen=True, slots=True)

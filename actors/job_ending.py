@@ -4,7 +4,7 @@
     sources are held at the barrier of a stop with savepoint -> the same
                                  '-> it was given up: that is announced a few times -> they go on
 
-The last word must not be lost: a task that does not hear what became of the final checkpoint would wait for ever.
+The last word must not be lost: a task without the outcome of the final checkpoint would wait for ever.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class JobEnding:
     def data_ended(self, attempt_id: ExecutionAttemptId) -> bool:
         """This attempt has taken all its input; returns whether all of them have.
 
-        One that is given up says it in vain: the attempt that takes its place has its data to read again.
+        For one that is given up it has no effect: the attempt that takes its place has its data to read again.
         """
         execution = self._graph.execution(attempt_id)
         if execution is None or execution.state is ExecutionState.CANCELING or execution.state.is_terminal:

@@ -204,7 +204,7 @@ def _raise_misfit(
 
 def _convert(column: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     if kind is not None and pa.types.is_integer(kind) and _has_floats(column):
-        return pa.array(column).cast(kind)  # refuses a fraction, which `pa.array` would cut off in silence
+        return pa.array(column).cast(kind)  # refuses a fraction, which `pa.array` would cut off without an error
     return pa.array(column, kind)
 
 

@@ -159,7 +159,7 @@ def choose_strategy(
     """What the job asks for, or else the cluster (by settings or by name), or else what suits the job.
 
     Without any choice a job with checkpoints is restarted after an exponential delay, and a job without is not
-    restarted: it would begin anew. Raises ValueError for a name that is no strategy's.
+    restarted: it would start from the beginning. Raises ValueError for a name that is no strategy's.
     Flink: RestartBackoffTimeStrategyFactoryLoader.
     """
     if job is not None:

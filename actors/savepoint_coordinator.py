@@ -1,4 +1,4 @@
-"""SavepointCoordinator: the actor that keeps its word to those who want savepoints. Flink: SavepointCoordinator.
+"""SavepointCoordinator: the actor that answers each request for a savepoint. Flink: SavepointCoordinator.
 
 A child of the JobManager. Each request gets a promise of its own, named by a token that stands for the one checkpoint
 which will fulfil it, and which carries the token from its trigger to its completion:

@@ -417,7 +417,7 @@ class Task(Actor):
                 parts.outputs.broadcast(CancelCheckpointMarker(checkpoint_id))
                 self._decline(checkpoint_id, reason.value)
             case (_, EndOfPartition()):
-                pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
+                pass  # its producer has finished, with the job's last checkpoint; this task is notified of that too
             case (channel, EndOfData()):
                 self._ended_channels.add(channel)
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:

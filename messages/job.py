@@ -1,4 +1,4 @@
-"""What is said about whole jobs: the JobGraph, submission, cancellation, status, and what a listener hears.
+"""What is said about whole jobs: the JobGraph, submission, cancellation, status, and the events for listeners.
 
 A JobGraph describes structure only. User code reaches TaskManagers with the job (Spark's closure, the spawn of a local
 process), never in a message.

@@ -1,7 +1,7 @@
 """TextIndex: texts and bytes to slots, a whole column at a time.
 
 Values are hashed to words of 64 bits eight bytes at a time, found in a WordTable, and compared with the values that
-are kept for the slots that it gives. Should two values have one word, all are hashed anew in another way: so slots are
+are kept for the slots that it gives. Should two values have one word, all are hashed again in another way: so slots are
 exact, whatever the values. Slots are as in key_index: never given up, and readable while new ones are added.
 """
 

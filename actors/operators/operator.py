@@ -136,7 +136,7 @@ class Operator(Actor):
 
     @property
     def _warm_up(self) -> tuple[str, ...]:
-        """Functions, as "module:name", to be called where TaskManagers are forked from, so that each is born ready."""
+        """Functions, as "module:name", to be called where TaskManagers are forked from, so that each starts ready."""
         return ()
 
     context: OperatorContext  # type: ignore[assignment]

@@ -56,7 +56,7 @@ class Stage:
 
 
 def run(options: Options, open_cluster: OpenCluster, say: Say = lambda _what, _style: None) -> Report:
-    """Run, torment and judge; all problems are in the report."""
+    """Run, inject faults and judge; all problems are in the report."""
     started = time.monotonic()
     report = Report(options.cluster, options.task_managers, options.seed)
     with tempfile.TemporaryDirectory(prefix="understudy-chaos-") as name:

@@ -1,4 +1,4 @@
-"""The job that a chaos run torments: paced records, numbered within their keys after a shuffle, into files.
+"""The job of a chaos run: paced records, numbered within their keys after a shuffle, into files.
 
 Record i belongs to key i % `KEYS`, and every key comes from one source subtask, so what must be committed is known
 record by record. A record that was lost, doubled or overtaken, or state that does not fit the sources' offsets, shows.

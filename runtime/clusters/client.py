@@ -16,7 +16,7 @@ from ..system.errors import SystemStopped
 
 
 class Client:
-    """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
+    """How a JobHandle reaches its job: questions to the JobManager, and an actor that receives the job's events."""
 
     def __init__(
         self,

@@ -328,7 +328,7 @@ class Cluster(Blocking, ABC):
 
     @abstractmethod
     def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
-        """Keep what the TaskManagers of this job are born with."""
+        """Keep the start parameters of this job's TaskManagers."""
 
     # -- inside
 

@@ -110,7 +110,7 @@ class LocalLauncher:
         self._template = self._new_template()
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
-        """Keep what TaskManagers of this job are born with; before the job is submitted."""
+        """Keep the start parameters of this job's TaskManagers; before the job is submitted."""
         self._launches[launch.job_id] = launch
 
     def start(self, job_id: JobId, index: int) -> None:

@@ -206,7 +206,7 @@ class RemoteCluster(Blocking):
         return Reply(future, read, self._told)
 
     def _told(self, error: Exception) -> RemoteError:
-        """What went wrong, as somebody would want to hear it who knows addresses and keys, and not asks and peers."""
+        """The failure in terms of addresses and keys, and not of asks and peers."""
         match error:
             case RemoteActorError():
                 return Refused(error.message)

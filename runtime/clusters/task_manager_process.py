@@ -185,7 +185,7 @@ def _drive(feed: PartitionFeed, actor: Ref, task_manager_id: TaskManagerId) -> N
     """Read the partition, on this thread, for as long as the TaskManager wants rows of it."""
     try:
         feed.pump()
-    except Exception as error:  # noqa: BLE001 - supervision boundary: the JobManager hears of it and starts another
+    except Exception as error:  # noqa: BLE001 - supervision boundary: the JobManager is notified and starts another
         log.warning("%s cannot go on with its Spark partition: %s", task_manager_id, error)
         actor.tell(TaskManagerFailing(task_manager_id, f"{type(error).__name__}: {error}"))
 

@@ -182,7 +182,7 @@ class Template:
         _flush()
         try:
             pid = os.fork()
-        except OSError as error:  # too many processes, or too little memory: the others live on
+        except OSError as error:  # too many processes, or too little memory: the others go on
             self._tell(Exited(token, f"could not be forked: {error}"))
             return
         if pid == 0:

@@ -1,4 +1,4 @@
-"""IndexShare: which of the indexes 0, 1, 2, … a source's subtask has still to emit; plain data, and dealt out anew.
+"""IndexShare: which of the indexes 0, 1, 2, … a source's subtask has still to emit; plain data, and dealt out again.
 
 Indexes are dealt out in chunks of `width`: chunk c belongs to subtask c mod p. When the parallelism changes, subtasks
 have come unequally far. From the index B on that none of them has reached, everything is dealt out as on a fresh start;

@@ -106,7 +106,7 @@ class ScanSource(SplitSource):
             raise InputChanged(
                 f"source {self.context.name!r}: {path} has {found.size} bytes and was written at {found.modified_ns}; "
                 f"when the job was made it had {wanted.size} and was of {wanted.modified_ns} (nanoseconds since 1970): "
-                "read the DataFrame anew and submit the job again"
+                "read the DataFrame again and submit the job again"
             )
 
 

@@ -27,7 +27,7 @@ class Driven(Protocol):
 
     @property
     def has_messages(self) -> bool:
-        """Whether any wait; it is cheaper to ask this than to call `handle_next` in vain."""
+        """Whether any wait; it is cheaper to ask this than to call `handle_next` without need."""
         ...
 
     @property

@@ -77,7 +77,7 @@ def same_data(one: bytes | None, other: bytes | None) -> bool:
 @contextmanager
 def classes_as_in_a_new_process(operators: Sequence[Operator]) -> Iterator[Callable[[], None]]:
     """Gives a function that sets the attributes of the user's classes back to what they are now, as a process that is
-    started anew finds them. Called on leaving, too. What has not changed stays the same object.
+    started again finds them. Called on leaving, too. What has not changed stays the same object.
     """
     first = {cls: _data_of(cls) for operator in operators for cls in _own_classes(operator)}
     copies = {(cls, name): _pickled(value) for cls, held in first.items() for name, value in held.items()}

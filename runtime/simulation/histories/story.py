@@ -117,7 +117,7 @@ class _Teller:
             case "asks", (ClientAction() as action, path):
                 return f"asks: {told_fault(action)}{f' of {_name(path)}' if path else ''}"
             case (("answered" | "refused"), (ClientAction() as action, answer)):
-                return f"hears of {told_fault(action)}: {_name(answer) if what == 'answered' else answer}"
+                return f"gets the answer to {told_fault(action)}: {_name(answer) if what == 'answered' else answer}"
             case "cancels", (job_id,):
                 return f"cancels {job_id}"
             case "frozen", (where,):

@@ -9,7 +9,7 @@
 
 It stands for a database or a broker on machines that do not fail: it outlives every simulated process, and power
 failures too. A transaction is open, then prepared, then committed; or it is aborted. Only what is committed can be
-read. An object of this class is no more than a name, so it may be kept, pickled, or made anew for each call.
+read. An object of this class is no more than a name, so it may be kept, pickled, or made again for each call.
 
 Each call is an operation of the process that makes it, which may be killed there: before anything was done.
 """

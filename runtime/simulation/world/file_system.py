@@ -49,7 +49,7 @@ class SimulatedFile(io.RawIOBase):
     """A file open for writing, with a buffer. What is in the buffer reaches the disk on `flush` and `close` only.
 
     It is not closed by being forgotten: that would write at the will of the garbage collector, and perhaps on behalf
-    of the dead. After a write failed, the file is of no more use: all that is done with it fails the same way,
+    of dead processes. After a write failed, the file is of no more use: all that is done with it fails the same way,
     though `close` closes it.
     """
 

@@ -30,7 +30,7 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """The other end hears of a loss, after what was sent before; this end hears nothing more."""
+        """The other end is notified of a loss, after earlier frames; this end receives nothing more."""
         ...
 
 
