@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 TESTERS ?= 2
+OPTIONS ?=
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
@@ -14,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 .PHONY: demo test slow unit check bench clean lint types wheel
 
 demo: $(READY)
-	$(BIN)/understudy demo
+	$(BIN)/understudy demo $(OPTIONS)
 
 test: unit
 	$(PYTEST) -n $(TESTERS) -m "not slow and (processes or spark or chaos)"

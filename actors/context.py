@@ -76,7 +76,7 @@ class ActorContext(Protocol):
     def stop(self, ref: Ref) -> None: ...
 
     def watch(self, ref: Ref) -> None:
-        """Be told `Terminated(address, reason)` once, when that actor has stopped or its process is gone."""
+        """Get `Terminated(address, reason)` once, when that actor has stopped or its process is gone."""
         ...
 
     def run_blocking(self, function: Callable[..., T], *args: Any) -> pykka.Future[T]:

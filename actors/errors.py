@@ -12,7 +12,7 @@ ActorError
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
 │   └── StateDoesNotFit     it does not fit the program; lists what does and what does not
 ├── CannotRescale           a source that cannot go on with another parallelism
-└── IllegalTransition       an execution or job was told to go where its table does not lead
+└── IllegalTransition       an execution or job got an event that its transition table does not allow
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class StateDoesNotFit(CannotRestore):
 
 
 class CannotRescale(ActorError):
-    """A source was restored with another parallelism than it was stored with, and cannot deal its records out anew."""
+    """A source was restored with another parallelism than it was stored with, and cannot deal out its records again."""
 
 
 class IllegalTransition(ActorError):
-    """A state machine was told to do what its transition table does not allow."""
+    """A state machine got an event that its transition table does not allow."""

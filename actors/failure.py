@@ -1,7 +1,7 @@
-"""Failures told to people: an exception becomes a FailureCause that says what, where, and with which traceback.
+"""Failures as users see them: an exception becomes a FailureCause that says what, where, and with which traceback.
 
 User code may raise anything: an exception that cannot be shown, that is its own cause, or whose text is a data set.
-Telling of it must not fail, and must fit into a message.
+The description must not fail, and must fit into a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_TEXT = 20_000
 LONGEST_LINE = 400
 
 _WRAPPERS = frozenset({REPEATED_FAILURE, UserCodeError.__name__})
-"""What stands around the error that was raised."""
+"""Text around the error that was raised."""
 
 
 def describe(error: BaseException) -> FailureCause:

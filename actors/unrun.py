@@ -1,8 +1,8 @@
 """Unrun code: a coroutine or a generator in the place of a value. Nothing of it has run, and nothing ever would.
 
-What shows before the job runs is refused when the stream is built (runtime/api/operator_checks.py). The rest is caught
-here, where user code returns: `lambda record: fetch(record)` looks like any other function. Checks cost next to nothing
-as long as nothing is wrong. What is refused is closed, so that Python does not warn of it as well.
+The API refuses such code when the stream is built, if it shows there (runtime/api/operator_checks.py). The rest is
+caught here, where user code returns: `lambda record: fetch(record)` looks like any other function. Checks cost next to
+nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RETURN = "return the value in place of `yield`"
 NO_YIELD = "take the `yield` out: it is called for what it does"
 
 _SAMPLED = 16
-"""Of so many results of one function one is looked at, and always the first."""
+"""One result in this many of a function is looked at, and always the first."""
 
 
 class _UnrunKinds(dict[type, bool]):

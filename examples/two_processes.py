@@ -1,4 +1,4 @@
-"""Two processes, no stream job: one actor asks another one, whose process is then killed; the watcher hears of it.
+"""Two processes, no stream job: one actor asks another one, whose process is then killed; the watcher is notified.
 
     python examples/two_processes.py
 

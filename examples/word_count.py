@@ -1,4 +1,4 @@
-"""Counts words, for ever or for so many lines: a job to run, to stop with a savepoint, and to continue from it.
+"""Counts words, for ever or for a number of lines: a job to run, to stop with a savepoint, and to continue from it.
 
     understudy run examples/word_count.py:build -- 1000
 

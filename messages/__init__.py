@@ -1,4 +1,4 @@
-"""What is said: case classes, ids, and the msgpack codec. Imports nothing of the rest of the house."""
+"""The messages: case classes, ids, and the msgpack codec. Imports no other folder of the package."""
 
 if __name__ != "understudy.messages":  # pragma: no cover
     raise ImportError("import understudy.messages, not messages: the folder is part of the package understudy")

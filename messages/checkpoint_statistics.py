@@ -1,4 +1,4 @@
-"""What is told about the checkpoints of a job, to people. Flink: CheckpointStatsTracker and its messages."""
+"""Statistics of a job's checkpoints, to show to users. Flink: CheckpointStatsTracker and its messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SubtaskStatistics:
 
 @message
 class CheckpointStatistics:
-    """One checkpoint, for people. Flink: AbstractCheckpointStats."""
+    """One checkpoint, as shown to users. Flink: AbstractCheckpointStats."""
 
     checkpoint_id: CheckpointId
     kind: str

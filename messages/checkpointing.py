@@ -11,7 +11,7 @@ from .state_handles import SubtaskState
 class TriggerCheckpoint:
     """JobManager -> TaskManager, for each source subtask: record your offset and emit barrier `checkpoint_id`.
 
-    `stop`: emit nothing after that barrier until you hear what became of the checkpoint. Completed, it is final and the
+    `stop`: emit nothing after that barrier until the outcome of the checkpoint is known. Completed, it is final and the
     task finishes; aborted, the source goes on where it was. Flink: stop-with-savepoint without drain.
     """
 

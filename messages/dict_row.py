@@ -1,6 +1,6 @@
 """DictRow: a record of a collection of dicts. It is a dict whose items can be read as attributes too.
 
-A program that reads `flight["delay"]` or `flight.delay` thereby runs unchanged on a collection, on files and on a
+A program that reads `flight["delay"]` or `flight.delay` runs unchanged on a collection, on files and on a
 DataFrame. In every other respect it is the dict that it was made of: equal to it, shown and iterated as it is. What is
 computed from it (`{**flight}`, `flight | {...}`, `flight.copy()`) is a plain dict.
 

@@ -20,7 +20,7 @@ SubtaskIndex = NewType("SubtaskIndex", int)
 """Which of a vertex's parallel subtasks: 0 .. parallelism - 1."""
 
 ExecutionAttemptId = NewType("ExecutionAttemptId", str)
-"""One try of one subtask. A new attempt gets a new id, so that a zombie's messages are told apart."""
+"""One try of one subtask. A new attempt gets a new id, so that a zombie's messages can be recognised."""
 
 CheckpointId = NewType("CheckpointId", int)
 """Strictly increasing within a job, never used twice."""
@@ -38,4 +38,4 @@ SlotIndex = NewType("SlotIndex", int)
 """Which slot of a TaskManager: 0 .. slots - 1."""
 
 StackTraceSampleId = NewType("StackTraceSampleId", int)
-"""One request for stack samples, told back in the answer."""
+"""One request for stack samples, repeated in the answer."""

@@ -1,4 +1,4 @@
-"""What is said about whole jobs: the JobGraph, submission, cancellation, status, and what a listener hears.
+"""What is said about whole jobs: the JobGraph, submission, cancellation, status, and the events for listeners.
 
 A JobGraph describes structure only. User code reaches TaskManagers with the job (Spark's closure, the spawn of a local
 process), never in a message.
@@ -67,7 +67,7 @@ class StateDescription:
 
 @message
 class OperatorDescription:
-    """One operator of a vertex's chain, for people and for state restore."""
+    """One operator of a vertex's chain, to show to users and to restore state."""
 
     operator_id: OperatorId
     name: str
@@ -280,7 +280,7 @@ class RequestJobStatus:
 
 @message
 class FailureCause:
-    """One failure, for people: what, where, and the original traceback, with what caused it."""
+    """One failure, as shown to users: what, where, and the original traceback, with what caused it."""
 
     error_type: str
     error_message: str
@@ -357,7 +357,7 @@ class JobStatusChanged:
 
 @message
 class CheckpointCompleted:
-    """JobManager -> listeners: a checkpoint is stored and its completion is being told to the tasks."""
+    """JobManager -> listeners: a checkpoint is stored and the tasks are being notified of its completion."""
 
     job_id: JobId
     checkpoint_id: CheckpointId

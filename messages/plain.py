@@ -7,7 +7,7 @@ finds by name (see record_types.py), and whatever a serializer was registered fo
 back as a tuple and a list as a list, so a key keeps its hash. An instance of a subclass of these comes back as the
 plain type it derives from.
 
-What msgpack does not know is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
+A type unknown to msgpack is an extension, whose content is plain data again; at most MAX_NESTED of them stand inside
 one another. A msgpack timestamp, which we do not write, is read as a datetime. Of equal keys in a map the last counts.
 A time zone's offset of less than a second is read as UTC, as CPython does.
 """
@@ -140,7 +140,7 @@ def _simpler(value: Any) -> Any:
 
 
 def _item_of(scalar: np.generic[Any]) -> Any:
-    """The Python value of a NumPy scalar, if there is one that holds as much. What is not a time is None."""
+    """The Python value of a NumPy scalar, if there is one that holds as much. None for a time that is NaT."""
     item, refused = scalar.item(), f"a {full_name(type(scalar))} cannot be sent or stored"
     if isinstance(item, np.generic):  # more than 64 bits, or 128 of a complex number
         raise UnsupportedValue(f"{refused}: make it a float or a complex first")

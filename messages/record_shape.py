@@ -34,7 +34,7 @@ class RecordShape:
     later: frozenset[str]
     """Fields that the constructor does not take."""
     compared: tuple[tuple[str, Callable[[Any], Any] | None], ...]
-    """The fields by which two records are equal, and what is compared of each when it is not its value."""
+    """The fields by which two records are equal, and how each is compared if not by its value."""
     make: Make
     beside: Callable[[Any], Any] | None = None
     """What a record holds beside its fields, as plain data; None, or returns None, where there is nothing."""

@@ -4,7 +4,7 @@ A dataclass, a named tuple, an enum, an attrs class or a Pydantic model is said 
 that name up and never imports: it follows it to a class that was registered here, or that stands, in a module loaded
 already, under the very name that the class bears itself. Looking up runs no code.
 
-Whoever may speak to this process may thereby make it build instances, so it builds nothing that acts: none of
+Whoever may speak to this process can make it build instances, so it builds nothing that acts: none of
 Understudy's own classes (a peer would forge what this process only says to itself; messages travel as messages), no
 class of the standard library but named tuples and enums, and none with a metaclass that makes instances its own way, or
 with a `__new__` of its own. Of a dataclass its `__init__` runs, with what that calls; of the others nothing does
@@ -100,7 +100,7 @@ def _make_named_tuple(cls: Any, values: list[Any]) -> Any:
 
 
 def _make_of_shape(shape: RecordShape | None, parts: Any) -> Any:
-    assert shape is not None, "what was looked up is a record type"
+    assert shape is not None, "only record types are looked up"
     values, beside = parts if type(parts) is list and shape.beside is not None else (parts, None)
     if not shape.later <= values.keys():
         raise ValueError(f"{', '.join(sorted(shape.later - values.keys()))} is missing")

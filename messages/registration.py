@@ -53,7 +53,7 @@ class RefuseRegistration:
 
 @message
 class Heartbeat:
-    """Both ways; a side that hears nothing for the timeout takes the other for dead."""
+    """Both ways; a side that receives nothing for the timeout takes the other for dead."""
 
     sender: str
     sequence: int

@@ -3,7 +3,7 @@
 A serializer with a `type` makes that class's instances, and those of its subclasses, travel as plain data: in channels,
 in questions and answers, and in state (plain.py). One without is there for declarations of state that name it.
 
-Both sides need it: a job's program takes along what is registered where it is submitted. A peer that may speak to
+Both sides need it: a job's program takes along those registered where it is submitted. A peer that may speak to
 this process may hand any bytes to `deserialize`, so it must parse them, and never unpickle.
 """
 

@@ -40,7 +40,7 @@ class ExecutionState(Enum):
 
 @message
 class ChannelDescriptor:
-    """One channel of a deployment, told alike to the producer's and the consumer's TaskManager."""
+    """One channel of a deployment, the same to the producer's and the consumer's TaskManager."""
 
     channel_id: ChannelId
     edge: int

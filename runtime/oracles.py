@@ -1,6 +1,6 @@
 """What must hold of a job's committed output, whatever happened to its cluster. Pure functions over what was seen.
 
-Output is compared as a multiset: the order in which subtasks commit is nobody's promise. The simulator and the chaos
+Output is compared as a multiset: no component promises the order in which subtasks commit. The simulator and the chaos
 runs on real processes judge by the same functions.
 """
 

@@ -1,4 +1,4 @@
-"""DurableFiles: an fsspec file system, used so that what was sealed and renamed is still there after a power cut.
+"""DurableFiles: an fsspec file system, used so that sealed and renamed files survive a power cut.
 
 There are three kinds of file system below it:
 

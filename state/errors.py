@@ -155,7 +155,7 @@ class WrongSavepointStore(StorageError):
 
 
 class ForgedPointer(StorageError):
-    """What a savepoint's pointer leads to is not the checkpoint that it names: nobody may delete or read by it."""
+    """A savepoint's pointer leads to another checkpoint than it names: it must not be used to read or delete."""
 
 
 class OutsideRoot(StorageError):

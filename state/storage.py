@@ -108,7 +108,7 @@ class CheckpointStorage:
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
         handle = self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
-        # What it tells of lies in folders that others made, and perhaps died before they had synced them.
+        # The announced files lie in folders that others made, and perhaps died before they had synced them.
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
 
     def read_sealed(self, path: str) -> bytes:
@@ -249,7 +249,7 @@ class CheckpointStorage:
         try:
             self._files.sync_folder(folder)
         except BaseException:
-            self._discard(path)  # whoever wanted it is told that it could not be written, and will not look for it
+            self._discard(path)  # the caller gets the error, and will not look for the file
             raise
 
     def _put_in_folder(self, directory: str, path: str, parts: Iterable[bytes]) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
@@ -81,6 +82,32 @@ def test_the_job_of_the_spark_page_runs_and_its_output_is_right(tmp_path: Path) 
         (day, len(miles), sum(miles)) for day, miles in wanted.items()
     ]
     assert len([line for line in done.stdout.splitlines() if line.startswith("|  ")]) == 7
+
+
+COMMANDS = [line.split("#")[0].split() for line in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0].splitlines()]
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "command", [pytest.param(each, marks=[] if "OPTIONS=--local" in each else pytest.mark.spark) for each in COMMANDS]
+)
+def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
+    """As the Makefile runs them, but in the environment of this test, which needs no installation."""
+    installed = [f"BIN={Path(sys.executable).parent}", "READY=installed", "--old-file=installed"]
+    done = subprocess.run([*command, *installed], cwd=ROOT, capture_output=True, text=True, timeout=390, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(COMMANDS) == 2
+
+
+def test_the_picture_is_xml_and_has_its_own_background() -> None:
+    """An opaque card, so that it can be read on a light page and on a dark one."""
+    (name,) = re.findall(r"!\[.*?\]\((.*?)\)", README)
+    picture = ElementTree.parse(ROOT / name).getroot()
+    first = next(each for each in picture if each.tag.endswith("rect"))
+    width, height = (int(picture.attrib[each]) for each in ("width", "height"))
+    assert (int(first.attrib["width"]), int(first.attrib["height"])) == (width - 2, height - 2)
+    assert first.attrib["fill"] == "#ffffff"
 
 
 def test_the_commands_are_targets_of_the_makefile() -> None:

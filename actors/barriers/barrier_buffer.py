@@ -1,9 +1,13 @@
 """BarrierBuffer: aligns barriers, for exactly-once state.
 
 A channel whose barrier has come is blocked until all channels have delivered theirs. The gate need not read a blocked
-channel; what is fed from one nevertheless is set aside, and replayed as soon as the alignment ends, before anything
+channel; elements fed from one nevertheless are set aside, and replayed as soon as the alignment ends, before anything
 new is taken. A replay can start the next alignment: what that one sets aside goes in front of the rest of the older
 replay.
+
+Invariants. From a channel's barrier until Aligned no element of that channel is emitted: so at Aligned, unless it
+overtakes, the operator has had exactly the elements before the barrier, of every channel. Each channel's elements are
+emitted in their order. A checkpoint gets at most one Aligned or Aborted; its later barriers are dropped.
 
 States: idle (no channel is blocked) and aligning (for `current_checkpoint_id`). Flink: BarrierBuffer, and from 1.9 on
 CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al., "Lightweight Asynchronous Snapshots"
@@ -99,6 +103,8 @@ class BarrierBuffer:
         checkpoint_id = barrier.checkpoint_id
         if checkpoint_id in self._given_up or self._is_over(checkpoint_id):
             return events
+        # The state covers all elements emitted up to now. In flight, and so part of the checkpoint, are those set aside
+        # by an older alignment, and those that come on the missing channels before their barrier.
         here = self._ended | (self._blocked if checkpoint_id == self._current else set())
         missing = frozenset(range(self._channels)) - here
         if checkpoint_id > self._current:
@@ -119,6 +125,8 @@ class BarrierBuffer:
         self._set_aside = _Sequence(deque(), 0)
 
     def _replay(self, events: list[GateEvent]) -> None:
+        # A stack, oldest elements on top: an alignment that begins within a replay sets aside elements that are older
+        # than the rest of that replay, so they have to come before it.
         while self._replays:
             elements = self._replays[-1].elements
             if elements:
@@ -161,7 +169,7 @@ class BarrierBuffer:
             events.append(Aborted(checkpoint_id, reason))
 
     def _on_end(self, channel: int, events: list[GateEvent]) -> None:
-        """A channel that ends counts as aligned in later checkpoints; the running one lacks its barrier for good."""
+        """A channel that ends counts as aligned in later checkpoints; the running one lacks its barrier permanently."""
         self._ended.add(channel)
         self._give_way(AbortReason.INPUT_ENDED, events)
 
@@ -192,7 +200,7 @@ class BarrierBuffer:
         return self._set_aside.size_bytes + sum(pushed_back.size_bytes for pushed_back in self._replays[:-1])
 
     def _release(self) -> None:
-        """Open all channels; what was set aside is replayed next."""
+        """Open all channels; elements set aside are replayed next."""
         self._blocked.clear()
         if self._set_aside.elements:
             self._replays.append(self._set_aside)

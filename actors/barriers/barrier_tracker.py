@@ -1,7 +1,7 @@
 """BarrierTracker: counts barriers and never blocks, for at-least-once state.
 
 Data behind a barrier passes before its checkpoint is taken, so it may be in the snapshot and be replayed as well.
-Several incomplete checkpoints are counted side by side; completing one drops the older ones in silence, cancelling
+Several incomplete checkpoints are counted side by side; completing one drops the older ones without notice, cancelling
 one aborts the older ones too. With one channel nothing is counted: every barrier is a checkpoint, every cancel marker
 an abort. Flink: BarrierTracker, CheckpointBarrierTracker (the classic one, for which an ended channel sends no more
 barriers).

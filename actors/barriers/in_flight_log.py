@@ -2,8 +2,13 @@
 
 Fed with each overtaken channel's elements, in order, from the first that the snapshot does not cover; a channel is
 done when the barrier comes. States: logging -> complete, or given up when a barrier will not come any more. A value
-machine that the InputGate owns; it reads no channel and writes no file. Batches are kept as bytes at once: operators
-may change records in place when they take them. Flink: ChannelStateWriter, between start and finishInput.
+machine that the InputGate owns; it reads no channel and writes no file.
+
+Invariant: each element before the barrier of an overtaken channel is either in the snapshot's state or in this log,
+never in both or in neither. So a log that cannot be completed is given up as a whole, and hands out nothing.
+
+Batches are kept as bytes at once: operators may change records in place when they take them. Flink:
+ChannelStateWriter, between start and finishInput.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from ..flow.elements import Batch, CancelCheckpointMarker, CheckpointBarrier, El
 from .barrier_handler import AbortReason
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
-"""A log that gets larger is given up. What is truly in flight is bounded by credit; this is for a barrier that does not
+"""A log that gets larger is given up. Credit bounds the batches in flight; this limit is for a barrier that does not
 come, because its sender has not heard of the switch.
 """
 

@@ -5,7 +5,7 @@ polled: its data waits where it is, under its own credit, instead of in memory h
 
 When a checkpoint overtakes the barriers that are missing, what comes on their channels before them is logged, and the
 gate reads ahead on these channels, whether or not the task takes anything: that gives credit back, so the barriers come
-soon. What it has read ahead is handed out later, in order, before anything new. So is what a restored attempt had in
+soon. It hands out the elements read ahead later, in order, before anything new. So is what a restored attempt had in
 flight. Flink: InputGate, CheckpointedInputGate, RecoveredInputChannel.
 """
 

@@ -1,4 +1,4 @@
-"""AlignmentPatience: how long checkpoints may be aligned, and who is told when one has taken too long.
+"""AlignmentPatience: how long checkpoints may be aligned, and who is ordered to overtake when one takes too long.
 
 Only the oldest checkpoint that is still being acknowledged is switched: a switch lets its barrier overtake those of
 older ones, which would end them, be they promised savepoints. A younger one that is overdue waits for its turn.
@@ -22,7 +22,7 @@ class AlignmentPatience:
         self._timeout_ms = config.alignment_timeout_ms if config.exactly_once else None
         self._emit = emit
         self._told: dict[CheckpointId, set[ExecutionAttemptId]] = {}
-        """Of each checkpoint that is overdue and not over, who has been told."""
+        """For each overdue, pending checkpoint: the attempts that have their order."""
 
     def begin(self, pending: PendingCheckpoint) -> None:
         if self._timeout_ms is not None and pending.kind is CheckpointKind.CHECKPOINT:
@@ -38,7 +38,7 @@ class AlignmentPatience:
             self._emit(CancelTimer(AlignmentOverdue(pending.checkpoint_id)))
 
     def switches(self, pending: Iterable[PendingCheckpoint], tasks: CheckpointTasks) -> Iterator[Send]:
-        """What is to be told now, to attempts that run and have not been told. `pending`: oldest first."""
+        """The orders to send now, to running attempts that have none yet. `pending`: oldest first."""
         oldest = next((each for each in pending if not each.is_storing), None) if self._told else None
         told = None if oldest is None else self._told.get(oldest.checkpoint_id)
         if oldest is None or told is None:

@@ -243,7 +243,7 @@ class CheckpointCoordinator:
         return result
 
     def _come_late(self, ack: AcknowledgeCheckpoint) -> AckResult:
-        """Its state is nobody's, unless it repeats what was settled: that may stand in a savepoint."""
+        """No checkpoint owns its state, unless it repeats a settled one: that state may be part of a savepoint."""
         is_remembered = ack.checkpoint_id in self._finished
         if (is_remembered or not self._requests.are_closed) and self._finished.settle(ack):
             self._discard_state_of(ack)

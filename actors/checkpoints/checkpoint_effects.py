@@ -1,4 +1,4 @@
-"""What the CheckpointCoordinator is told, and what it wants done. Data only; the JobMaster carries them in and out.
+"""The CheckpointCoordinator's events, and the effects it requests. Data only; the JobMaster carries them in and out.
 
 Events that come back (timers, answers of storage) are made by the shell from the effect that asked for them: a timer
 delivers the very event that stands in its `ScheduleTimer`.
@@ -148,7 +148,7 @@ class MetadataStored:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFailed:
-    """Answer to StoreMetadata: it cannot be relied upon."""
+    """Answer to StoreMetadata: the file may be missing or incomplete."""
 
     checkpoint_id: CheckpointId
     reason: str
@@ -171,7 +171,7 @@ class AttemptChanged:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """It will acknowledge nothing more. Checkpoints that have its acknowledgement live on."""
+    """It will acknowledge nothing more. Checkpoints that have its acknowledgement go on."""
 
     attempt_id: ExecutionAttemptId
 
@@ -192,7 +192,7 @@ class RegionRunsOn:
 
 @dataclass(frozen=True, slots=True)
 class JobStopping:
-    """Sources are told to end their data before its time. From now on only the final checkpoint can be a savepoint."""
+    """Sources are ordered to end their data early. From now on only the final checkpoint can be a savepoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ CheckpointEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Tell the TaskManager of this attempt. It may be gone by now: then nobody hears it."""
+    """Tell the TaskManager of this attempt. It may be gone by now: then the message is lost."""
 
     attempt_id: ExecutionAttemptId
     message: TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
@@ -274,7 +274,7 @@ class StoreMetadata:
 class Discard:
     """Delete these savepoints' pointers, the metadata file, and then these states: nobody will restore from them.
 
-    In this order, so that nothing points at what is deleted; what is gone already is no error.
+    In this order, so that nothing points at what is deleted; a missing file is no error.
     """
 
     states: tuple[SubtaskState, ...]
@@ -282,7 +282,7 @@ class Discard:
     kept: frozenset[str] = frozenset()
     """Files of these states that somebody else needs."""
     savepoints: tuple[str, ...] = ()
-    """Paths of pointers that nobody has been told of."""
+    """Paths of pointers that were never announced."""
 
 
 @dataclass(frozen=True, slots=True)

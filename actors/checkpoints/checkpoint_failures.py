@@ -1,7 +1,7 @@
 """CheckpointFailures: how many checkpoints in a row have failed, and when that fails the job.
 
-Flink: CheckpointFailureManager. Each checkpoint counts once at most; a completed one begins the count anew. Savepoints
-do not count: whoever asked for one is told.
+Flink: CheckpointFailureManager. Each checkpoint counts once at most; a completed one resets the count. Savepoints
+do not count: whoever asked for one gets the failure.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CheckpointFailures:
         return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
 
     def count(self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False) -> list[FailJob]:
-        """The job's failure when this was one too many; the count begins anew then."""
+        """The job's failure when this was one too many; the count is reset then."""
         if checkpoint_id not in self._uncounted:
             return []
         self._uncounted.remove(checkpoint_id)

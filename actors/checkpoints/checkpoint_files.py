@@ -33,7 +33,7 @@ class CheckpointFiles:
             self._registry.register(CheckpointOf(self._job_id, checkpoint_id), self._files_of((state,)))
 
     def completed(self, completed: CompletedCheckpoint, savepoints: Iterable[str] = ()) -> None:
-        """It is stored, and has been told to its users as these savepoints, if it is one."""
+        """It is stored, and its users have the paths of these savepoints, if it is one."""
         files = checkpoint_files(self._root, completed)
         self._registry.register(CheckpointOf(self._job_id, completed.checkpoint_id), files)
         for path in savepoints:
@@ -42,7 +42,7 @@ class CheckpointFiles:
             self._savepoints[completed.checkpoint_id] = completed
 
     def superseded(self, restorable: Collection[CheckpointId]) -> list[Discard]:
-        """What is to be discarded of savepoints that are not among those that the job would restore from."""
+        """The files to discard of savepoints that are not among those that the job would restore from."""
         past = [each for checkpoint_id, each in self._savepoints.items() if checkpoint_id not in restorable]
         for savepoint in past:
             del self._savepoints[savepoint.checkpoint_id]
@@ -63,7 +63,7 @@ class CheckpointFiles:
     ) -> Discard | None:
         """The job does not need this checkpoint: what is to be discarded of it, if it is not all somebody else's.
 
-        `savepoints`: pointers to it that have been stored, and that nobody has been told of.
+        `savepoints`: pointers to it that have been stored, and were never announced.
         """
         self._registry.release(CheckpointOf(self._job_id, checkpoint_id))
         if metadata_path and self._registry.is_needed(StateFile(self._root, metadata_path)):

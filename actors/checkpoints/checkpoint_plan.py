@@ -1,6 +1,6 @@
-"""CheckpointPlan: which subtasks a job's checkpoints start at, wait for and are told to. Flink: CheckpointPlan.
+"""CheckpointPlan: which subtasks a job's checkpoints start at, wait for and notify. Flink: CheckpointPlan.
 
-A plan names subtasks, not attempts: which attempt stands for a subtask is what the CheckpointCoordinator is told.
+A plan names subtasks, not attempts: the CheckpointCoordinator learns by events which attempt runs a subtask.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CheckpointPlan:
     acknowledge: tuple[SubtaskKey, ...]
     """All of them have to acknowledge."""
     notify: tuple[SubtaskKey, ...]
-    """They hear of completion."""
+    """They are notified of completion."""
     vertices: Mapping[VertexId, VertexShape]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""CheckpointRequests: who wants a checkpoint, whether it may start now, and who is told when there will be none.
+"""CheckpointRequests: who wants a checkpoint, whether it may start now, and who gets the refusal when there is none.
 
 Requests come from the clock (CheckpointPace), from people, and from the end of the data (FinalCheckpoint). One that is
 refused is logged; whoever was promised a savepoint is answered, exactly once; the final checkpoint is tried again.
@@ -171,12 +171,12 @@ class CheckpointRequests:
             self.pace.suspend()
 
     def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> None:
-        """`reason`: what the tasks are told; whoever waits for a savepoint is told what it means."""
+        """`reason` goes to the tasks; whoever waits for a savepoint gets its meaning in words."""
         cause = f"{reason}: {_CAUSE[failure]}" if reason == failure.value and failure in _CAUSE else reason
         self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {cause}")
 
     def restarting(self) -> None:
-        """Attempts are about to be replaced: data has to end again, and the interval begins anew."""
+        """Attempts are about to be replaced: data has to end again, and the interval starts again."""
         self.final.restarting()
         self.pace.suspend()
         self.pace.schedule_next()

@@ -1,4 +1,4 @@
-"""CheckpointStatisticsTracker: what a job's checkpoints cost, and why some failed, for people.
+"""CheckpointStatisticsTracker: what a job's checkpoints cost, and why some failed, to show to users.
 
 Belongs to the CheckpointCoordinator, which says what happens; nothing is decided by what stands here. Kept are the
 checkpoints in progress and the last 10 that ended. Flink: CheckpointStatsTracker, CheckpointStatsHistory.
@@ -56,7 +56,7 @@ class CheckpointStatisticsTracker:
         record.subtasks.append(SubtaskStatistics(vertex_id, subtask_index, took_ms, ack.state_size_bytes, ack.metrics))
 
     def completed(self, stored: CompletedCheckpoint, now_ms: float, wall_ms: int) -> CheckpointCompleted:
-        """It has completed. Returns what the job's listeners are to hear of it."""
+        """It has completed. Returns the event for the job's listeners."""
         self.completions += 1
         record = self._in_progress[stored.checkpoint_id]
         self.latest = found = self._end(_described(record, "completed", now_ms, path=stored.metadata_path))
@@ -72,7 +72,7 @@ class CheckpointStatisticsTracker:
         )
 
     def failed(self, checkpoint_id: CheckpointId, reason: str, now_ms: float, wall_ms: int) -> CheckpointAborted:
-        """It was given up. Returns what the job's listeners are to hear of it."""
+        """It was given up. Returns the event for the job's listeners."""
         self._failed += 1
         self._end(_described(self._in_progress[checkpoint_id], "failed", now_ms, failure=reason))
         return CheckpointAborted(self._job_id, checkpoint_id, reason, wall_ms)

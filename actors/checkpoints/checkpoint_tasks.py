@@ -1,6 +1,6 @@
-"""CheckpointTasks: which attempts stand for a plan's subtasks now, and what they are told about checkpoints.
+"""CheckpointTasks: which attempts run a plan's subtasks now, and the messages about checkpoints to them.
 
-Belongs to the CheckpointCoordinator, which hears of every change from the JobMaster.
+Belongs to the CheckpointCoordinator, which gets every change from the JobMaster.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CheckpointTasks:
         )
 
     def not_ready(self) -> str:
-        """For people: which tasks keep checkpoints from starting; empty when `are_ready`."""
+        """A readable text: which tasks keep checkpoints from starting; empty when `are_ready`."""
         idle = [subtask for subtask in self._plan.trigger if self._attempts.get(subtask) not in self._running]
         gone = [subtask for subtask in self._plan.acknowledge if subtask not in self._attempts]
         parts = (_listed(idle, "not running"), _listed(gone, "not deployed"))

@@ -1,6 +1,6 @@
-"""FinishedCheckpoints: what is remembered of checkpoints that completed or were given up.
+"""FinishedCheckpoints: the record of checkpoints that completed or were given up.
 
-It tells an acknowledgement that comes late from one that comes again: the state of the first is nobody's and has to be
+It separates a late acknowledgement from a repeated one: no checkpoint owns the state of the first, so it has to be
 discarded, that of the second may stand in a live checkpoint. Flink: CheckpointCoordinator.recentPendingCheckpoints.
 """
 
@@ -45,7 +45,7 @@ class FinishedCheckpoints:
         self._savepoints.add(savepoint_id)
 
     def settle(self, ack: AcknowledgeCheckpoint) -> bool:
-        """Whether the state of this late acknowledgement is nobody's; it is settled from now on."""
+        """Whether no checkpoint owns the state of this late acknowledgement; it is settled from now on."""
         settled = self._settled.get(ack.checkpoint_id, self._cut_off.get(ack.checkpoint_id))
         if settled is None:
             return not self._is_live(ack.checkpoint_id)

@@ -111,7 +111,7 @@ class CompiledProcess:
 
 def emitted_schema(operator: KeyedOperator, schema: pa.Schema | None) -> pa.Schema | None:
     """Of what `process` collects from input of these columns; None when it cannot be known. Asked at submit, so that
-    what cannot be compiled is told there. Raises CannotCompile, or NumbaMissing.
+    errors of compilation show there. Raises CannotCompile, or NumbaMissing.
     """
     check_operator(type(operator))
     check_numba(type(operator).__qualname__)

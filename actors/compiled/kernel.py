@@ -24,7 +24,7 @@ Kernel = Callable[[int, int], None]
 
 
 def compile_kernel(operator: type, process: Any, layout: Layout) -> Kernel:
-    """Compile `operator.process`. The layout then knows what is collected and which columns are read.
+    """Compile `operator.process`. The layout then knows the collected types and the columns that are read.
 
     Raises CannotCompile.
     """
@@ -39,7 +39,7 @@ def compile_kernel(operator: type, process: Any, layout: Layout) -> Kernel:
         made: Kernel = numba.njit("void(int64, int64)", error_model="python", no_cfunc_wrapper=True)(kernel)
     except CannotCompile:
         raise
-    except Exception as error:  # whatever Numba raises, it is told where and why
+    except Exception as error:  # whatever Numba raises, the user gets the line and the reason
         raise told_failure(error, process, layout) from error
     return made
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 Kind = Literal["int", "float", "bool", "opaque"]
-"""What a value is to the compiled function; an opaque one can only be passed on."""
+"""A value's kind in the compiled function; an opaque one can only be passed on."""
 
 POSITION, COUNT, CAPACITY, GROW, SLOTS, FIRST_FREE = range(6)
 """The first cells: the row at work; rows collected; rows that there is room for; the address of the function that makes

@@ -1,4 +1,4 @@
-"""What arithmetic is made of: the kinds of numbers, and what Numba itself does with values that are no numbers."""
+"""The basis of arithmetic: the kinds of numbers, and what Numba itself does with values that are no numbers."""
 
 from __future__ import annotations
 

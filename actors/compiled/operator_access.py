@@ -1,4 +1,4 @@
-"""What `self` is in a compiled `process`: the key, the states, and the operator's own numbers, which are read only."""
+"""The `self` of a compiled `process`: the key, the states, and the operator's own numbers, which are read only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `out` is in a compiled `process`: `collect` writes a row into arrays that grow when they are full.
+"""The `out` of a compiled `process`: `collect` writes a row into arrays that grow when they are full.
 
 All collects of an operator take one kind of row. Which, is known when the types of a whole function are: `settle` is
 called between typing and machine code.

@@ -31,7 +31,7 @@ class OutputRows:
         work[GROW] = ctypes.cast(self._grow, ctypes.c_void_p).value or 0
 
     def begin(self, rows: int) -> None:
-        """Have room for so many rows; more is made when it is needed."""
+        """Have room for this number of rows; it grows when needed."""
         self._put([np.empty(rows, STORED[column.kind]) for column in self._columns])
         self._work[COUNT], self._work[CAPACITY] = 0, rows
 

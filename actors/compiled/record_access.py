@@ -1,4 +1,4 @@
-"""What `record` is in a compiled `process`: its columns by attribute, position or name, each loaded when it is used."""
+"""The `record` of a compiled `process`: its columns by attribute, position or name, each loaded when it is used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load_columns(context: Any, builder: Any, record: Any, value: Any, indexes: A
 
 
 def _attributes(layout: Layout) -> tuple[str, ...]:
-    """What the columns are called as attributes of the interpreted record."""
+    """The columns' names as attributes of the interpreted record."""
     fields: tuple[str, ...] = row_type(tuple(column.name for column in layout.columns))._fields
     return fields
 

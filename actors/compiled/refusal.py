@@ -1,4 +1,4 @@
-"""Refusal: why something in `process` cannot be compiled, told by us before Numba says it at length."""
+"""Refusal: why something in `process` cannot be compiled, in our words and before Numba says it at length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KNOWN = {"int64": "int", "float64": "float", "bool": "bool", "none": "None", "u
 
 
 def refuse(layout: Layout, text: str) -> NoReturn:
-    """Give this attempt at typing up. Only if nothing else fits is the user told."""
+    """Give this attempt at typing up. The user gets the refusal only if nothing else fits."""
     layout.refusals.append(text)
     raise TypingError(text)
 

@@ -1,4 +1,4 @@
-"""From an operator and the columns of its input to a Layout. What cannot be compiled is refused here, if it shows."""
+"""From an operator and the columns of its input to a Layout. Refuses types that cannot be compiled, if it sees them."""
 
 from __future__ import annotations
 

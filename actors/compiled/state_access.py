@@ -1,4 +1,4 @@
-"""What a declared state is in a compiled `process`: `value`, `update`, `clear`, on the arrays of a SlotBackend."""
+"""A declared state in a compiled `process`: `value`, `update`, `clear`, on the arrays of a SlotBackend."""
 
 from __future__ import annotations
 

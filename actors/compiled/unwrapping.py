@@ -31,7 +31,7 @@ def as_tuple(typingctx: Any, value: Any) -> Any:
 
 @intrinsic
 def there(typingctx: Any, value: Any) -> Any:
-    """What an item is taken from: itself, and where it may be None, not None."""
+    """The container of an item: itself, or its type without None where it may be None."""
     inner = value.type if isinstance(value, types.Optional) else value
     return inner(inner), lambda context, builder, sig, args: impl_ret_borrowed(context, builder, inner, args[0])
 

@@ -25,7 +25,7 @@ class InputChannel(Protocol):
         ...
 
     def close(self) -> None:
-        """Take nothing any more. Before EndOfPartition the producer is told, and fails. Idempotent."""
+        """Take nothing any more. Before EndOfPartition the producer is notified, and fails. Idempotent."""
         ...
 
 

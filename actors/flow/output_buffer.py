@@ -1,6 +1,6 @@
 """OutputBuffer: what a task has emitted along one edge and not sent yet. Small batches in, larger ones out.
 
-A value machine that TaskOutputs owns. It knows neither channels nor a clock: it is told the time, and says what is to
+A value machine that TaskOutputs owns. It knows neither channels nor a clock: it gets the time, and returns what is to
 be sent. Batches leave in the order in which they came, and nothing is kept longer than its owner allows: it asks what
 is due, and takes all before a control element. Flink: RecordWriter and its buffer timeout.
 """
@@ -22,7 +22,7 @@ BYTES_PER_CHANNEL = 64 * 1024
 
 
 class OutputBuffer:
-    """Of an edge with so many channels. `timeout_ms` 0: nothing is ever kept."""
+    """Of an edge with `channels` channels. `timeout_ms` 0: nothing is ever kept."""
 
     def __init__(self, channels: int, timeout_ms: float) -> None:
         self.due_ms = inf

@@ -24,7 +24,7 @@ MAX_BATCH_RECORDS = 65_536
 """A longer batch is cut, so that no barrier waits long behind it, and a window holds more than one."""
 
 _FEW_CHANNELS = 8
-"""For so many it is quicker to look for the rows of each than to sort."""
+"""Up to this many channels it is quicker to look for the rows of each than to sort."""
 
 Parts: TypeAlias = "list[tuple[int, Batch]]"
 """(channel index, batch), in the order of sending."""

@@ -1,6 +1,6 @@
 """Records and columns: turns Arrow batches into Rows and lists of records into Arrow batches.
 
-What a record is: a Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
+A Row, dict, dataclass, named tuple, attrs instance or Pydantic model has its columns by name; a plain
 tuple has columns `_1` to `_n`, as in Spark, or, when a schema is given, that schema's columns in order; anything else
 is one column, `value`. All records of a list are of one kind. Nothing here knows where batches come from or go to.
 """
@@ -204,7 +204,7 @@ def _raise_misfit(
 
 def _convert(column: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     if kind is not None and pa.types.is_integer(kind) and _has_floats(column):
-        return pa.array(column).cast(kind)  # refuses a fraction, which `pa.array` would cut off in silence
+        return pa.array(column).cast(kind)  # refuses a fraction, which `pa.array` would cut off without an error
     return pa.array(column, kind)
 
 

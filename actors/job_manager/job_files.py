@@ -1,7 +1,7 @@
 """JobFiles: what the jobs of one JobManager have in storage: stored, kept for whoever needs it, and deleted.
 
 A part of the JobManager. Nothing of it blocks: storage is used off the actor's thread, and the outcome comes back as a
-message to the JobManager, which hands `Tidy` and `Tidied` to `on`. What cannot be deleted is tried again, less and less
+message to the JobManager, which hands `Tidy` and `Tidied` to `on`. Failed deletions are tried again, less and less
 often: nobody else would do it.
 """
 
@@ -33,7 +33,7 @@ TIDY_TRIES = 8
 """How often, and after how long at first, files that cannot be deleted are tried again."""
 
 DISPOSED_REMEMBERED = 1_000
-"""So many savepoints are known to be disposed of, and checkpoints deleted, to one who had read them just before."""
+"""The number of disposed savepoints and deleted checkpoints kept for readers that had read them just before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ForJob:
 
 @dataclass(frozen=True, slots=True)
 class Tidy:
-    """Files are to be deleted; `work` may be done again, and has been tried so many times."""
+    """Files are to be deleted; `work` may be repeated; `tries` counts."""
 
     what: str
     work: Callable[[], None]
@@ -71,7 +71,7 @@ class JobFiles:
         self._savepoints = savepoints
         self._registry = SharedStateRegistry()
         self._targets: dict[str, str | None] = {}
-        """Token -> the folder that its savepoint shall lie in."""
+        """Token -> the folder for its savepoint."""
         self._disposed: deque[str] = deque(maxlen=DISPOSED_REMEMBERED)
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
@@ -129,7 +129,7 @@ class JobFiles:
         """A job is about to start from this checkpoint, which was read just now, by way of a savepoint or without.
 
         One that no job of this JobManager has taken is its user's: a savepoint until it is disposed of, a retained
-        checkpoint for good. Raises MissingSavepoint when that has been disposed of since, and MissingState when the
+        checkpoint permanently. Raises MissingSavepoint when that has been disposed of since, and MissingState when the
         checkpoint is being deleted, as its job has newer ones.
         """
         if savepoint_path in self._disposed:

@@ -75,7 +75,7 @@ from .savepoint_coordinator import (
 log = logging.getLogger(__name__)
 
 ENDED_JOBS_KEPT = 100
-"""So many jobs can still be asked about after their end."""
+"""The number of ended jobs that can still be asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class JobManager(Actor):
     # -- clients
 
     def _answer(self, message: Any) -> Any:
-        """What is wrong with a client's wish is told to it, if it waits for an answer, and harms nobody else."""
+        """A client whose request is wrong gets the error, if it waits for an answer; no one else is affected."""
         try:
             return self._from_client(message)
         except (ActorError, MessageError, StateError, ValueError) as error:

@@ -10,7 +10,7 @@ from ...messages import JobId
 class Launcher(Protocol):
     """Starts and ends the TaskManager processes of jobs. Nothing here blocks.
 
-    The end of a process is told to the JobManager as `TaskManagerExited`, once per start.
+    The JobManager gets the end of a process as `TaskManagerExited`, once per start.
     """
 
     def start(self, job_id: JobId, index: int) -> None:

@@ -1,6 +1,6 @@
-"""ManagedJob: one job of a JobManager: its JobMaster, and what the JobMaster's effects reach.
+"""ManagedJob: one job of a JobManager: its JobMaster, and the execution of the JobMaster's effects.
 
-TaskManagers and listeners are told, timers kept, storage used, savepoints answered. A part of the JobManager, on its
+It sends messages, keeps timers, uses storage and answers for savepoints. A part of the JobManager, on its
 dispatcher; what belongs to all jobs stands in `JobServices`.
 """
 
@@ -103,7 +103,7 @@ class ManagedJob:
         storage: CheckpointStorage,
         submitted: JobSubmitted,
     ) -> None:
-        """`submitted`: what whoever submitted it is told, as often as asked."""
+        """`submitted`: the answer to whoever submitted it, as often as asked."""
         self.submitted = submitted
         self.master = master
         self.storage = storage

@@ -1,4 +1,4 @@
-"""SavepointCoordinator: the actor that keeps its word to those who want savepoints. Flink: SavepointCoordinator.
+"""SavepointCoordinator: the actor that answers each request for a savepoint. Flink: SavepointCoordinator.
 
 A child of the JobManager. Each request gets a promise of its own, named by a token that stands for the one checkpoint
 which will fulfil it, and which carries the token from its trigger to its completion:
@@ -78,7 +78,7 @@ class ReleaseSavepoint:
 
 @dataclass(frozen=True, slots=True)
 class PromiseSettled:
-    """From the JobManager: what the client is to be told."""
+    """From the JobManager: the answer to the client."""
 
     token: str
     answer: SavepointAnswer
@@ -194,6 +194,6 @@ class SavepointCoordinator(Actor):
     def _settle(self, token: str, answer: SavepointAnswer) -> None:
         promise = self._promises.pop(token, None)
         if promise is None:
-            log.warning("nobody waits for this any more: %s", answer)
+            log.warning("no client waits for this answer any more: %s", answer)
         else:
             promise.future.set(answer)

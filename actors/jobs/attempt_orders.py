@@ -33,7 +33,7 @@ class AttemptOrders:
         self._emit(Tell(execution.slot.task_manager_id, message))
 
     def send(self, attempt_id: ExecutionAttemptId, message: Message) -> None:
-        """To an attempt that may have been replaced: then nobody hears it."""
+        """To an attempt that may have been replaced: then no one receives it."""
         execution = self._graph.execution(attempt_id)
         if execution is None:
             return
@@ -60,6 +60,6 @@ class AttemptOrders:
             self.tell(execution, order)
 
     def finish(self, region: Region, wall_ms: int) -> None:
-        """A region that has only to commit the job's last checkpoint is told so, once all of it runs."""
+        """A region that has only to commit the job's last checkpoint is ordered to do so, once all of it runs."""
         for notice in self._ending.notices_for(region, wall_ms):
             self.send(notice.attempt_id, notice)

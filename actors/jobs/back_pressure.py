@@ -1,4 +1,4 @@
-"""BackPressure: how much of its time each subtask of a vertex waits for its consumers, for people.
+"""BackPressure: how much of its time each subtask of a vertex waits for its consumers, to show to users.
 
 A subtask's ratio is the share of its samples in which its thread waited for output credit, or that share of a second by
 its own clocks. The tracker keeps the latest figures of each vertex: it answers at once with what it has, says whether
@@ -96,7 +96,7 @@ class BackPressureSettings:
 
 @dataclass(frozen=True, slots=True)
 class BackPressureRequested:
-    """Somebody wants the figures of a vertex with so many subtasks."""
+    """Somebody wants the figures of a vertex with this number of subtasks."""
 
     vertex_id: VertexId
     subtasks: int
@@ -148,7 +148,7 @@ class BackPressureAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TakeSamples:
-    """Of every subtask so many, so far apart; each answered with SampleTaken, or all together with SamplingEnded."""
+    """`samples` of every subtask, `delay_ms` apart; each answered by SampleTaken, or all together by SamplingEnded."""
 
     vertex_id: VertexId
     subtasks: int

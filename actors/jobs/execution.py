@@ -88,7 +88,7 @@ class Execution:
         self.slot = slot
 
     def cancel(self) -> bool:
-        """End it; returns whether its TaskManager must be told. One that was never deployed is CANCELED at once."""
+        """End it; returns whether its TaskManager must be notified. One that was never deployed is CANCELED at once."""
         if self._state.is_terminal or self._state is ExecutionState.CANCELING:
             return False
         if self.slot is None:

@@ -1,4 +1,4 @@
-"""FailureHistory: what has failed in a job's life, oldest first, each told by its root.
+"""FailureHistory: what has failed in a job's life, oldest first, each by its root cause.
 
 When one task fails its neighbours see a broken channel, and when a process dies its connections break before anybody
 can say how it ended. So the first word of a failure may be secondhand; the cause that comes after it takes its place.
@@ -25,7 +25,7 @@ class FailureHistory:
         self._job_name = job_name
         self._failures: list[FailureCause] = []
         self._open: dict[Region, FailureCause] = {}
-        """What each region that is being cancelled has failed of, so far as is known."""
+        """The cause of each region that is being cancelled, as far as known."""
 
     @property
     def all(self) -> tuple[FailureCause, ...]:

@@ -1,6 +1,6 @@
 """FailureLog: what the JobManager's process logs of one job's failures, on the logger `understudy.job`.
 
-A failure is told in full when it comes first, with the user's traceback; when it comes again, in one line with how
+A failure is logged in full when it comes first, with the user's traceback; when it comes again, in one line with how
 often. All of that at WARNING, and the end of a failed job at ERROR. Without any configuration of logging, Python shows
 both on standard error. It decides nothing, and is fed by the ManagedJob.
 """
@@ -20,7 +20,7 @@ from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 log = logging.getLogger("understudy.job")
 
 TOLD_AT_ONCE = 10
-"""So many repetitions of a failure are told as they come."""
+"""Repetitions of a failure that are logged as they come."""
 
 PAUSE_MS = 10_000.0
 """After those, at most one in this time; it says how many there were."""

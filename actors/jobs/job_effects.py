@@ -1,4 +1,4 @@
-"""What a JobMaster is told besides messages, and what it wants done. The JobManager carries the effects out.
+"""A JobMaster's events besides messages, and the effects that it requests. The JobManager carries the effects out.
 
 The effects of the CheckpointCoordinator pass through as they are, except its sends, which are addressed to
 TaskManagers here.
@@ -38,7 +38,7 @@ class SlotsOverdue:
 
 @dataclass(frozen=True, slots=True)
 class CancelOverdue:
-    """Timer: tasks that were told to cancel have not answered; their TaskManagers are killed."""
+    """Timer: tasks that got CancelTask have not answered; their TaskManagers are killed."""
 
     generation: int
 
@@ -86,7 +86,7 @@ class StartTaskManager:
 
 @dataclass(frozen=True, slots=True)
 class KillTaskManager:
-    """It does not do as it is told: end its process by force."""
+    """It does not obey: end its process by force."""
 
     index: int
 
@@ -112,7 +112,7 @@ class Restart:
 
     delay_ms: float
     checkpoint_id: CheckpointId | None
-    """What it is restored from; None: it begins anew."""
+    """The checkpoint it is restored from; None: it starts from the beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """JobEnding: how far a job is on its way to its end. A value machine of the JobMaster.
 
-    data ends in every task -> final checkpoint -> its completion is told, again and again -> every task has finished
+    data ends in every task -> final checkpoint -> its completion is announced, repeatedly -> every task has finished
     sources are held at the barrier of a stop with savepoint -> the same
-                                 '-> it was given up: that is told a few times -> they go on
+                                 '-> it was given up: that is announced a few times -> they go on
 
-The last word must not be lost: a task that does not hear what became of the final checkpoint would wait for ever.
+The last word must not be lost: a task without the outcome of the final checkpoint would wait for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .execution import Execution
 from .execution_graph import ExecutionGraph, Region
 
 RELEASES_REPEATED = 5
-"""How often a held source is told again that it may go on. A connection that has not come back by then is a lost
+"""How often the message that a held source may go on is repeated. A connection that has not come back by then is a lost
 TaskManager.
 """
 
@@ -38,7 +38,7 @@ class JobEnding:
 
     def __init__(self, job: JobGraph, graph: ExecutionGraph) -> None:
         self.is_stopping = False
-        """Somebody wants the data to be ended: sources are told, those that are deployed later too."""
+        """The data is to be ended: sources get the order, those that are deployed later too."""
         self._job = job
         self._graph = graph
         self._data_ended: set[ExecutionAttemptId] = set()
@@ -48,7 +48,7 @@ class JobEnding:
         self._restored: dict[Region, CheckpointId] = {}
 
     def orders(self) -> Iterator[tuple[Execution, StopTask]]:
-        """What running sources are to be told now: nothing, unless the job is stopping."""
+        """Orders to running sources: none, unless the job is stopping."""
         fed = {edge.target for edge in self._job.edges}
         for execution in self._graph.executions() if self.is_stopping else ():
             if execution.vertex_id not in fed and execution.state is ExecutionState.RUNNING:
@@ -57,7 +57,7 @@ class JobEnding:
     def data_ended(self, attempt_id: ExecutionAttemptId) -> bool:
         """This attempt has taken all its input; returns whether all of them have.
 
-        One that is given up says it in vain: the attempt that takes its place has its data to read again.
+        For one that is given up it has no effect: the attempt that takes its place has its data to read again.
         """
         execution = self._graph.execution(attempt_id)
         if execution is None or execution.state is ExecutionState.CANCELING or execution.state.is_terminal:
@@ -104,7 +104,7 @@ class JobEnding:
         return False
 
     def unheard(self) -> tuple[Notice, ...]:
-        """What is to be said again: to tasks that have not finished yet, and, so many times, to sources that were
+        """Messages to repeat: to tasks that have not finished yet, and, a few times, to sources that were
         held.
         """
         notices = tuple(self._notices.values())

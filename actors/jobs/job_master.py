@@ -85,7 +85,7 @@ _HEARD_AFTER_THE_END = (
 )
 """They bring state that has to be discarded, or want an answer."""
 
-NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; to begin anew would repeat what was committed"
+NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; a start from the beginning would repeat its output"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A record that the program cannot take is read again after each restart, and fail
 failure may come a few times only. It is the same when operator and error types are, and the message or the position of
 the record: channels may bring records in another order, and a message may tell the time. Where there is no record, as
 in a commit, numbers in the message are no difference: subtasks have files of their own. Other failures in between
-change nothing; a completed checkpoint means progress, and the counts begin anew. A value machine of the JobMaster.
+change nothing; a completed checkpoint means progress, and resets the counts. A value machine of the JobMaster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...messages import FailureCause
 from ..failure import REPEATED_FAILURE, raised, tell_line
 
 SYMPTOMS_KEPT = 50
-"""More than so many different failures between two checkpoints are no repetition."""
+"""More than this number of different failures between two checkpoints is no repetition."""
 
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses."""

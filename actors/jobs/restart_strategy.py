@@ -1,6 +1,6 @@
 """RestartStrategy: whether a failed job, or a failed region of it, is started again, and after which delay.
 
-A strategy is a value machine that the job's JobMaster owns. It is told of each failure with the time (`Clock.now_ms`)
+A strategy is a value machine that the job's JobMaster owns. It gets each failure with the time (`Clock.now_ms`)
 and answers; it starts no timer. Flink: RestartBackoffTimeStrategy and its implementations.
 """
 
@@ -36,7 +36,7 @@ class NoRestart:
 
 
 class FixedDelay:
-    """So many restarts in the job's life, each after the same delay. Flink: FixedDelayRestartBackoffTimeStrategy."""
+    """At most `attempts` restarts in the job's life. Flink: FixedDelayRestartBackoffTimeStrategy."""
 
     def __init__(self, attempts: int, delay_ms: int) -> None:
         _require(attempts >= 0, "attempts", attempts, "0 or more")
@@ -159,7 +159,7 @@ def choose_strategy(
     """What the job asks for, or else the cluster (by settings or by name), or else what suits the job.
 
     Without any choice a job with checkpoints is restarted after an exponential delay, and a job without is not
-    restarted: it would begin anew. Raises ValueError for a name that is no strategy's.
+    restarted: it would start from the beginning. Raises ValueError for a name that is no strategy's.
     Flink: RestartBackoffTimeStrategyFactoryLoader.
     """
     if job is not None:

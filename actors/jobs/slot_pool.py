@@ -144,7 +144,7 @@ class SlotPool:
         return OfferResult.ACCEPTED
 
     def lose(self, task_manager_id: TaskManagerId) -> tuple[SubtaskKey, ...]:
-        """A TaskManager is gone, for good; returns the subtasks that ran there, which are released."""
+        """A TaskManager is gone permanently; returns the subtasks that ran there, which are released."""
         self._lost.add(task_manager_id)
         if self._task_managers.pop(task_manager_id, None) is None:
             return ()

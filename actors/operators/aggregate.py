@@ -170,7 +170,7 @@ class LocalAggregate(_Aggregation):
         return ColumnarTable.for_input(self._keys, self._aggregates, self._schema).partial_schema
 
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that are read, with their keys looked at, so that a null is told with its row in this batch."""
+        """The columns that are read, with their keys looked at, so that an error about a null names its row here."""
         if self._table is None:
             self._table = ColumnarTable.for_input(self._keys, self._aggregates, self._schema or batch.schema)
         return self._table.readable(batch)

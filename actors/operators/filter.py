@@ -19,7 +19,7 @@ from .operator import Collector, Takes
 from .record_function import RecordFunction
 
 _CHECKED = 10_000
-"""Of so many records of an attempt the condition's result is looked at: it costs as much as a short condition."""
+"""The number of records whose result is looked at per attempt: a look costs as much as a short condition."""
 _SMALL = 16
 """And of those of a batch that is no larger, as other things cost more there."""
 

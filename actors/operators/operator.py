@@ -32,7 +32,7 @@ T = TypeVar("T")
 Takes = Literal["records", "columns", "any"]
 
 PIECE_ROWS = 1024
-"""So many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers and
+"""Rows made at a time; the next operator takes the results before more are made: the numbers and
 tuples of a larger batch would not stay in the processor's cache.
 """
 
@@ -94,7 +94,7 @@ class Collector(list[Any]):
 
     def emit_each(self, batches: Iterator[Batch]) -> None:
         """Add batches, none of them empty, that are made one by one as they are sent on: before the operator is called
-        again. So many large ones need not all be in memory.
+        again. A large number of them need not be in memory at once.
         """
         self._seal()
         self._batches.append(_Each(batches))
@@ -136,7 +136,7 @@ class Operator(Actor):
 
     @property
     def _warm_up(self) -> tuple[str, ...]:
-        """Functions, as "module:name", to be called where TaskManagers are forked from, so that each is born ready."""
+        """Functions, as "module:name", to be called where TaskManagers are forked from, so that each starts ready."""
         return ()
 
     context: OperatorContext  # type: ignore[assignment]
@@ -177,7 +177,7 @@ class Operator(Actor):
         return self.takes
 
     def _in_pieces(self, input_index: int, batch: Batch) -> Iterable[Batch]:
-        """What `process_batch` is to get of a batch one after the other, where the next operator is in this task."""
+        """The pieces of a batch that `process_batch` gets in turn, where the next operator is in this task."""
         return (batch,)
 
     def _leave_key(self) -> None:
@@ -202,7 +202,7 @@ class Operator(Actor):
         """The barrier has come; state is snapshotted right after. Keep it short: the task stands still."""
 
     def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """This checkpoint, and so all before it, is stored for good. May be called for a newer one only."""
+        """This checkpoint, and so all before it, is stored permanently. May be called for a newer one only."""
 
     def on_checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         """This checkpoint will never complete."""
@@ -211,7 +211,7 @@ class Operator(Actor):
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; what is returned is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:
@@ -227,7 +227,7 @@ class Operator(Actor):
 
 
 def described_states(operator: Operator) -> tuple[StateDescription, ...]:
-    """What a savepoint is told of an operator's states. Raises InvalidState."""
+    """The description of an operator's states in a savepoint. Raises InvalidState."""
     return (*describe_states(type(operator)), *operator._own_states())
 
 

@@ -1,7 +1,7 @@
 """TwoPhaseCommitSink: output made visible exactly once, by transactions. Flink: TwoPhaseCommitSinkFunction.
 
 A transaction is open, then pre-committed at a barrier, then committed when that checkpoint is complete; or it is
-aborted. What the sink has open and pre-committed is state, so a restored attempt can finish what an earlier one
+aborted. Open and pre-committed transactions are state, so a restored attempt can finish what an earlier one
 prepared: it commits the pre-committed transactions of the checkpoint it is restored from, and aborts the one that
 was open. A subclass supplies the transactions; it never decides when they are committed.
 """

@@ -11,7 +11,7 @@ from .operator import KeyedOperator, Operator
 
 
 def without_key(error: BaseException, operator: Operator, hook: str = "") -> BaseException:
-    """The error itself; told of the method in which it happened, if it is a NoCurrentKey; and a NoCurrentKey in place
+    """The error itself; it gets the method in which it happened, if it is a NoCurrentKey; and a NoCurrentKey in place
     of the AttributeError of `self.key`, with its traceback.
     """
     if isinstance(error, NoCurrentKey):

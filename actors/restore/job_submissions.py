@@ -27,7 +27,7 @@ from .restore_points import Origin
 
 @dataclass(frozen=True, slots=True)
 class FoundOrigin:
-    """What a job is to be started from. It is whole, as far as its files tell, and fits the program."""
+    """The checkpoint a job is to be started from. It is whole, as far as its files tell, and fits the program."""
 
     storage: CheckpointStorage
     checkpoint: CompletedCheckpoint
@@ -89,7 +89,7 @@ class JobSubmissions:
             submitted = start(read.wanted, read.origin)
         except StateError as error:  # it was disposed of meanwhile
             refusal: BaseException = _cannot(read.wanted, error)
-        except Exception as error:  # noqa: BLE001 - supervision boundary: whoever asked is told
+        except Exception as error:  # noqa: BLE001 - supervision boundary: the client gets the error
             refusal = error
         else:
             promise.set(submitted)

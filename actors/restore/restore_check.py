@@ -21,7 +21,7 @@ _DATAFRAME_HINTS = {
     ("SparkSource", "ScanSource"): "; its DataFrame was read through Spark: from_dataframe(..., read_files=False)",
     ("ScanSource", "SparkSource"): "; its DataFrame was read from its files: give one that only scans files",
 }
-"""By the sources that were and are: how the former is had again."""
+"""(Old source, new source) -> how to go back to the old one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RestoreReport:
     matched: tuple[str, ...]
     """Names of operators that find state."""
     fresh: tuple[str, ...]
-    """Names of operators that declare state and find none: they begin anew."""
+    """Names of operators that declare state and find none: they start without state."""
     left_behind: tuple[OperatorId, ...]
     """Operators whose state, or some of whose state, nobody takes."""
 
@@ -147,7 +147,7 @@ class _Check:
         lines = [f"- {problem}" for problem in problems]
         told = {
             "operators that match": report.matched,
-            "operators that would begin anew": report.fresh,
+            "operators that would start without state": report.fresh,
             "left behind": () if not self._allows else report.left_behind,
         }
         lines += [f"{what}: {', '.join(map(repr, names))}" for what, names in told.items() if names]
@@ -212,7 +212,7 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
 
 def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:
     if why := state_misfit(wanted, stored):
-        hint = "; give the state another name to begin it anew"
+        hint = "; give the state another name to start it empty"
         if stored.kind == "SourceOffset":
             hint = _DATAFRAME_HINTS.get((_source_of(stored), _source_of(wanted)), "")
         yield f"state {stored.name!r} of operator {operator.name!r} does not fit: {why}{hint}"
@@ -240,7 +240,7 @@ def _fixed_parallelism(vertex: JobVertex, operator: OperatorDescription, found: 
     elif not _offset(operator).get("rescales", True):
         yield (
             f"source {operator.name!r} was stored with parallelism {was} and has {now} now, and a "
-            f"{_offset(operator)['source']} cannot deal its records out anew: give it parallelism={was} (operators "
+            f"{_offset(operator)['source']} cannot deal out its records again: give it parallelism={was} (operators "
             "after it may be rescaled)"
         )
 

@@ -18,7 +18,7 @@ UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a job was started from: a savepoint, or a retained checkpoint of another job."""
+    """The start of a job: a savepoint, or a retained checkpoint of another job."""
 
     checkpoint: CompletedCheckpoint
     root: str

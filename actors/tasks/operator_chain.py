@@ -159,7 +159,7 @@ class hook(blame):
 
 
 def _call(operator: Operator, name: str, *args: Any) -> Any:
-    """Call one of the operator's hooks. What it returns is refused if nothing of the hook has run, or if it was to emit
+    """Call one of the operator's hooks. Its result is refused if nothing of the hook has run, or if it was to emit
     that.
     """
     with hook(operator, name):

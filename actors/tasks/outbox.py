@@ -19,7 +19,7 @@ class Outbox(Protocol):
 
     def take(self, *, final: bool = False) -> Sequence[Any]:
         """Messages for the JobManager: the oldest first, not more than the connection stands. With `final` all that is
-        to be told now.
+        to be sent now.
         """
         ...
 

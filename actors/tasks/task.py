@@ -2,7 +2,7 @@
 
 Its step takes the next batch from the source or the input gate, runs the operator chain and hands the results to its
 outputs; control messages come between steps. States: INITIALIZING (state is being read) -> RUNNING -> FINISHED,
-CANCELED or FAILED, each told to the TaskManager once. The task owns its operators, channels and state, and closes
+CANCELED or FAILED, each reported to the TaskManager once. The task owns its operators, channels and state, and closes
 them however it ends. It decides nothing about other tasks.
 """
 
@@ -266,7 +266,7 @@ class Task(Actor):
             answer.set(OperatorAnswer(self._ask_operator(question)))
         except SystemExit as error:
             answer.set_exception((RuntimeError, RuntimeError(f"on_receive raised SystemExit({error.code!r})"), None))
-        except Exception:  # noqa: BLE001 - supervision boundary: whoever asked is told
+        except Exception:  # noqa: BLE001 - supervision boundary: the client gets the error
             answer.set_exception()
         return answer
 
@@ -364,7 +364,7 @@ class Task(Actor):
             self._blocked_since = None
         worked = is_more = self._take_next(parts)
         if worked and parts.outputs.keeps_any and parts.outputs.is_available():
-            is_more = self._take_next(parts)  # in this step, so that what is kept leaves soon if there is nothing more
+            is_more = self._take_next(parts)  # in this step, so that buffered records leave soon if no more follow
         if not is_more:
             self._rest(parts)
         if worked:
@@ -417,7 +417,7 @@ class Task(Actor):
                 parts.outputs.broadcast(CancelCheckpointMarker(checkpoint_id))
                 self._decline(checkpoint_id, reason.value)
             case (_, EndOfPartition()):
-                pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
+                pass  # its producer has finished, with the job's last checkpoint; this task is notified of that too
             case (channel, EndOfData()):
                 self._ended_channels.add(channel)
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:

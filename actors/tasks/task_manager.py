@@ -1,7 +1,7 @@
 """TaskManager: registers with the JobManager, runs the tasks it is sent, and routes messages between the two.
 
 It belongs to one job and lives in one process. States: registering (repeats itself until answered) -> registered ->
-ended. It ends, with all its tasks, when it is released or refused, when it hears nothing from the JobManager for the
+ended. It ends, with all its tasks, when it is released or refused, when it receives nothing from the JobManager for the
 heartbeat timeout, or when the JobManager's process is gone: a TaskManager without a JobManager must not go on. It
 never decides about a job.
 """

@@ -46,7 +46,7 @@ class TaskServices:
 
 @dataclass(frozen=True, slots=True)
 class TaskParts:
-    """What a running task is made of."""
+    """The parts of a running task."""
 
     chain: OperatorChain
     gate: InputGate

@@ -50,7 +50,7 @@ def _dataframe_sizes(sources: Sequence[StreamNode], task_managers: int) -> dict[
         wanted = ", ".join(f"{source.name!r} {sizes[source.position].parallelism}" for source in sources)
         raise ClusterTooSmall(
             f"the DataFrame sources need {first} TaskManagers, one per partition ({wanted}); "
-            f"the cluster has {task_managers}"
+            f"the cluster has {task_managers}: give it task_managers={first}"
         )
     return sizes
 

@@ -73,7 +73,7 @@ class StreamEnvironment:
     takes; 0: not at all. Only with "exactly-once".
     `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
     send them; 0: each is sent at once.
-    `batch_rows`: at most so many records a batch, if Spark does not make them; each source's default when None.
+    `batch_rows`: the largest number of records a batch, if Spark does not make them; each source's default when None.
     `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
     JobManager, up to 5 MiB a subtask.
     `slow_step_ms`: a `poll`, `process`, hook or commit that holds its task's thread for longer is logged as a warning,
@@ -138,7 +138,7 @@ class StreamEnvironment:
     ) -> DataStream:
         """Read from a Source of your own, given as an instance, or as a class that needs no arguments.
 
-        What its `poll` returns are the records, as `Source.poll` says.
+        Its `poll` returns the records, as `Source.poll` says.
         """
         return self._start(source_of(source), name, parallelism, slot_sharing_group)
 
@@ -257,7 +257,7 @@ class StreamEnvironment:
     ) -> DataStream:
         """`function(0)`, `function(1)`, … : `count` records, or without end when it is None.
 
-        A function of two arguments gives columns: `function(start, rows)` returns a `pa.RecordBatch` of so many rows.
+        A function of two arguments gives columns: `function(start, rows)` returns a `pa.RecordBatch` of `rows` rows.
         It must be pure: after a restore it is asked for the same records again.
 
         A record is what the function of one argument returns, as it is: a dict is read by brackets alone. Of columns it

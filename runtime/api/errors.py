@@ -36,7 +36,7 @@ class DuplicateName(InvalidProgram):
 
 
 class InvalidOperator(InvalidProgram, TypeError):
-    """What was given as an operator is none, or is not complete."""
+    """An object given as an operator is not one, or is not complete."""
 
 
 class UnknownColumn(InvalidProgram):

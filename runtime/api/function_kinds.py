@@ -2,7 +2,7 @@
 
 A function is judged by what is called: a `functools.partial`, a bound method, a cached function or an object with
 `__call__` by the function behind it; a decorated one by the decorator's own function, which may well run a coroutine
-to its end. What such a function returns is looked at when the job runs (actors/unrun.py).
+to its end. The result of such a function is checked when the job runs (actors/unrun.py).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def found(given: Callable[..., Any]) -> FunctionFound:
 
 
 def _called(given: Any) -> Any:
-    """The function that runs when this is called; what has none that Python shows is returned as it is."""
+    """The function that runs when this is called; an object for which Python shows none is returned as it is."""
     while not isinstance(given, FunctionType | type):
         if isinstance(given, functools.partial):
             given = given.func

@@ -89,7 +89,7 @@ def check_hooks(operator: Operator) -> None:
                 f"{kind}: the state {attribute!r} was made in a method, where no task finds it: declare it in the "
                 f"class, as `{attribute} = {value.kind}(...)` beside the methods"
             )
-    with suppress(InvalidState):  # which is told at submit
+    with suppress(InvalidState):  # which submit reports
         for attribute, declared in declared_states(type(operator)).items():
             for name in _STATE_FUNCTIONS:
                 if callable(function := getattr(declared, name, None)):

@@ -13,7 +13,7 @@ from .errors import UnknownColumn
 from .stream_graph import StreamNode
 
 SAMPLE = 100
-"""So many records of a collection are looked at; what they have in common is taken for what all have."""
+"""The number of records of a collection that are looked at; all others are taken to have the same columns."""
 
 
 def check_records(keys: Sequence[Any], producers: Iterable[StreamNode]) -> None:

@@ -1,4 +1,4 @@
-"""What is run instead of what was written, with the same result and less work. Flink SQL: the planner's rewrites.
+"""Rewrites of the written program into one with the same result and less work. Flink SQL: the planner's rewrites.
 
 - A columnar aggregation takes two phases: rows become partials before the shuffle, and partials are merged after it.
 - A source of files that is read for aggregation alone reads only the columns that count, and in larger batches; one

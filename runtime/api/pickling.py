@@ -16,7 +16,7 @@ from .errors import NotPicklable
 
 _MAX_DEPTH = 10
 _DRIVER_ONLY = ("pyspark", "py4j")
-"""Packages whose objects are told as they are: what lies inside them means nothing to the user."""
+"""Packages whose objects are named as a whole: their content means nothing to the user."""
 
 
 def check_picklable(name: str, operator: Operator, selectors: tuple[KeySelector, ...]) -> None:

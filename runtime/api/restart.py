@@ -39,7 +39,7 @@ def exponential_delay(
     jitter: float = 0.1,
     attempts: int = 2**31 - 1,
 ) -> RestartStrategyConfig:
-    """Wait longer after each failure, up to `max_ms`, and start anew after `reset_after_ms` without one.
+    """Wait longer after each failure, up to `max_ms`, and go back to `initial_ms` after `reset_after_ms` without one.
 
     `jitter` is the share of the delay by which it is randomly shortened or lengthened.
     """

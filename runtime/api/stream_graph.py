@@ -180,6 +180,6 @@ def _slot_sharing_group(explicit: str | None, inputs: Sequence[StreamEdge]) -> s
 
 
 def _operator_id(identity: str) -> OperatorId:
-    """A name that is safe in paths stays as it is; any other is cleaned and told apart by its checksum."""
+    """A name that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
     clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
     return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")

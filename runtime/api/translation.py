@@ -233,5 +233,6 @@ def _check_slots(graph: JobGraph, task_managers: int, slots: int) -> None:
         widest = max(graph.vertices, key=lambda vertex: vertex.parallelism)
         raise ClusterTooSmall(
             f"the job needs {needed} slots (its widest vertex is {widest.name!r} with parallelism "
-            f"{widest.parallelism}), the cluster has {offered}: {task_managers} TaskManagers of {slots}"
+            f"{widest.parallelism}), the cluster has {offered}: {task_managers} TaskManagers of {slots}; "
+            "raise task_managers, or lower the parallelism"
         )

@@ -20,7 +20,7 @@ class Target(Enum):
 
 
 class Disk(Enum):
-    """What lies on the disk that is full."""
+    """The content of the full disk."""
 
     CHECKPOINTS = "checkpoints"
     OUTPUT = "output"
@@ -77,7 +77,7 @@ Fault = Kill | Freeze | Cut | Stall | Slow | FullDisk
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A fault, so many seconds after its moment came: when the job had recovered, or when it began to."""
+    """A fault, `pause_s` seconds after its moment came: when the job had recovered, or when it began to."""
 
     fault: Fault
     pause_s: float

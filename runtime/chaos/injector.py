@@ -30,7 +30,7 @@ TOP_UP_EVERY_S = 0.02
 _CHECKPOINTS = 2
 
 Say = Callable[[str, str], None]
-"""What happens, for people, and its style."""
+"""The event as text, and its style."""
 
 
 @dataclass(slots=True)

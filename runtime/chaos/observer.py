@@ -1,4 +1,4 @@
-"""Observer: what a job's events have told so far, and the wait for what they tell next."""
+"""Observer: what a job's events have reported so far, and the wait for the next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Clusters whose processes reach each other through links that can be cut, stalled and slowed.
 
 Three kinds of link: to the JobManager (one), and to each TaskManager's actor and data plane (one each). TaskManagers
-are born with the address of the link to the JobManager, and the JobManager learns of each TaskManager under the
+start with the address of the link to the JobManager, and the JobManager learns of each TaskManager under the
 addresses of the links to it: its RegisterTaskManager is rewritten as it arrives. Addresses name actors, so both sides
 know each other by links only. Two things pass by the links: answers to asks, which go to the asker's own address, and
 the notice that an actor stopped, which names the actor by an address that the watcher does not know and is dropped; a

@@ -100,7 +100,7 @@ class Link:
         self._set(self._flowing.clear)
 
     def flow(self) -> None:
-        """End a stall; nothing of what was held back is lost."""
+        """End a stall; bytes held back are delivered."""
         self._set(self._flowing.set)
 
     def slow(self, delay_ms: float = 0.0, bytes_per_second: float | None = None) -> None:

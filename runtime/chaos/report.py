@@ -1,4 +1,4 @@
-"""What a chaos run reports: for people, and as JSON."""
+"""The report of a chaos run: as text, and as JSON."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Report:
         self.recovery_ms = {kind: spread for kind, each in took.items() if (spread := _spread(each))}
 
     def lines(self) -> list[tuple[str, str]]:
-        """The outcome for people, each line with its style."""
+        """The outcome as text, each line with its style."""
         faults = ", ".join(f"{count} {kind}" for kind, count in self.faults.items()) or "none"
         lines = [
             (f"faults carried out: {faults}", "bold"),

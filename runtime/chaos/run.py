@@ -24,13 +24,13 @@ from .small_disk import CannotMount, SmallDisk, small_disk
 from .workload import EndFile, build, expected, read_file
 
 OpenCluster = Callable[[Path, int], AbstractContextManager[ProxiedCluster]]
-"""A started cluster of so many TaskManagers per job, that may keep files in the folder until it is closed."""
+"""A started cluster with this number of TaskManagers per job, that may keep files in the folder until it is closed."""
 
 MIB = 1024 * 1024
 DISK_BYTES, DISK_BYTES_PER_FAULT = 64 * MIB, 1 * MIB
 """A small disk must hold the whole run's output, which is as long as there are faults."""
 END_MARGIN_S = 3.0
-"""The sources are told to end so far beyond what is visible: what they have emitted since must fit in."""
+"""The sources get an end this far beyond the visible output: records emitted since then must fit in."""
 CLOSING_S = 15.0
 
 
@@ -56,7 +56,7 @@ class Stage:
 
 
 def run(options: Options, open_cluster: OpenCluster, say: Say = lambda _what, _style: None) -> Report:
-    """Run, torment and judge; what is wrong is in the report."""
+    """Run, inject faults and judge; all problems are in the report."""
     started = time.monotonic()
     report = Report(options.cluster, options.task_managers, options.seed)
     with tempfile.TemporaryDirectory(prefix="understudy-chaos-") as name:

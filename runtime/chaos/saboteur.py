@@ -20,7 +20,7 @@ from typing import Any
 from ...messages import CheckpointCompleted, FirstBatchProcessed, TaskManagerChanged, TaskManagerId
 
 Say = Callable[[str, str], None]
-"""What happens, for people, and its style."""
+"""The event as text, and its style."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ class SmallDisk:
         self._ballast = root / _BALLAST
 
     def fill(self) -> None:
-        """Take every byte that is left. What others delete later is free again, unless this is called again."""
+        """Take every byte that is left. Space that others free later stays free, unless this is called again."""
         file = os.open(self._ballast, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             _allocate_most(file)

@@ -1,4 +1,4 @@
-"""The job that a chaos run torments: paced records, numbered within their keys after a shuffle, into files.
+"""The job of a chaos run: paced records, numbered within their keys after a shuffle, into files.
 
 Record i belongs to key i % `KEYS`, and every key comes from one source subtask, so what must be committed is known
 record by record. A record that was lost, doubled or overtaken, or state that does not fit the sources' offsets, shows.
@@ -85,7 +85,7 @@ class RecordsUntilTold(GeneratorSource):
     def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
         if self.count is None and (count := self.end.read()) is not None:
             if self._share.reached >= count:
-                raise ValueError(f"told to end at {count}, but has been at {self._share.reached} already")
+                raise ValueError(f"ordered to end at {count}, but has reached {self._share.reached} already")
             self.count = count
         return super().read(max_records)
 

@@ -45,7 +45,7 @@ def chaos(
     seed: int | None,
     json_path: str | None,
 ) -> None:
-    """Torment a job on real processes, and check that its output is exact and nothing is left behind."""
+    """Inject faults into a job on real processes, and check that its output is exact and nothing is left behind."""
     if find_spec("psutil") is None:
         raise click.ClickException("chaos runs need psutil, not installed here: pip install 'understudy[testing]'")
     console = Console(highlight=False, soft_wrap=True)

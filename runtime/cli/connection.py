@@ -106,7 +106,7 @@ def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ..
 def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     """Address and key file of the only one that runs here, of those with this address if one was given."""
     if key_file is not None:
-        raise click.UsageError("--key-file needs --jobmanager: whose key is it?")
+        raise click.UsageError("--key-file needs --jobmanager, the address that the key belongs to")
     found = find_announcements()
     for what in found.unreadable:
         note(f"ignored {what}")

@@ -27,11 +27,11 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 OURS = (ActorError, ActorSystemError, ApiError, ConnectorError, MessageError, RemoteError, StateError)
-"""Errors whose text is written for people."""
+"""Errors whose text is shown as it is."""
 
 
 def told(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose failures are told in words and by exit code: ours by 1, Ctrl-C by 130."""
+    """A command whose failures are reported in words and by exit code: ours by 1, Ctrl-C by 130."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -47,7 +47,7 @@ def told(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def note(text: str) -> None:
-    """For people; scripts do not read it."""
+    """To standard error; scripts do not read it."""
     click.echo(text, err=True)
 
 

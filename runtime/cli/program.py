@@ -2,7 +2,7 @@
 
 `build` is a function that returns a StreamEnvironment, or is one. It is imported as any module is, so that TaskManagers
 import the same one: the folder of a file, or else the working directory, is put at the end of `sys.path`, as it is on
-theirs. What the user's code raises is shown with the user's own frames only.
+theirs. An error of the user's code is shown with the user's own frames only.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from .program import Program, load_program
 LOOK_SECONDS = 0.25
 LOG_VARIABLE = "UNDERSTUDY_LOG"
 LINE_SECONDS = 10.0
-"""How often a line tells of progress where no terminal shows it."""
+"""How often a line reports progress where no terminal shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Options:
     is_flag=True,
     help="Leave state behind whose operator the program does not have.",
 )
-@click.option("--name", help="What the job is called.  [default: the module]")
+@click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but results, and why it failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end, with the results.")
@@ -159,7 +159,7 @@ def _run(
 
 
 def _tell_what_is_kept(cluster: Cluster) -> None:
-    """After an interrupt nobody is told how the jobs have ended."""
+    """After an interrupt the end of the jobs is not reported."""
     for path in filter(None, (job.retained_checkpoint_path for job in cluster.handles)):
         note(f"the job's checkpoint is kept; to go on from there: --from-savepoint {path}")
 

@@ -32,7 +32,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.group(invoke_without_command=True)
 @click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
 @click.option("--first-seed", type=int, help="The seed of the first one; the others follow.  [default: 0]")
-@click.option("--seed", type=int, help="One history only; its story is told.")
+@click.option("--seed", type=int, help="One history only; print its story.")
 @click.option(
     "--topology",
     "topologies",
@@ -41,7 +41,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="May be repeated: they take turns. Without it each seed chooses among all.",
 )
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--stop-after", type=click.IntRange(1), help="End after so many failed histories.  [default: 1]")
+@click.option("--stop-after", type=click.IntRange(1), help="End after this number of failed histories.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Never end before the last seed.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for a smaller scenario that fails in the same way.")
 @click.option("--json", "json_path", type=FILE, help="Write the figures to this file.")
@@ -73,9 +73,9 @@ def simulate(
     if context.invoked_subcommand is not None:
         return
     if seed is not None and (seeds is not None or first_seed is not None):
-        raise click.UsageError("--seed is one history; --seeds and --first-seed are many")
+        raise click.UsageError("--seed runs one history, --seeds and --first-seed run many: leave out one or the other")
     if keep_going and stop_after is not None:
-        raise click.UsageError("--keep-going and --stop-after contradict each other")
+        raise click.UsageError("--keep-going and --stop-after contradict each other: leave out one")
     if (pdb and seed is None) or (break_at is not None and not pdb):
         raise click.UsageError("--pdb needs --seed, and --break-at needs --pdb")
     one = seed is not None

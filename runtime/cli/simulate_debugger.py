@@ -66,6 +66,6 @@ class _Debugger(pdb.Pdb):
 
 
 def _stop(frame: Any) -> None:
-    """Stop in this frame, at the next line that it runs. What is piped in is read as what is typed."""
+    """Stop in this frame, at the next line that it runs. Piped input is read like typed input."""
     debugger = _Debugger() if sys.stdin.isatty() else _Debugger(stdin=sys.stdin, stdout=sys.stdout)
     debugger.set_trace(frame)

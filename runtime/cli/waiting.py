@@ -1,4 +1,4 @@
-"""Waiting for what takes long, with its progress told on standard error."""
+"""Waiting for long operations, with their progress on standard error."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .output import note
 T = TypeVar("T")
 LOOK_SECONDS = 0.5
 LINE_SECONDS = 10.0
-"""How often a line tells of progress where no terminal shows it."""
+"""How often a line reports progress where no terminal shows it."""
 END_SECONDS = 60.0
-"""How long a job that was told to end may take; then we say so and go."""
+"""How long a job may take to end; after it we say so and go."""
 
 
 class Progress:
@@ -111,7 +111,7 @@ def conclude(name: str, job_id: JobId, status: str, wanted: str, last_failure: s
 
 
 def _how_far(cluster: RemoteCluster, job_id: JobId) -> str:
-    """What the statistics say about the savepoint in progress; nothing when they cannot be had now."""
+    """The statistics of the savepoint in progress; nothing when they cannot be read now."""
     try:
         history = cluster.checkpoints(job_id)
     except RemoteError:

@@ -16,7 +16,7 @@ from .patient_question import PatientQuestion
 
 
 class Client:
-    """How a JobHandle reaches its job: questions to the JobManager, and an actor that hears the job's events."""
+    """How a JobHandle reaches its job: questions to the JobManager, and an actor that receives the job's events."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class Cluster(Blocking, ABC):
     def start(self) -> Self:
         """Start the JobManager; entering the cluster as a context manager does it."""
         if self._system is not None:
-            raise RuntimeError("this cluster has been started already")
+            raise RuntimeError("this cluster has been started already: make a new one")
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         self._delivery = OutputDelivery()
@@ -182,7 +182,7 @@ class Cluster(Blocking, ABC):
             self._delivery.offer(message)
 
     def _settle_output(self, timeout: float) -> None:
-        """Wait until what TaskManagers have printed and logged so far is here, for so many seconds at most."""
+        """Wait until all that TaskManagers have printed and logged so far is here, for `timeout` seconds at most."""
         if self._delivery is not None:
             self._delivery.drain(timeout)
 
@@ -199,7 +199,7 @@ class Cluster(Blocking, ABC):
         )
 
     def _lose_jobs(self, reason: str) -> None:
-        """There is no JobManager any more: nobody shall wait for it."""
+        """There is no JobManager any more: end every wait for it."""
         for handle in self._handles:
             handle.lost(reason)
 
@@ -227,7 +227,7 @@ class Cluster(Blocking, ABC):
         from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
     ) -> JobHandle:
-        """Translate, check and start a job; returns at once. What is wrong with the program is raised here.
+        """Translate, check and start a job; returns at once. Errors of the program are raised here.
 
         `from_savepoint`: the path of a savepoint, or of a retained checkpoint's folder (`chk-7`) or `_metadata` below
         this environment's checkpoint_dir. A relative one is looked for in the working directory first. Its state is
@@ -328,7 +328,7 @@ class Cluster(Blocking, ABC):
 
     @abstractmethod
     def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
-        """Keep what the TaskManagers of this job are born with."""
+        """Keep the start parameters of this job's TaskManagers."""
 
     # -- inside
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NEW_OBJECTS = 20_000
-"""So many more objects than before make a collection: more than a batch of records leaves at a time."""
+"""The number of new objects that starts a collection: more than a batch of records leaves at a time."""
 
 
 @contextmanager

@@ -102,7 +102,7 @@ class JobClient(Protocol):
         ...
 
     def settle_output(self, timeout: float) -> None:
-        """Wait until what the job has printed and logged so far is here, for so many seconds at most."""
+        """Wait until all that the job has printed and logged so far is here, for `timeout` seconds at most."""
         ...
 
     def listen(self, callback: EventCallback) -> JobStatus:
@@ -115,7 +115,7 @@ class JobHandle(Blocking):
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
         self.submitted = JobSubmitted(translation.graph.job_id)
-        """What it was started from: the checkpoint, which operators found their state, and what was left behind."""
+        """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._graph = translation.graph
         self._sinks = translation.sinks
@@ -127,7 +127,7 @@ class JobHandle(Blocking):
         """After the job's end."""
         self._lost: JobLost | None = None
         self._heard_failure: FailureCause | None = None
-        """The latest that an event has told."""
+        """The status of the latest event."""
         self._listeners: list[EventCallback] = []
         self._lock = threading.Lock()
         self._has_heard = False
@@ -254,7 +254,7 @@ class JobHandle(Blocking):
 
         `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
         future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
-        with `wait`, only after the question has been put again for so many seconds. It fails with RemoteActorError when
+        with `wait`, only after the question has been repeated for `wait` seconds. It fails with RemoteActorError when
         the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
@@ -336,7 +336,7 @@ class JobHandle(Blocking):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
         if self._status is not JobStatus.FINISHED:
             raise ResultsUnavailable(
-                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished"
+                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished: wait() first"
             )
         format, options = _SPARK_READERS[sink.format]
         names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))

@@ -30,7 +30,7 @@ CLOSE_GRACE_SECONDS = 1.0
 
 
 class _TemplateProcess:
-    """One template process, and the thread that hears it. It is told things under the launcher's lock only."""
+    """One template process, and the thread that reads from it. Requests go to it under the launcher's lock only."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class LocalLauncher:
         self._template = self._new_template()
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
-        """Keep what TaskManagers of this job are born with; before the job is submitted."""
+        """Keep the start parameters of this job's TaskManagers; before the job is submitted."""
         self._launches[launch.job_id] = launch
 
     def start(self, job_id: JobId, index: int) -> None:

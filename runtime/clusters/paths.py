@@ -1,6 +1,6 @@
 """Paths of savepoints as a user writes them, in the API and on the command line: text or os.PathLike, with `~`.
 
-What a relative path is relative to, the JobManager finds out: it knows below which folders savepoints are.
+The JobManager resolves relative paths: it knows below which folders savepoints are.
 """
 
 from __future__ import annotations

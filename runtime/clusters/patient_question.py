@@ -1,6 +1,6 @@
 """PatientQuestion: an actor that puts one question to an operator, and puts it again while the operator does not run.
 
-    asked -> put to the JobManager -> answered, or failed for good
+    asked -> put to the JobManager -> answered, or failed permanently
               ^                 '-> not running, and time is left -> a pause -.
               '---------------------------------------------------------------'
 

@@ -1,4 +1,4 @@
-"""Readiness: who waits for the tasks of a job to run, and what they hear. A part of the JobHandle.
+"""Readiness: who waits for the tasks of a job to run, and their answer. A part of the JobHandle.
 
 It looks at the job's status whenever that has changed, and keeps futures until one of these is known:
 

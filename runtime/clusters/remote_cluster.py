@@ -107,11 +107,11 @@ class RemoteCluster(Blocking):
         self._system: ActorSystem | None = None
 
     def start(self) -> Self:
-        """Open this side; nobody is asked yet. Raises NoJobManager when there is no way to the address."""
+        """Open this side; nobody is asked yet. Raises NoJobManager when it cannot connect to the address."""
         try:
             host = _own_host(self.address)
         except OSError as error:
-            raise NoJobManager(f"there is no way to {self.address}: {error}") from error
+            raise NoJobManager(f"cannot connect to {self.address}: {error}") from error
         name = f"client-{os.getpid()}"
         self._system = ActorSystem(name, bind=f"tcp://{host}:0", curve=self._keys, flush_ms=100).start()
         return self
@@ -206,7 +206,7 @@ class RemoteCluster(Blocking):
         return Reply(future, read, self._told)
 
     def _told(self, error: Exception) -> RemoteError:
-        """What went wrong, as somebody would want to hear it who knows addresses and keys, and not asks and peers."""
+        """The failure in terms of addresses and keys, and not of asks and peers."""
         match error:
             case RemoteActorError():
                 return Refused(error.message)

@@ -2,7 +2,7 @@
 
 Spark forks its Python workers from a daemon process that has imported next to nothing, and so each new worker spends
 most of a second on imports. This daemon is PySpark's own, which imports first: a worker that takes a dead one's place
-is a TaskManager after some fifty milliseconds. Spark runs it when told to by `spark.python.daemon.module`; SparkCluster
+is a TaskManager after some fifty milliseconds. Spark runs it by the setting `spark.python.daemon.module`; SparkCluster
 does so on a local master, and elsewhere who creates the session may, where this package is installed on the executors.
 
 PySpark imports after the fork because libraries may start threads as they are imported. Those of ours that do (OpenBLAS

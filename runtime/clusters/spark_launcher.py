@@ -3,7 +3,7 @@
 TaskManager i is the Python side of one `mapInArrow` over partition i: it drives the partition's iterator for as long
 as the streaming job runs. Each runs in a Spark job of its own, submitted from a thread of its own, so when one Python
 worker dies only its Spark job fails, and only that one is submitted again; the others run on. (A barrier stage would
-be aborted whole; and so would every Spark job over the RDD of the failed stage, hence an RDD for each.) On a cluster
+be aborted whole; and so would every Spark job over the RDD of the failed stage; so each has its own.) On a cluster
 with more than one allowed task failure Spark itself retries first: the next attempt is a new TaskManager too.
 """
 
@@ -142,7 +142,7 @@ def _mapped(dataframe: DataFrame, launch: TaskManagerLaunch, reads: bool = True)
 
 
 def _rdd_of(mapped: DataFrame) -> Any:
-    """A Java RDD of its own at each call, over the same plan: what was shuffled for one is there for all."""
+    """A Java RDD of its own at each call, over the same plan: they share shuffled data."""
     return mapped._jdf.javaToPython()
 
 

@@ -45,7 +45,7 @@ _MAX_SOCKET_PATH_BYTES = 100
 
 @dataclass(frozen=True, slots=True)
 class TaskManagerLaunch:
-    """What a TaskManager process is born with. It holds the cluster's key: it travels from parent to child only."""
+    """A TaskManager process's start parameters. With the cluster's key, so they travel from parent to child only."""
 
     job_id: JobId
     index: int
@@ -185,13 +185,13 @@ def _drive(feed: PartitionFeed, actor: Ref, task_manager_id: TaskManagerId) -> N
     """Read the partition, on this thread, for as long as the TaskManager wants rows of it."""
     try:
         feed.pump()
-    except Exception as error:  # noqa: BLE001 - supervision boundary: the JobManager hears of it and starts another
+    except Exception as error:  # noqa: BLE001 - supervision boundary: the JobManager is notified and starts another
         log.warning("%s cannot go on with its Spark partition: %s", task_manager_id, error)
         actor.tell(TaskManagerFailing(task_manager_id, f"{type(error).__name__}: {error}"))
 
 
 class _End:
-    """The TaskManager's end, told by its actor's thread and awaited by the process's main thread."""
+    """The TaskManager's end, set by its actor's thread and awaited by the process's main thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

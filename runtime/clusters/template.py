@@ -5,7 +5,7 @@ has imported the runtime and then only waits. Asked for a TaskManager it forks, 
 interpreter takes most of a second; and it tells how each child ended. When the cluster's end of the socket closes,
 for whatever reason, it kills its children and ends.
 
-What crosses the socket is pickled, from a parent to the child that it has spawned and back; it is not reachable from
+Messages on the socket are pickled, from a parent to the child that it has spawned and back; it is not reachable from
 outside.
 """
 
@@ -182,7 +182,7 @@ class Template:
         _flush()
         try:
             pid = os.fork()
-        except OSError as error:  # too many processes, or too little memory: the others live on
+        except OSError as error:  # too many processes, or too little memory: the others go on
             self._tell(Exited(token, f"could not be forked: {error}"))
             return
         if pid == 0:

@@ -15,7 +15,7 @@ from .paced_source import PacedSource
 class CollectionSource(PacedSource):
     """Subtask i of p emits every p-th record, from the i-th on; after a change of parallelism first what others left.
 
-    It gives DictRows in place of plain dicts, from `open` on: what is pickled are the user's own.
+    It gives DictRows in place of plain dicts, from `open` on: the pickled ones are the user's own.
     Its offset is an IndexShare of places in the list. The list may have grown when it is restored.
     """
 

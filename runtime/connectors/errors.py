@@ -46,11 +46,11 @@ class OffsetMismatch(ConnectorError, ValueError):
 
 
 class NonDeterministicSource(ConnectorError):
-    """The rows before the offset are not the rows that were consumed: to go on would break exactly-once in silence."""
+    """The rows before the offset are not the rows that were consumed: going on would break exactly-once unnoticed."""
 
 
 class RewindImpossible(ConnectorError):
-    """Rows before the last completed checkpoint are needed, and are gone: the TaskManager's process must start anew."""
+    """Rows before the last completed checkpoint are needed, and are gone: the TaskManager's process starts again."""
 
     may_pass = True
 

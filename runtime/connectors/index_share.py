@@ -1,4 +1,4 @@
-"""IndexShare: which of the indexes 0, 1, 2, … a source's subtask has still to emit; plain data, and dealt out anew.
+"""IndexShare: which of the indexes 0, 1, 2, … a source's subtask has still to emit; plain data, and dealt out again.
 
 Indexes are dealt out in chunks of `width`: chunk c belongs to subtask c mod p. When the parallelism changes, subtasks
 have come unequally far. From the index B on that none of them has reached, everything is dealt out as on a fresh start;
@@ -59,7 +59,7 @@ class IndexShare:
         return self._own.start - self._own.step
 
     def take(self, most: int, limit: float = inf, *, adjacent: bool = False) -> range | None:
-        """The next indexes below `limit`, at most so many, as one range; None when there are none.
+        """The next indexes below `limit`, at most `most`, as one range; None when there are none.
 
         `adjacent`: the range must have step 1.
         """
@@ -123,7 +123,7 @@ def _split(run: Run, most: int, limit: float, *, adjacent: bool) -> tuple[range,
 
 
 def _cut(runs: Sequence[Run], parts: int) -> list[list[Run]]:
-    """All chunks in order, cut into so many parts of about equally many indexes."""
+    """All chunks in order, cut into `parts` parts of about equally many indexes."""
     dealt: list[list[Run]] = [[] for _ in range(parts)]
     total = sum(int(run.chunks_before(inf)) * run.width for run in runs)
     done = 0

@@ -1,6 +1,6 @@
-"""PacedSource: a source that emits at most so many records a second. Base of the sources here.
+"""PacedSource: a source that emits at most a given number of records a second. Base of the sources here.
 
-The rate is the whole job's and is shared out evenly over the subtasks. Pacing starts anew with each attempt: after
+The rate is the whole job's and is shared out evenly over the subtasks. Pacing starts again with each attempt: after
 a restore a source goes on at its rate and does not make up for the time it was down.
 """
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import floor
 
 BURST_MS = 1000.0
-"""After a stall, as much as this is made up for at once; what is older is not made up for."""
+"""After a stall, as much as this is made up for at once; older time is not made up for."""
 
 MIN_DELAY_MS = 1.0
 _BATCHES_PER_SECOND = 200
-"""A fast source emits about so many batches a second, each with all that is due, rather than record by record."""
+"""The number of batches a second of a fast source, each with all that is due, rather than record by record."""
 
 
 class Pacer:
@@ -31,7 +31,7 @@ class Pacer:
         return ready if ready >= self._quantum else 0
 
     def took(self, records: int) -> None:
-        """So many of the allowed records were emitted."""
+        """This number of the allowed records were emitted."""
         assert self._due_ms is not None, "nothing was allowed"
         self._due_ms += records * self._interval_ms
 

@@ -1,7 +1,7 @@
 """OutputDelivery: what TaskManagers have sent of their logs and prints, given to the user's `logging` and streams.
 
-The user's handlers and streams may block, so a thread of their own serves them, and never an actor's. What does not fit
-behind them is dropped and counted.
+The user's handlers and streams may block, so a thread of their own serves them, and never an actor's. Messages that do
+not fit behind them are dropped and counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .user_streams import UserStreams
 log = logging.getLogger(__name__)
 
 MAX_WAITING_TEXT = 64 * 1024 * 1024
-"""So many characters wait at most."""
+"""The number of characters that wait at most."""
 CLOSE_SECONDS = 1.0
 
 _Output = LogRecords | PrintedText

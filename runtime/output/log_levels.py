@@ -1,4 +1,4 @@
-"""LogLevels: what of `logging` is on, as the user has set it up, so that TaskManagers make nothing in vain."""
+"""LogLevels: which levels of `logging` the user has enabled, so that TaskManagers make no record that is dropped."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .outbox import RelayOutbox
 from .running_code import running_operator
 
 MAX_TEXT = 64 * 1024
-"""So many characters of a record's message, traceback and stack each are sent."""
+"""The number of characters sent of a record's message, of its traceback and of its stack."""
 _MAX_EXTRA = 1024
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 _OURS = ("operator", "subtask", "attempt", "job_name", "task_manager")

@@ -1,7 +1,7 @@
 """RelayOutbox: the logs and prints of one TaskManager's process, until its actor sends them.
 
 Bounded in every way, since nothing that logs or prints may block or fail for it: log records by a rate and prints by
-what may wait; what is too much is counted, and the count is told.
+what may wait; text beyond it is dropped, counted, and the count is reported.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RECORDS_PER_SECOND = 1_000
 """Of log records below WARNING, and again of those from WARNING on, so that a flood of the one drowns no other."""
 TELL_DROPPED_SECONDS = 1.0
 MAX_WAITING_TEXT = 8 * 1024 * 1024
-"""So many characters of prints wait at most; further ones are dropped."""
+"""The number of characters of prints that wait at most; further ones are dropped."""
 MAX_SENT_TEXT = 1024 * 1024
-"""So many characters are taken at once, of prints and of log records, if it is not for the last time."""
+"""The number of characters taken at once, of prints and of log records, if it is not for the last time."""
 
 
 class RelayOutbox:
@@ -127,7 +127,7 @@ class RelayOutbox:
         return PrintedText(*self._from, stream, "".join(parts), missing)
 
     def _next_records(self) -> tuple[LogRecords, int]:
-        """Those that fit into a message, and how many were dropped, if that is to be told."""
+        """Those that fit into a message, and how many were dropped, if that is to be reported."""
         records, size = [], 0
         while self._records and size < MAX_SENT_TEXT:
             record = self._records.popleft()
@@ -149,7 +149,7 @@ class RelayOutbox:
 
 
 class _Rate:
-    """A bucket of tokens: so many a second, and as many at once."""
+    """A bucket of tokens: `per_second` a second, and as many at once."""
 
     def __init__(self, per_second: int, now: float) -> None:
         self._per_second = per_second

@@ -296,7 +296,7 @@ class Cell:
         self.system.has_ended(self)
 
     def _refuse(self, envelope: Envelope[Any]) -> None:
-        """The inbox is closed: say so to whoever asked, and count what was told."""
+        """The inbox is closed: say so to whoever asked, and count the other messages."""
         reply_to: Any = envelope.reply_to
         match envelope.message:
             case pykka_messages._ActorStop():

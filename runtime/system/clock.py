@@ -7,7 +7,7 @@ import time
 
 
 class SystemClock:
-    """Monotonic milliseconds for intervals, Unix milliseconds for people."""
+    """Monotonic milliseconds for intervals, Unix milliseconds to show to users."""
 
     def now_ms(self) -> float:
         return time.monotonic() * 1000

@@ -1,4 +1,4 @@
-"""Where undeliverable messages end: counted by reason, and the last few kept as text for people to look at."""
+"""Where undeliverable messages end: counted by reason, and the last few kept as text to look at."""
 
 from __future__ import annotations
 

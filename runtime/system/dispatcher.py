@@ -27,7 +27,7 @@ class Driven(Protocol):
 
     @property
     def has_messages(self) -> bool:
-        """Whether any wait; it is cheaper to ask this than to call `handle_next` in vain."""
+        """Whether any wait; it is cheaper to ask this than to call `handle_next` without need."""
         ...
 
     @property
@@ -90,7 +90,7 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         value: T = done.value
         return value
     coroutine.close()
-    raise RuntimeError(f"{coroutine!r} wants to wait for an event loop")
+    raise RuntimeError(f"{coroutine!r} waits for an event loop, and this thread runs none")
 
 
 async def outcome_of(result: Any, may_suspend: bool) -> Any:
@@ -99,5 +99,5 @@ async def outcome_of(result: Any, may_suspend: bool) -> Any:
         return result
     if not may_suspend:
         result.close()
-        raise TypeError(f"{result.__qualname__} is async def: that takes the asyncio dispatcher")
+        raise TypeError(f"{result.__qualname__} is async def: spawn its actor with dispatcher='asyncio'")
     return await result

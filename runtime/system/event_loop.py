@@ -76,7 +76,7 @@ class SystemLoop:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the loop's thread, from another thread; what is still running on it is cancelled first."""
+        """End the loop's thread, from another thread; tasks still running on it are cancelled first."""
         if self._thread is not None:
             self.call(self.loop.stop)
             self._thread.join()

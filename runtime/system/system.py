@@ -288,7 +288,7 @@ class ActorSystem:
             self._cells.pop(name, None)
 
     def has_ended(self, cell: object) -> None:
-        """The cell has stopped, and everybody who wanted to know has been told."""
+        """The cell has stopped, and every watcher is notified."""
         with self._lock:
             self._living.discard(cell)
             if not self._living and not self._running:
@@ -308,9 +308,9 @@ class ActorSystem:
         if kind not in self._dispatchers:
             raise ValueError(f"no dispatcher {kind!r}: wanted one of {sorted(self._dispatchers)}")
         if isinstance(getattr(actor, "_actor_ref", None), LocalRef):
-            raise ValueError(f"{actor} has been spawned already")
+            raise ValueError(f"{actor} has been spawned already: spawn a new instance")
         if parent is not None and parent.is_ending:
-            raise SystemStopped(f"{parent.address} stops, and can have no more children")
+            raise SystemStopped(f"{parent.address} is stopping, and can spawn no children")
         driver = self._dispatchers[kind]
         name = check_name(name or f"{type(actor).__name__.lower()}-{next(self._numbers)}")
         cell = Cell(self, actor, name, parent, Supervision(strategy, actor.restart_limit))
@@ -328,16 +328,16 @@ class ActorSystem:
     def _register(self, cell: Cell) -> None:
         with self._lock:
             if not self._running:
-                raise SystemStopped(f"actor system {self.name} does not run")
+                raise SystemStopped(f"actor system {self.name} does not run: use it as `with ActorSystem(...)`")
             if cell.name in self._cells:
-                raise NameTaken(f"{self._cells[cell.name].address} lives already")
+                raise NameTaken(f"{self._cells[cell.name].address} runs already: choose another name")
             self._cells[cell.name] = cell
             self._living.add(cell)
 
     def _take_start(self) -> None:
         with self._lock:
             if self._started:
-                raise SystemStopped(f"actor system {self.name} has been started before: a system lives once")
+                raise SystemStopped(f"actor system {self.name} has been started before: make a new ActorSystem")
             self._started = True
 
     def _take_end(self) -> bool:
@@ -364,7 +364,7 @@ class ActorSystem:
                 await self._all_ended.wait()
         for dispatcher in self._dispatchers.values():
             for name in await dispatcher.close(timeout_ms=1_000):
-                logger.warning("actor system %s: %s would not stop", self.name, name)
+                logger.warning("actor system %s: %s did not stop", self.name, name)
         self.asks.close()
         if self._transport is not None:
             await self._transport.close(self._flush_ms)

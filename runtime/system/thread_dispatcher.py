@@ -59,7 +59,7 @@ class ThreadDispatcher:
 
 
 async def join_threads(threads: dict[threading.Thread, str], timeout_ms: float) -> list[str]:
-    """Wait for threads that have been told to end; the names of those that did not."""
+    """Wait for threads that have the order to end; the names of those that did not."""
     deadline = time.monotonic() + timeout_ms / 1000
     while alive := [thread for thread in threads if thread.is_alive()]:
         if time.monotonic() >= deadline:

@@ -38,7 +38,7 @@ class Dealer:
         self._poller.submit(partial(self._send, frame))
 
     def close(self) -> None:
-        """What has come already is handed over."""
+        """Frames that have come already are handed over."""
         watched, self._watched = self._watched, None
         if watched is not None:
             while self._receive(watched):

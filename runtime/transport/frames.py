@@ -26,7 +26,7 @@ class FrameKind(IntEnum):
     """Who sends it, and what `first` and `second` hold."""
 
     OPEN = 1  # consumer: its window, in bytes
-    CREDIT = 2  # consumer: so many bytes more, since it has taken them
+    CREDIT = 2  # consumer: this number of bytes more, since it has taken them
     CLOSE = 3  # consumer: it takes nothing any more
 
     PING = 10  # producer: nothing; it fails to send when the consumer's TaskManager is gone

@@ -2,6 +2,10 @@
 
 Elements are handed over as they are, and batches count as what they are estimated to take. The two ends may be made at
 different times (`LocalChannels` lets them meet), and may be used by two threads, one thread per end.
+
+Invariant: each counter has one writer, and each end writes its own counter before it reads the other's. So of a
+producer that finds the window full and a consumer that takes a batch, at least one sees the other, and no wake-up is
+missed; a wake-up too many does no harm.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ class _Shared:
 
     def __init__(self, window_bytes: int) -> None:
         if window_bytes < 1:
-            raise ValueError(f"a channel's window is at least 1 byte, not {window_bytes}")
+            raise ValueError(f"window_bytes: wanted at least 1, found {window_bytes}")
         self.window_bytes = window_bytes
         self.elements: deque[tuple[Element, int]] = deque()
         """Each with its part of the window."""
@@ -97,7 +101,7 @@ class _LocalInput:
 
     def poll(self) -> Element | None:
         shared = self._shared
-        broken = shared.broken  # read first: what was sent before the break is handed out before it
+        broken = shared.broken  # read first: frames sent before the break come before it
         try:
             element, cost = shared.elements.popleft()
         except IndexError:

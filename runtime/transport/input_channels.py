@@ -36,7 +36,7 @@ class Line(Protocol):
 
 Connect = Callable[[str, "ProducerConnection"], Line]
 """Makes a line to an endpoint, which tells the connection what comes, later and on one thread. It does not fail: where
-nobody can be reached, the loss is told later too."""
+nobody can be reached, the loss is reported later too."""
 
 
 class InputChannels:
@@ -111,7 +111,7 @@ class ProducerConnection:
             _log.warning("a frame from %s was dropped: %s", self.endpoint, error)
 
     def on_lost(self, reason: str) -> None:
-        """Break the channels that have not ended, after what has come for them. Nothing is told after it."""
+        """Break the channels that have not ended, behind the frames that have come. Nothing is delivered after it."""
         self._stats.connections_lost += 1
         self._lose(f"the connection to the producer's TaskManager at {self.endpoint} is lost: {reason}")
 

@@ -12,11 +12,11 @@ WINDOW_BYTES = 1024 * 1024
 MIN_WINDOW_BYTES = 16 * 1024
 """Of each channel, however many there are."""
 WINDOW_BATCHES = 4
-"""A channel's window grows until so many of its batches fit, …"""
+"""A channel's window grows until this number of its batches fits, …"""
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
 """… but no further than this: larger batches travel few at a time, or one by one."""
 FRAME_BYTES = 1024
-"""What a frame is taken to cost beside its payload, in memory: it bounds how many small ones there are."""
+"""The assumed memory of a frame beside its payload: it bounds how many small ones there are."""
 MAX_EARLY_CHANNELS = 4096
 
 
@@ -44,9 +44,9 @@ class ChannelLimits:
 
     def __post_init__(self) -> None:
         if self.window_bytes < 1:
-            raise ValueError(f"a channel's window is at least 1 byte, not {self.window_bytes}")
+            raise ValueError(f"window_bytes: wanted at least 1, found {self.window_bytes}")
         if self.max_payload_bytes > MAX_PAYLOAD_BYTES:
-            raise ValueError(f"a payload takes at most {MAX_PAYLOAD_BYTES} bytes, not {self.max_payload_bytes}")
+            raise ValueError(f"max_payload_bytes: wanted at most {MAX_PAYLOAD_BYTES}, found {self.max_payload_bytes}")
 
     def window_of_one(self, channels: int) -> int:
         """Of each of the channels that a task reads from."""

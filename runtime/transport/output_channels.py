@@ -1,7 +1,7 @@
 """OutputChannels: the producers' ends of one TaskManager's channels to others, whatever carries their frames.
 
 It finds the channel of each frame, and holds channels whose consumer comes before their producer. It touches no socket
-and no clock: frames leave through `send`, and whoever owns the connections tells it what has come and who is lost.
+and no clock: frames leave through `send`, and the owner of the connections passes in frames and losses.
 """
 
 from __future__ import annotations

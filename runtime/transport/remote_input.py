@@ -3,6 +3,11 @@
 The poller thread delivers frames, the task polls and decodes them on its own thread, and credit flows back as it does.
 No batch is taken that comes when the credit is used up, so less than a window and one batch is held here. It touches no
 socket: frames leave through `transmit`.
+
+Invariants. `_granted` counts all credit given, `_received` the cost of all batches that came, both with `cost_of`, as
+the producer counts. A producer knows of no more credit than `_granted`, so a batch that comes when `_received` has
+reached it breaks the protocol. Credit that is not given back is less than half of the window: a producer that waits has
+a batch under way, or here to be polled, and polling it gives credit. So neither end waits for the other for ever.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ class RemoteInputChannel:
         return element
 
     def close(self) -> None:
-        """Before the end of the partition the producer is told; nothing is delivered any more."""
+        """Before the end of the partition the producer is notified; nothing is delivered any more."""
         if not (self._closed or self._ended or self._broken is not None):
             self._tell(FrameKind.CLOSE)
         self._closed = True

@@ -4,6 +4,10 @@ Elements wait in line here until the consumer has opened the channel and its cre
 take more than what is left, so a batch of any size goes through a window of any size. The task sends and closes on its
 thread, the poller thread brings what the consumer says; a lock keeps the two apart, and nothing under it blocks. It
 touches no socket: frames leave through `transmit`.
+
+Invariants. `_credit` is all credit received minus the cost of all batches sent; a batch leaves only while it is above
+0, so it falls below 0 by less than one batch. Everything leaves in the order of `send`: a control element costs nothing
+and still waits behind the batches before it, so a barrier never passes a record.
 """
 
 from __future__ import annotations
@@ -71,7 +75,7 @@ class RemoteOutputChannel:
                 raise ChannelBroken(f"channel {self.channel_id}: {self._lost}")
 
     def close(self) -> None:
-        """After EndOfPartition what waits still goes out; before it, the consumer is told that nothing more comes."""
+        """After EndOfPartition waiting frames still go out; before it, the consumer learns that nothing more comes."""
         with self._lock:
             self._closed = True
             if not self._ended:

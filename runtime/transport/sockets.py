@@ -17,14 +17,14 @@ from .payloads import MAX_PAYLOAD_BYTES
 Socket = zmq.Socket[bytes]
 
 _ENVELOPE_BYTES = 1024
-"""What CURVE adds to a frame is less."""
+"""CURVE adds less than this to a frame."""
 
 _MESSAGES_PER_TURN = 128
 _NEVER_MS = 2**31 - 1
 
 
 class WatchedSocket(NamedTuple):
-    """A socket and its monitor, which tells of every connection made or lost, from the first on."""
+    """A socket and its monitor, which reports every connection made or lost, from the first on."""
 
     socket: Socket
     monitor: Socket

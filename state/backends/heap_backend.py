@@ -1,7 +1,7 @@
 """HeapBackend: keyed state in Python dicts, snapshotted by key group. Flink: HeapKeyedStateBackend.
 
 One dict per state and namespace, by key: an access is one dict lookup, and the key group of a key is worked out only
-when the first snapshot with it is written. What was restored is decoded when its state is bound; state that nobody
+when the first snapshot with it is written. Restored state is decoded when it is bound; state that nobody
 declares any more is carried along from snapshot to snapshot, so that bringing the declaration back brings the state
 back.
 """

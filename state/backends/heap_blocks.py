@@ -1,8 +1,8 @@
 """How a heap snapshot holds keys and values: as columns, wherever they are numbers, or tuples of one length.
 
 The writer shares the interpreter with the task, so an entry should cost it no function call: the entries are taken in
-chunks, turned into NumPy arrays, dealt out to their key groups there, and written as bytes. What is neither a number
-nor a tuple is plain data, one by one.
+chunks, turned into NumPy arrays, dealt out to their key groups there, and written as bytes. Values that
+are neither a number nor a tuple are plain data, one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..kinds.record_serializer import Convert
 from ..kinds.value_fit import Fit, Misfit, first_misfit
 
 CHUNK_ENTRIES = 65_536
-"""So many entries are handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
+"""Entries handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
 
 _COLUMNS = frozenset((int, float, tuple))
 
@@ -92,7 +92,7 @@ class FrozenEntries:
 
     layout: KeyLayout
     known: int
-    """Of so many chunks the layout has the keys."""
+    """The number of chunks whose keys the layout has."""
     keys: list[list[Any]] = field(default_factory=list)
     """Of the chunks after these."""
     values: list[list[Any]] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Savepoints: a cluster's savepoints, from their paths down to the state. Flink: SavepointV1, Savepoints.
 
 It joins the store of pointers with the storages that the pointers lead to. All of it may block, and may be called from
-any thread. What a pointer says is believed only as far as the checkpoint that it leads to bears it out.
+any thread. A pointer's content is trusted only as far as it agrees with the checkpoint that it leads to.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _MERGED_AT_A_TIME = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """In which order the keys of so many slots are stored."""
+    """The order in which the keys of this number of slots are stored."""
 
     groups: npt.NDArray[np.uint16]
     """By slot."""

@@ -51,7 +51,7 @@ class SlotBackend(SlotScope):
         self._restored: dict[str, list[StoredState]] = {}
         self._orders = KeyOrders(max_parallelism)
         self._looks_at = _FEWEST_KEYS
-        """With so many keys it looks how many hold nothing."""
+        """With this number of keys it counts the keys that hold nothing."""
 
     def state(self, declaration: S) -> S:
         return cast(S, self._state(declaration))

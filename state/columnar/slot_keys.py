@@ -5,7 +5,7 @@ first batch tells the types of the columns, keys may be anything (`LooseKeys`); 
 columns (`TypedKeys`), and slots stay what they were. As in Python, 1, 1.0 and True are one key, and so are 0.0 and
 -0.0; unlike in Python, a NaN equals every other.
 
-What was replaced is not changed any more: a snapshot goes on reading the keys it has taken.
+Replaced arrays are not changed any more: a snapshot goes on reading the keys it has taken.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class SlotKeys:
 
 
 def _chunks(columns: KeyColumns) -> Iterator[KeyColumns]:
-    """The same rows, so many at a time that the dictionaries which Arrow makes of texts stay in the cache."""
+    """The same rows, in pieces of a size with which the dictionaries which Arrow makes of texts stay in the cache."""
     for start in range(0, len(columns[0]), _CHUNK):
         yield [column.slice(start, _CHUNK) for column in columns]
 

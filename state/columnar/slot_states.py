@@ -53,7 +53,7 @@ class FrozenColumns:
     present: Present
     values: Columns
     count: int
-    """So many slots there were. The columns are longer."""
+    """The number of slots. The columns are longer."""
     spares: list[tuple[Present, Columns]]
 
     def release(self) -> None:
@@ -94,7 +94,7 @@ class SlotState:
 
     def set_namespace(self, namespace: Hashable) -> None:
         if namespace != NO_NAMESPACE:
-            raise InvalidState(f"state {self.declaration.name!r}: a compiled operator's state knows no namespaces")
+            raise InvalidState(f"state {self.declaration.name!r}: a compiled operator's state has no namespaces")
 
     def clear(self) -> None:
         self._check_writable()
@@ -103,7 +103,7 @@ class SlotState:
             self._present[slot] = False
 
     def reserve(self, slots: int) -> None:
-        """Have rows for so many slots, and to spare."""
+        """Have rows for this many slots, and some more."""
         if slots > len(self._present):
             size = max(slots, 2 * len(self._present), _FEWEST_SLOTS)
             present, values = np.zeros(size, np.bool_), self.kinds.empty(size)
@@ -113,7 +113,7 @@ class SlotState:
             self._spares.clear()
 
     def move(self, kept: Slots, slots: Slots) -> None:
-        """What the slots `kept` hold is in these now, 0 to their number; all others hold nothing."""
+        """The values of the slots `kept` move to `slots`, counted from 0; all others hold nothing."""
         before = (self._present, *self._values)
         self._present, self._values = np.zeros(0, np.bool_), self.kinds.empty(0)
         self.reserve(len(slots))

@@ -132,6 +132,6 @@ def _hints_of(record: type) -> dict[str, Any]:
 def _refused(declaration: KeyedStateDeclaration, more: str) -> InvalidState:
     return InvalidState(
         f"state {declaration.name!r} is a {declaration.describe()}{more}: the state of a compiled operator is a "
-        "ValueState, or a ReducingState, of an int, float or bool, or of a tuple of these whose fields are told by its "
+        "ValueState, or a ReducingState, of an int, float or bool, or of a tuple of these with the fields given by its "
         "type (tuple[int, float], a NamedTuple) or by its default"
     )

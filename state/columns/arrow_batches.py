@@ -4,7 +4,7 @@ A batch travels as an Arrow IPC stream of its own, schema and dictionaries inclu
 bytes more than the bare batch, and nothing to remember on either side. It is copied once, into the payload; the
 reader's columns lie in the payload itself.
 
-What is read is checked as Arrow's full validation does it, for damaged offsets or indexes crash the process in which
+Read data is checked as Arrow's full validation does it, for damaged offsets or indexes crash the process in which
 they are used. For long columns of text Arrow takes ten times as long as NumPy, so what NumPy shows to be in order is
 not handed to Arrow; anything else is.
 """
@@ -23,7 +23,7 @@ from ...messages import MalformedMessage
 Payload: TypeAlias = "bytes | memoryview | pa.Buffer"
 
 _MANY_ROWS = 4096
-"""From so many on it is cheaper to find a payload's size first than to let it grow, and to look at columns by NumPy."""
+"""From this size on it is cheaper to find a payload's size first than to let it grow, and to read columns by NumPy."""
 
 
 def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:

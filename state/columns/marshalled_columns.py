@@ -3,7 +3,7 @@
 It writes a number and its type's tag in few nanoseconds, where anything else that goes through the items asks each for
 its type first. Tuples whose numbers have the same types, in the same places, become records of the same size, which
 NumPy takes apart. The bytes never leave this module, so they need not be understood by another release of Python; and
-each tag is compared with the wanted one, so what is of another shape is never mistaken.
+each tag is compared with the wanted one, so a value of another shape is never mistaken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Read: TypeAlias = Callable[[Array], Columns]
 """From records to the columns of one item."""
 
 _SAMPLE = 64
-"""So many items are looked at before the effort is made for all of them."""
+"""The number of items looked at first, before the effort is made for all of them."""
 
 MAX_NESTED = 4
 """Tuples within tuples that still become columns."""

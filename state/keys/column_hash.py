@@ -20,7 +20,7 @@ Hashes: TypeAlias = npt.NDArray[np.int32]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _CHUNK = 32_768
-"""So many integers at a time, so that what is computed on the way stays in the cache."""
+"""Integers hashed at a time: few enough that intermediate arrays stay in the cache."""
 
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 

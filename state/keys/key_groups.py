@@ -2,6 +2,11 @@
 
 A group is the unit in which keyed state moves on a rescale. The group of a key never changes, so `max_parallelism` is
 fixed for the life of a job's state. Flink: KeyGroupRangeAssignment, KeyGroupRange, MathUtils.murmurHash.
+
+Invariants. The scalar and the vectorised forms give one key the same group, and so does every release: a partitioner
+uses one form, state the other, and a savepoint keeps groups. The ranges of all subtasks are disjoint, lie in order, and
+cover every group, for any parallelism; `operator_index_of` is the inverse of `key_group_range`. So a subtask that is
+restored reads whole groups, and owns every key that is sent to it.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ DEFAULT_LOWER_BOUND, UPPER_BOUND = 128, 1 << 15
 KeyColumns: TypeAlias = "pa.Array | npt.NDArray[Any] | Sequence[pa.Array]"
 
 _CHUNK = 32_768
-"""So many hashes at a time, so that what is computed on the way stays in the cache."""
+"""Hashes handled at a time: few enough that intermediate arrays stay in the cache."""
 
 _WORD = 0xFFFFFFFF
 _Words: TypeAlias = npt.NDArray[np.uint32]
@@ -83,6 +88,7 @@ def groups_of_hashes(hashes: Hashes, max_parallelism: int) -> npt.NDArray[np.int
     for start in range(0, len(hashes), _CHUNK):
         mixed = _mix_all(hashes[start : start + _CHUNK].view(np.uint32))
         found[start : start + _CHUNK] = (
+            # A mask is the same remainder, without a division.
             mixed & _u(max_parallelism - 1) if is_power_of_two else mixed % _u(max_parallelism)
         )
     return found
@@ -114,6 +120,7 @@ def key_group_range(max_parallelism: int, parallelism: int, index: int) -> KeyGr
     _check_parallelism(max_parallelism, parallelism)
     if not 0 <= index < parallelism:
         raise ValueError(f"subtask index {index}; wanted 0 to {parallelism - 1}")
+    # All groups g with g * parallelism // max_parallelism == index: from the quotient rounded up to below the next one.
     first = (index * max_parallelism + parallelism - 1) // parallelism
     last = ((index + 1) * max_parallelism - 1) // parallelism
     return KeyGroupRange(first, last)

@@ -12,7 +12,7 @@ tuples as `List`, a UUID as `UUID`. Dates hash as their day since 1970, and time
 A member of an enum that is no int or text hashes as its name; a dataclass, an attrs instance or a Pydantic model as the
 list of the fields by which it is compared.
 
-What has no such hash is refused, never guessed: what can change, what is compared by identity or by an `__eq__` of the
+Values without such a hash are refused, never guessed: mutable ones, those compared by identity or by an `__eq__` of the
 user's own, and numbers that a key's way through the wire would change (complex numbers, floats of more than 64 bits,
 signalling NaNs, NumPy's times).
 """

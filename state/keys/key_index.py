@@ -49,6 +49,8 @@ class KeyIndex:
 
     def slots_of(self, columns: Sequence[pa.Array]) -> Slots:
         """The slot of each row's key; a new key gets the next one."""
+        # The slots of two columns make one word: both are below 2**31, so no two pairs of slots share a word. The slot
+        # of that pair stands for both columns, and is paired with the third, and so on.
         slots = self._columns[0].slots_of(columns[0])
         for pairs, index, column in zip(self._pairs, self._columns[1:], columns[1:], strict=True):
             slots = pairs.slots_of(slots << 32 | index.slots_of(column))
@@ -122,6 +124,7 @@ class DistinctIndex:
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary.to_pylist()
         known = len(self._slots)
+        # Invariant: value i of `_values` has slot i. New values get slots in the order in which they are appended.
         slots = [self._slots.setdefault(value, len(self._slots)) for value in distinct]
         found = np.array(slots, np.int64)
         if len(self._slots) > known:

@@ -1,7 +1,7 @@
 """TextIndex: texts and bytes to slots, a whole column at a time.
 
 Values are hashed to words of 64 bits eight bytes at a time, found in a WordTable, and compared with the values that
-are kept for the slots that it gives. Should two values have one word, all are hashed anew in another way: so slots are
+are kept for the slots that it gives. Should two values have one word, all are hashed again in another way: so slots are
 exact, whatever the values. Slots are as in key_index: never given up, and readable while new ones are added.
 """
 
@@ -28,7 +28,7 @@ _WORD = 8
 _LONG = 64 * _WORD
 """Values beyond this length are hashed one by one."""
 _ENCODES_AFTER = 16
-"""So many batches are looked up as they are after one in which most values were different."""
+"""Batches looked up without a dictionary, after one in which most values were different."""
 
 _ODD = 0x9E37_79B9_7F4A_7C15
 _MASKS: _Unsigned = np.array([(1 << 8 * length) - 1 for length in range(_WORD + 1)], np.uint64)
@@ -79,6 +79,8 @@ class TextIndex:
         return self._kept.all().take(pa.array(slots)).cast(self._kind)
 
     def _find_or_add(self, values: pa.Array) -> Slots:
+        # Invariant: slot i of the table is value i of `_kept`, and no two of `_kept` have one word. New values whose
+        # words collide break it, which the comparison finds: then `_hash_anew` restores it, and the loop begins again.
         while True:
             known = len(self._table)
             slots = self._table.slots_of(_words_of(values, self._seed))

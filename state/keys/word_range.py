@@ -1,6 +1,9 @@
 """WordRange: slots of words by their distance from the least: for words that fill a good part of the range they lie in.
 
 Ids do. One place is looked at for a word, where a hash table looks at two and more, and no word is compared.
+
+Invariant: `_held[word - _low]` is 1 + the word's slot, and 0 for a word without one. The difference is taken modulo
+2**64 and read as unsigned, so a word below `_low` is far beyond the end, and one comparison finds both.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ class WordRange:
 
     def claim(self, words: Words) -> tuple[_Slots, _Slots]:
         """For each word, none of which is held, the row that stands for it, one of those with this word; and places."""
+        # Of rows with one word NumPy keeps the last one's mark, and all of them read it: that row owns the word.
         places = words - self._low
         self._held[places] = -1 - np.arange(len(words))
         return -1 - self._held[places].astype(np.int64), places
@@ -63,5 +67,5 @@ class WordRange:
 
 
 def is_dense(size: int, words: int) -> bool:
-    """Whether so many words fill enough of a range of this size."""
+    """Whether this number of words fills enough of a range of this size."""
     return size <= max(_RANGE_PER_SLOT * words, min(_RANGE_PER_SLOT_OF_SMALL * words, _SMALL_RANGE))

@@ -2,6 +2,9 @@
 
 Open addressing with linear probing, in NumPy. Slots are never given up, and the word of a slot never changes; so words
 of given slots may be read on another thread while new ones are added. Why it is not a library: docs/decisions/0007.
+
+Invariants. From a word's home to its place no place is free: nothing is ever removed, so a search may stop at the first
+free place. Each word has one slot. At most a quarter of the places are taken, so probes stay short and always end.
 """
 
 from __future__ import annotations
@@ -137,6 +140,10 @@ class WordTable:
         """For each word the row that stands for it, one of those with this word; and for that row, a place.
 
         Rows mark a free place with their number, and see whose mark stands there afterwards.
+
+        Rows with one word go from place to place together, so they all see the same mark, and have one owner. A mark
+        that stands belongs to a row that owns it: the loser of a place goes on. So `_insert` replaces every mark by a
+        slot, and no mark is left when it returns.
         """
         owners, taken = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
         rows, places = np.arange(len(words)), self._homes(words)
@@ -174,7 +181,11 @@ class WordTable:
         return ((words * _GOLDEN).view(np.uint64) >> self._shift).view(np.int64)
 
     def _place(self, slots: Slots) -> None:
-        """Put each slot at the first free place from its word's home on; where several want one, one gets it."""
+        """Put each slot at the first free place from its word's home on; where several want one, one gets it.
+
+        The words are all different, so none is compared. The losers of a place go on behind it: no place in between
+        becomes free again, which keeps the invariant of probes.
+        """
         places = self._homes(self._words[slots])
         while len(slots):
             free = self._places[places] < 0

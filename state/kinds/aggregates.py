@@ -2,7 +2,7 @@
 
 A part is one number per key with a neutral value and an operation that is associative and commutative; so parts can
 be kept up to date batch by batch, merged after a rescale, and computed in two phases. Parts that several aggregates
-need are kept once. As in SQL, nulls do not count, and what is computed of no values is null. Sums of integers are exact
+need are kept once. As in SQL, nulls do not count, and the result over no values is null. Sums of integers are exact
 within 64 bits and wrap around beyond them.
 """
 
@@ -81,7 +81,7 @@ class Aggregate:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What it is computed from; `result` gets the values of these."""
+        """The accumulators it is computed from; `result` gets the values of these."""
         raise NotImplementedError(f"{type(self).__name__}.parts is not defined")  # abstract
 
     def check(self, schema: pa.Schema) -> None:

@@ -318,7 +318,7 @@ class OperatorListState(StateDeclaration, Generic[T]):
     ) -> None:
         super().__init__(name, serializer)
         if mode not in ("split", "union", "broadcast"):
-            raise InvalidState(f"mode is 'split', 'union' or 'broadcast', not {mode!r}")
+            raise InvalidState(f"mode: wanted 'split', 'union' or 'broadcast', found {mode!r}")
         self.type, self.mode = type, mode
 
     def node(self) -> TypeNode:

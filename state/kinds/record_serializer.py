@@ -87,7 +87,7 @@ def _check_fit(declared: Schema, stored: Schema) -> None:
 
 
 _WIDEN: dict[str, Convert] = {"int": int, "float": float}
-"""What a plain type that is wider than the stored one makes of its values."""
+"""How a plain type that is wider than the stored one converts its values."""
 
 
 @dataclass(frozen=True, slots=True)

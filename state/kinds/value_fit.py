@@ -49,7 +49,7 @@ class Fit(Protocol):
 
     @property
     def text(self) -> str:
-        """What the type is called."""
+        """The type's name in messages."""
 
     @property
     def kind(self) -> type | None:
@@ -196,7 +196,7 @@ class Pairs(_Parts):
 
 
 class _Fixed(_Parts):
-    """A tuple of so many, by position."""
+    """A tuple of a fixed length, by position."""
 
     def __init__(self, text: str, positions: Sequence[Fit]) -> None:
         super().__init__(text, tuple)
@@ -290,7 +290,7 @@ _PLAIN_BASES = (dict, list, tuple, set, frozenset, str, bytes, int, float)
 def fit_of(hint: Any, serializer: object = None, within: tuple[type, ...] = ()) -> Fit:
     """The Fit of a type as in an annotation. `within`: the records around it; one in itself is not looked into.
 
-    Of a type with a serializer, what is inside is the serializer's own affair.
+    Of a type with a serializer, the content is not checked: its serializer does that.
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and hint in _NUMBERS:

@@ -81,7 +81,7 @@ def _csv_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Ite
 def _csv_reader(
     file: BinaryIO, null_values: tuple[str, ...], columns: pa.Schema | None = None
 ) -> pa.csv.CSVStreamingReader:
-    """A quoted value is never null, so an empty string and no string are told apart, as FileSink writes them."""
+    """A quoted value is never null, so an empty string differs from null, as FileSink writes them."""
     chosen: dict[str, Any] = {} if columns is None else {"column_types": columns, "include_columns": columns.names}
     return pa.csv.open_csv(
         file,

@@ -155,7 +155,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         if self._needed is not None:
             try:
                 self._remove_leftovers(self._needed)
-            except (OSError, UnusableOutput) as error:  # what is committed is whole: no reason to fail
+            except (OSError, UnusableOutput) as error:  # committed files are whole: no reason to fail
                 log.warning("%s: could not remove leftovers of earlier attempts: %s", self.context.name, error)
         for directory in (self._directory, *self._earlier_directories.values()):
             directory.remove_hidden_if_empty()

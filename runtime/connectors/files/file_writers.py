@@ -24,9 +24,9 @@ ROW_GROUP_BYTES = 32 * 1024 * 1024
 """A row group of a Parquet file is written when so much has been gathered in memory."""
 
 _SAMPLED_RUNS, _SAMPLED_RUN = 16, 256
-"""So many runs of so many rows each are looked at."""
+"""(Number of runs that are looked at, rows of each.)"""
 _NEARLY_ALL = 0.99
-"""Of 4,096 values so many are different where there are 200,000 of them, all equally frequent."""
+"""The number of different values among 4,096 drawn from 200,000 equally frequent ones."""
 
 RECORDS_LENGTH_BYTES = 4
 """A "records" file is a sequence of blocks: a length, big-endian, and as many bytes of `pack_plain(records)`."""
@@ -86,7 +86,7 @@ class _ParquetWriter:
 def _repeating_columns(table: pa.Table) -> bool | list[str]:
     """Which columns get a dictionary, by a sample of their rows; True: all.
 
-    Where nearly all values of the sample are different, either most values come once, or there are so many of them that
+    Where nearly all values of the sample are different, either most values come once, or there are enough of them that
     the dictionary would reach its limit of 1 MB and be given up: either way the file gets larger, and writing it takes
     twice the time.
     """

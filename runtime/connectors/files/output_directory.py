@@ -110,7 +110,7 @@ class OutputDirectory:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """What the file system will say again until somebody changes something there is told with what to change."""
+        """An error that will repeat until somebody changes something there gets a text that names the change."""
         try:
             yield
         except OSError as error:

@@ -63,7 +63,7 @@ def _told(files: DurableFiles, url: str, root: str, error: Exception) -> str:
 
 
 def _file_in_the_way(files: DurableFiles, root: str) -> str | None:
-    with suppress(Exception):  # what cannot be looked at is told by the error that there is
+    with suppress(Exception):  # if it cannot be looked at, the first error is enough
         while root.strip("/"):
             if files.fs.isfile(root):
                 return root

@@ -2,8 +2,8 @@
 
 The splits are settled when the source is made, on the driver, and travel with it, so all subtasks deal the same ones
 out. The offset is a row in a split, and which splits have not been begun; a checksum of the splits goes with it, as an
-offset among others means nothing. After a change of parallelism splits that were begun come first. What a split holds
-is the subclass's affair.
+offset among others means nothing. After a change of parallelism splits that were begun come first. The
+subclass defines the content of a split.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SplitSource(PacedSource):
         self._inputs = zlib.crc32(pack_plain([*(list(astuple(split)) for split in self.splits), *identity]))
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> SplitSource:
-        """The same source with these columns only, in batches of so many rows unless the user chose their size.
+        """The same source with these columns only, in batches of `batch_rows` rows unless the user chose their size.
 
         An offset of either means the same to both.
         """
@@ -142,4 +142,7 @@ class SplitSource(PacedSource):
             rows -= skipped
             yield batch.slice(skipped)
         if rows:
-            raise OffsetMismatch(f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}")
+            raise OffsetMismatch(
+                f"{split.path} ends {rows} rows before the offset of source {self.context.name!r}: put back "
+                "the file as it was when the checkpoint was taken"
+            )

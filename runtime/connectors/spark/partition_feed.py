@@ -26,7 +26,7 @@ READ_AHEAD_BATCHES = 2
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """So many rows from the partition's beginning, and the fingerprint of just these rows."""
+    """The number of rows from the partition's beginning, and the fingerprint of just these rows."""
 
     rows: int
     fingerprint: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """RewindBuffer: the rows of a stream that may be needed again, in memory up to a limit and on local disk beyond it.
 
 Rows are known by their absolute position. Batches are appended at the end and truncated at the front; when memory
-is full, what is appended is written to disk (Arrow IPC) until truncation has made room. The files have no name: nothing
+is full, new batches are written to disk (Arrow IPC) until truncation has made room. The files have no name: nothing
 is left behind by a process that is killed. One thread uses it.
 """
 
@@ -27,7 +27,7 @@ class _Segment:
         self.size_bytes = 0
 
     def append(self, batch: pa.RecordBatch) -> _Spilled:
-        """Raises OSError when the disk is full; what was written of the batch is written over by the next."""
+        """Raises OSError when the disk is full; the next batch overwrites the incomplete one."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)

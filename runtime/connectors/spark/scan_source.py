@@ -43,7 +43,7 @@ _SPARK_VERSION, _LEGACY_CALENDAR = b"org.apache.spark.version", b"org.apache.spa
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What a file was like when its footer was read."""
+    """The state of a file when its footer was read."""
 
     size: int
     modified_ns: int
@@ -106,7 +106,7 @@ class ScanSource(SplitSource):
             raise InputChanged(
                 f"source {self.context.name!r}: {path} has {found.size} bytes and was written at {found.modified_ns}; "
                 f"when the job was made it had {wanted.size} and was of {wanted.modified_ns} (nanoseconds since 1970): "
-                "read the DataFrame anew and submit the job again"
+                "read the DataFrame again and submit the job again"
             )
 
 

@@ -1,7 +1,7 @@
 """PacedWorld: a world whose time does not run ahead of real time, and stands still while code runs.
 
 Between two events it waits as long as they are apart, so that rates, intervals and timeouts are what they say. Code
-takes no time, however long it takes: what is later happens when it is done. So at a breakpoint nothing times out, and
+takes no time, however long it takes: later events happen when it is done. So at a breakpoint nothing times out, and
 afterwards nothing is made up for. The world goes on only while somebody waits for it; a little of the time in between
 it can make up for (`catch_up`), so that also who only asks again and again sees it go on.
 

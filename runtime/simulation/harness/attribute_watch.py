@@ -3,7 +3,7 @@
 It tells the likely cause when an operator behaves otherwise after a restore: an attribute that changed while records
 were processed, and is as at the beginning again afterwards. Looks at instance attributes, at the variables of functions
 that were given to the operator, and at attributes of the user's own classes. Values are compared by what they hold;
-what cannot be pickled is left out.
+attributes that cannot be pickled are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_DATA = (
 _SHOWN = 60
 
 Held = Mapping[str, bytes]
-"""What there is by its description, pickled: a copy that later changes do not reach."""
+"""The attributes by description, pickled: a copy that later changes do not reach."""
 
 
 def what_is_held(operators: Sequence[Operator]) -> Held:
@@ -55,7 +55,7 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
 
 
 def what_was_lost(before: Held, at_barrier: Held, restored: Held) -> list[str]:
-    """What changed up to the barrier and is not the same after the restore, with its values, as a line each."""
+    """One line for each attribute that changed up to the barrier and differs after the restore, with its values."""
     return [
         f"{description}: {_shown(before.get(description))} when it was opened, "
         f"{_shown(held)} at the barrier, {_shown(restored.get(description))} after the restore"
@@ -77,7 +77,7 @@ def same_data(one: bytes | None, other: bytes | None) -> bool:
 @contextmanager
 def classes_as_in_a_new_process(operators: Sequence[Operator]) -> Iterator[Callable[[], None]]:
     """Gives a function that sets the attributes of the user's classes back to what they are now, as a process that is
-    started anew finds them. Called on leaving, too. What has not changed stays the same object.
+    started again finds them. Called on leaving, too. What has not changed stays the same object.
     """
     first = {cls: _data_of(cls) for operator in operators for cls in _own_classes(operator)}
     copies = {(cls, name): _pickled(value) for cls, held in first.items() for name, value in held.items()}

@@ -11,7 +11,7 @@
 It hosts a copy of the operator, pickled as for a job, with the real context, state and chain, and stands where its
 task would: elements, barriers, notifications and questions come when the test says so, on the test's own thread. Time
 is virtual and moves with `advance`. A harness is one attempt: it runs until it is closed, crashed, or failed by what
-user code raises. What comes after that is another harness, `restored` from a snapshot. Flink:
+user code raises. After that, use another harness, `restored` from a snapshot. Flink:
 KeyedOneInputStreamOperatorTestHarness and its relatives.
 """
 
@@ -103,7 +103,7 @@ class OperatorHarness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
-        """Close; when the block raised, that is what is told."""
+        """Close; when the block raised, its error is reported."""
         if kind is None:
             self.close()
         else:
@@ -226,7 +226,7 @@ class OperatorHarness:
         return self._attempt.barrier(CheckpointId(taken))
 
     def complete(self, checkpoint: HarnessSnapshot | int) -> None:
-        """This checkpoint is stored for good: sinks commit."""
+        """This checkpoint is stored permanently: sinks commit."""
         self._attempt.complete(self._known(checkpoint))
 
     def abort(self, checkpoint: HarnessSnapshot | int) -> None:
@@ -268,7 +268,7 @@ class OperatorHarness:
             raise errors[0]
 
     def crash(self) -> None:
-        """The process dies: nothing is closed, and what is in no snapshot is gone. Repeats are harmless."""
+        """The process dies: nothing is closed, and everything outside of snapshots is lost. Repeats are harmless."""
         self._attempt.crash()
 
     # -- checks

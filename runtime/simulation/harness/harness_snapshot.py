@@ -15,7 +15,7 @@ from ....state import CheckpointStorage, assign_state, state_handles, state_size
 
 
 class HarnessMisused(ValueError):
-    """What was asked of a harness makes no sense; the text says what was found and what was wanted."""
+    """A harness cannot do what it was asked; the text says what was found and what was wanted."""
 
 
 @dataclass(frozen=True, slots=True)

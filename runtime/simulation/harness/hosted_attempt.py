@@ -29,7 +29,7 @@ _attempts = count()
 
 
 class HarnessClock:
-    """Stands still until it is told to move."""
+    """Time stands still until it is moved."""
 
     def __init__(self, now_ms: float) -> None:
         self._now_ms = now_ms
@@ -48,7 +48,7 @@ class HarnessClock:
 
 @dataclass(slots=True)
 class HostedJob:
-    """What the attempts that are restored from one another share."""
+    """State shared by the attempts that are restored from one another."""
 
     job_id: JobId
     chain: HostedChain

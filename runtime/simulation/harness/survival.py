@@ -28,7 +28,7 @@ _SHOWN = 100
 
 
 class HarnessOptions(TypedDict, total=False):
-    """What an OperatorHarness is told beside its operator."""
+    """Parameters of an OperatorHarness beside its operator."""
 
     key_by: Keys | None
     key_by_2: Keys | None
@@ -102,7 +102,7 @@ class _Plan(Protocol):
 
 
 class _Batches:
-    """Batches, and the end. Each feed is a copy, lest an operator that changes its records be compared with itself."""
+    """Batches, and the end. Feeds are copies, so an operator that changes its records is not compared with itself."""
 
     def __init__(self, batches: Sequence[Batch | tuple[int, Batch]]) -> None:
         self._elements = [_element(index, each) for index, each in enumerate(batches)]

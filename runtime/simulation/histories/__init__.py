@@ -1,1 +1,1 @@
-"""Histories: standard jobs and faults drawn from a seed, run, judged, told and shrunk."""
+"""Histories: standard jobs and faults drawn from a seed, run, judged, printed and shrunk."""

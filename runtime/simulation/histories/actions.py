@@ -36,7 +36,7 @@ class CancelWithSavepoint(ClientAction):
 
 @dataclass(frozen=True, slots=True)
 class RestartFromSavepoint(ClientAction):
-    """Submit the job anew, from the newest savepoint that is there, in this parallelism.
+    """Submit the job again, from the newest savepoint that is there, in this parallelism.
 
     A job that is being stopped is waited for. One that goes on is cancelled; what it has committed after the savepoint
     does not count then.
@@ -47,7 +47,7 @@ class RestartFromSavepoint(ClientAction):
 
 @dataclass(frozen=True, slots=True)
 class RestartFromCheckpoint(ClientAction):
-    """Cancel the latest job, and submit it anew from the newest checkpoint that it leaves.
+    """Cancel the latest job, and submit it again from the newest checkpoint that it leaves.
 
     Not done to a job that leaves none when it is canceled, or in a history in which files rot: who goes on from an
     older checkpoint repeats what came after it.

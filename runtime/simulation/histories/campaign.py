@@ -41,7 +41,7 @@ class Plan:
     topologies: tuple[str, ...] = ()
     processes: int = 1
     stop_after: int | None = 1
-    """After so many failed histories the campaign ends; None: never."""
+    """The number of failed histories after which the campaign ends; None: never."""
 
     def scenario(self, seed: int) -> Scenario:
         names = self.topologies

@@ -166,7 +166,7 @@ class _History:
         self._report(leftover_processes(self._cluster, status))
 
     def _judge_savepoints(self, status: str) -> None:
-        """What was promised is there, and what is disposed of is gone, to the last file."""
+        """Every promised savepoint is there, and every disposed one is gone, to the last file."""
         cluster = self._cluster
         cluster.run_for(max(0.0, self._scenario.quiet_ms - cluster.now_ms))
         self._savepoints.all_are_whole()

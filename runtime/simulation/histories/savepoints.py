@@ -64,7 +64,7 @@ class TakenSavepoints:
         self.may_be_unreadable = may_be_unreadable
         self.requests: list[Request] = []
         self.living: dict[str, Savepoint | None] = {}
-        """By path, the oldest first: what was answered for and is not disposed of; None for one that cannot be read."""
+        """By path, the oldest first: savepoints announced and not disposed of; None for one that cannot be read."""
 
     # ---- what is there
 

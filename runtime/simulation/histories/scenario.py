@@ -73,7 +73,7 @@ class Scenario:
 
     @property
     def job_parallelism(self) -> int:
-        """Of the widest job that there is in this history: the cluster must have so many slots."""
+        """Of the widest job that there is in this history: the cluster must have that number of slots."""
         restarts = (each.parallelism for each in self.actions if isinstance(each, RestartFromSavepoint))
         return max(self.workload.parallelism, *restarts, 1)
 
@@ -87,7 +87,7 @@ class Scenario:
         return replace(self, faults=self.faults[:position] + self.faults[position + 1 :])
 
     def as_python(self) -> str:
-        """A program that runs it, to be pasted. What is as usual is left out."""
+        """A program that runs it, to be pasted. Default values are left out."""
         names = {"run_history"}
         text = _as_python(self, names)
         imports = f"from understudy.runtime.simulation import {', '.join(sorted(names))}"
@@ -164,7 +164,7 @@ def _perhaps_midway(fault: Fault) -> Fault:
 
 
 def _as_python(value: object, names: set[str]) -> str:
-    """An expression for it; `names` is told what has to be imported."""
+    """An expression for it; `names` gets the names to import."""
     if isinstance(value, tuple):
         return f"({', '.join(_as_python(each, names) for each in value)}{',' if len(value) == 1 else ''})"
     if not is_dataclass(value):

@@ -19,7 +19,7 @@ from .verdict import Verdict, judge
 Judge = Callable[[Scenario], Verdict]
 
 RUNS = 200
-"""How many histories shrinking may take, unless told otherwise."""
+"""How many histories shrinking may take, by default."""
 
 OTHER_SEEDS = (0, 1)
 """Tried besides a scenario's own."""
@@ -216,7 +216,7 @@ def _with_action(scenario: Scenario, position: int, action: ClientAction) -> Sce
 
 
 def _placed(scenario: Scenario, task_managers: int) -> Scenario:
-    """On so many TaskManagers, with as many slots as it takes."""
+    """On this number of TaskManagers, with as many slots as it takes."""
     slots = -(-scenario.job_parallelism // task_managers)
     faults = tuple(fault for fault in scenario.faults if all(who < task_managers for who in _named(fault)))
     return replace(scenario, task_managers=task_managers, slots=slots, faults=faults)

@@ -1,7 +1,7 @@
 """Story: what of a trace a person wants to read. One short line for each event that matters, in order.
 
 Faults and their ends, processes, TaskManagers, the job's status and why it changed, checkpoints, restores, commits, and
-the oracles that broke. What goes round in the same circle many times is told once at its beginning and once at its end.
+the oracles that broke. A cycle that repeats many times is printed once at its beginning and once at its end.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NEVER_LEFT_OUT = ("fault", "fault over", "violation", "asks", "answered", "refu
 _LONGEST = 160
 _LONGEST_CYCLE = 12
 _TOLD_IN_FULL = 4
-"""So many repetitions of a cycle are told one by one; of more, the first and the last."""
+"""The number of repetitions of a cycle printed one by one; of more, the first and the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event. Lines of the same `kind` tell of the same thing happening again."""
+    """One event. Lines of the same `kind` report the same kind of event."""
 
     now_ms: float
     who: str
@@ -117,7 +117,7 @@ class _Teller:
             case "asks", (ClientAction() as action, path):
                 return f"asks: {told_fault(action)}{f' of {_name(path)}' if path else ''}"
             case (("answered" | "refused"), (ClientAction() as action, answer)):
-                return f"hears of {told_fault(action)}: {_name(answer) if what == 'answered' else answer}"
+                return f"gets the answer to {told_fault(action)}: {_name(answer) if what == 'answered' else answer}"
             case "cancels", (job_id,):
                 return f"cancels {job_id}"
             case "frozen", (where,):
@@ -152,7 +152,7 @@ class _Teller:
         return f"commits {_name(target)}{again}"
 
     def _told_restore(self, who: str, frame: FrameText) -> str:
-        """Told of the first task that a TaskManager gets to run again."""
+        """Reported for the first task that a TaskManager runs again."""
         message = frame.message()
         if not isinstance(message, SubmitTask):
             return ""

@@ -97,7 +97,7 @@ class Sides(KeyedOperator):
 
 
 class Steps(KeyedOperator):
-    """From each update of a key's aggregates, (key, n) for every number of rows that it tells of first.
+    """From each update of a key's aggregates, (key, n) for every number of rows that it is the first to report.
 
     How many rows an update takes together is chance; that none is lost or counted twice is not.
     """
@@ -153,7 +153,7 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
 
 
 def _numbers(environment: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
-    """So many numbers, or one `share`-th of them: a source that ends before the other."""
+    """The workload's numbers, or one `share`-th of them: a source that ends before the other."""
     return environment.from_collection(
         range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
     )

@@ -104,7 +104,7 @@ class User:
         self._wait(lambda: all(request.answered_ms is not None for request in self._savepoints.requests))
 
     def has_ended(self, job_id: JobId) -> bool:
-        """Whether it is cancelled because the user wanted it so, and not in vain."""
+        """Whether it is cancelled because of a request by the user that had an effect."""
         return job_id in self._cancelled or self._savepoints.ended(job_id) is not None
 
     @property

@@ -1,6 +1,6 @@
 """Watchdog: ends this process when one history takes far too long in real time, and says which one it was.
 
-Virtual time ends every history that waits too long; but code that never gives the world a turn hangs for good. Nothing
+Virtual time ends every history that waits too long; but code that never gives the world a turn hangs for ever. Nothing
 can be unwound then, so the process ends at once, with the stacks of its threads on stderr.
 """
 

@@ -10,7 +10,7 @@
 
 Each history is a whole cluster on virtual time, with other faults and other timing. What the job has committed at its
 end is compared, as a multiset, with what it commits when nothing goes wrong; the simulator's own oracles count too. The
-first history that goes wrong is shrunk and told in the AssertionError.
+first history that goes wrong is shrunk and shown in the AssertionError.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _wanted(output: Output, expected: Expected | None, sink: str | None) -> Mapp
     compared = {sink: output[sink]} if sink is not None else dict(output)
     match expected:
         case None if not any(compared.values()):
-            raise Unfit("the job commits nothing at all, so there is nothing to lose: give it some records")
+            raise Unfit("the job commits no output, so there is nothing to compare: give it some records")
         case None:
             return compared
         case Mapping():

@@ -1,4 +1,4 @@
-"""FailureReport: what a person is told of a history in which a job of theirs did wrong, as text."""
+"""FailureReport: the text about a history in which a user's job was wrong."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _LONGEST_MS = 60 * 60_000.0
 """A job that takes longer without faults is taken to hang."""
 
 _CHECKPOINTS = 10
-"""For about so many checkpoints a job shall last; sources without a rate are slowed down to this."""
+"""A job is to last for about this number of checkpoints; sources without a rate are slowed down to this."""
 
 _TOLERANCE = 2
 """By this factor it may last longer or shorter."""
@@ -82,9 +82,9 @@ class JobTrial:
         if not wanted_ms / _TOLERANCE < tried.virtual_ms < wanted_ms * _TOLERANCE:
             tried = self._run_at(pause_ms * wanted_ms / max(tried.virtual_ms, pause_ms))
         if tried.violations:
-            raise AssertionError(f"without any fault of the world's making: {tried.violations[0]}") from tried.crash
+            raise AssertionError(f"without any injected fault: {tried.violations[0]}") from tried.crash
         if tried.status != JobStatus.FINISHED.value:
-            raise AssertionError(f"without any fault of the world's making, the job is {tried.status}")
+            raise AssertionError(f"without any injected fault, the job is {tried.status}")
         return tried
 
     def _run_at(self, pause_ms: float) -> Tried:
@@ -130,5 +130,7 @@ def _checked(env: StreamEnvironment, translation: Translation) -> int:
             "for the simulation give it a path that begins with sim://"
         )
     if env.checkpoints.interval_ms is None:
-        raise Unfit("the job takes no checkpoints, so it survives nothing: give its environment checkpoint_interval_ms")
+        raise Unfit(
+            "the job takes no checkpoints, so it survives no failure: give its environment checkpoint_interval_ms"
+        )
     return env.checkpoints.interval_ms

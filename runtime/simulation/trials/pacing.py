@@ -1,6 +1,6 @@
 """Pacing: sources slowed down, so that a small job lasts for many checkpoints of virtual time.
 
-A job's result does not depend on its speed, but what can befall it does: a collection of forty records goes through an
+A job's result does not depend on its speed, but its faults do: a collection of forty records goes through an
 unhindered job as a single batch, between two checkpoints. So a source that has no rate of its own gives small batches,
 with a pause after each. The user's objects stay as they are; it is the job's copies that are changed.
 """
@@ -21,7 +21,7 @@ from ...connectors import CollectionSource, GeneratorSource
 from ...connectors.paced_source import PacedSource
 
 _BATCHES = 30
-"""Into about so many batches a source's records are divided, where their number is known."""
+"""The number of batches into which a source's records are divided, where their number is known."""
 
 _ROWS_OF_A_FILE = 10
 

@@ -1,6 +1,6 @@
 """The pytest plugin: how many histories tests run, and which one.
 
-    pytest --simulate-seeds 10000     # each assert_exactly_once runs so many histories, instead of 100
+    pytest --simulate-seeds 10000     # each assert_exactly_once runs this number of histories, not 100
     pytest --simulate-seed 17         # only the history of this seed: what a failure tells to run
 
 A test that takes the argument `simulated_seed` is run once for each seed. Imported whenever pytest starts, so it

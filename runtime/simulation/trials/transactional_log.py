@@ -9,7 +9,7 @@
 
 It stands for a database or a broker on machines that do not fail: it outlives every simulated process, and power
 failures too. A transaction is open, then prepared, then committed; or it is aborted. Only what is committed can be
-read. An object of this class is no more than a name, so it may be kept, pickled, or made anew for each call.
+read. An object of this class is no more than a name, so it may be kept, pickled, or made again for each call.
 
 Each call is an operation of the process that makes it, which may be killed there: before anything was done.
 """
@@ -91,7 +91,7 @@ class TransactionalLog:
         _in(contents, transaction_id, "abort", _Stage.OPEN, _Stage.PREPARED, _Stage.ABORTED).stage = _Stage.ABORTED
 
     def write(self, records: Iterable[Any]) -> None:
-        """Without a transaction: visible at once, and for good."""
+        """Without a transaction: visible at once, and permanent."""
         self._operate("writes to", "the log").committed.extend(records)
 
     def committed(self) -> list[Any]:

@@ -83,7 +83,7 @@ def _details(job: JobHandle) -> JobDetails | None:
     """None when there is no JobManager any more that could tell."""
     try:
         return job.details()
-    except Exception:  # noqa: BLE001  (a job that nobody can tell of is judged by its output)
+    except Exception:  # noqa: BLE001  (a job that no one can describe is judged by its output)
         return None
 
 
@@ -112,7 +112,7 @@ def _is_leaked(path: str) -> bool:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What the package logs of failures is of no interest where failures are made by the thousand."""
+    """Logged failures are of no interest where failures are made by the thousand."""
     logger = getLogger("understudy")
     level = logger.level
     logger.setLevel(CRITICAL + 1)

@@ -30,7 +30,7 @@ class Patience:
 
     connect_timeout_ms: float
     heartbeat_timeout_ms: float
-    """An end that hears nothing for so long takes the other for lost."""
+    """An end that receives nothing for this time takes the other for lost."""
     tries_again: bool
     """Connecting: where nobody listens, until the timeout is over; else it fails at once."""
 

@@ -1,6 +1,6 @@
 """SimulatedDisk: a tree of folders and files in memory, with faults, and with what POSIX promises about a crash.
 
-What is written is seen at once by all, but lasts only when it was synced: a file's content when the file is synced, a
+Every write is visible at once, but lasts only when it was synced: a file's content when the file is synced, a
 name (made, renamed, removed) when its folder is. `crash` is the power cut: of each file a prefix of what was not
 synced is left, and of each folder a prefix of the changes since it was synced; a rename survives in both folders or
 in neither. The death of a process is no crash: nothing of what it wrote is lost.
@@ -24,7 +24,7 @@ OperationKind = Literal[
 
 
 class DiskOperation(NamedTuple):
-    """What somebody is about to do. "open" is for writing: it makes the file, or empties it, or appends to it."""
+    """The next operation. "open" is for writing: it makes the file, or empties it, or appends to it."""
 
     kind: OperationKind
     path: str
@@ -52,7 +52,7 @@ class NoFaults:
 
 
 class TornWrite(Exception):
-    """A hook's answer to a write: only so many bytes arrive, and then `error` is raised."""
+    """A hook's answer to a write: only `bytes_through` bytes arrive, and then `error` is raised."""
 
     def __init__(self, bytes_through: int, error: BaseException) -> None:
         super().__init__(f"{bytes_through} bytes arrive, then {error!r}")
@@ -262,14 +262,14 @@ class SimulatedDisk:
         self.used_bytes = sum(size for _, size in self.files())
 
     def rot(self, path: str, keep_bytes: int = 0) -> None:
-        """The file turns out to be cut off, although its writing claimed success; for good."""
+        """The file turns out to be cut off, although its writing claimed success; permanently."""
         file = self._file(path)
         self.used_bytes -= max(len(file.content) - keep_bytes, 0)
         del file.content[keep_bytes:]
         file.sync()
 
     def lose(self, path: str) -> None:
-        """The file turns out never to have been there; for good."""
+        """The file turns out never to have been there; permanently."""
         file = self._file(path)
         folder, name = self._place(path)
         self._unlink(file)
@@ -373,7 +373,7 @@ class SimulatedDisk:
 
 
 def _part(random: Random, whole: int) -> int:
-    """How many of so many survive: as likely none as all, or any number."""
+    """How many of `whole` survive: as likely none as all, or any number."""
     match random.randrange(3) if whole else 0:
         case 0:
             return 0

@@ -61,7 +61,7 @@ class Event:
 
 @contextmanager
 def off_loop() -> Iterator[None]:
-    """What runs within is work of a thread, which has no event loop running: it may run one of its own."""
+    """The block is work of a thread, which has no event loop running: it may run one of its own."""
     running = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:

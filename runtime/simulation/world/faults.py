@@ -47,7 +47,7 @@ class KillProcess(Fault):
 
 @dataclass(frozen=True, slots=True)
 class KillAtOperation(Fault):
-    """From `at_ms` on the process does so many sends and disk operations, and dies in the middle of the last one."""
+    """From `at_ms` the process does `operations` sends and disk operations, and dies in the middle of the last one."""
 
     who: Who
     operations: int
@@ -120,12 +120,12 @@ class FullDisk(LastingFault):
 
 @dataclass(frozen=True, slots=True)
 class RottenFile(Fault):
-    """The newest checkpoint file turns out to be cut off: what was written was lost, and nobody had said so."""
+    """The newest checkpoint file turns out to be cut off: its last bytes are lost, and the write gave no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFailure(Fault):
-    """All TaskManagers die, and what had not been synced is gone or torn."""
+    """All TaskManagers die, and files that were not synced are gone or torn."""
 
 
 @dataclass(frozen=True, slots=True)

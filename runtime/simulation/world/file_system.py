@@ -49,7 +49,7 @@ class SimulatedFile(io.RawIOBase):
     """A file open for writing, with a buffer. What is in the buffer reaches the disk on `flush` and `close` only.
 
     It is not closed by being forgotten: that would write at the will of the garbage collector, and perhaps on behalf
-    of the dead. After a write failed, the file is of no more use: all that is done with it fails the same way,
+    of dead processes. After a write failed, the file is of no more use: all that is done with it fails the same way,
     though `close` closes it.
     """
 
@@ -163,7 +163,7 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     # ---- files
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        """`mode`: r, w or a, with b or t. What is read is what was there when the file was opened."""
+        """`mode`: r, w or a, with b or t. Reads see the content of the time when the file was opened."""
         if "b" not in mode:
             text = {key: options.pop(key) for key in ("encoding", "errors", "newline") if key in options}
             return io.TextIOWrapper(self.open(path, mode.replace("t", "") + "b", **options), **text)

@@ -11,12 +11,12 @@ from ...system.future import ActorFuture
 
 T = TypeVar("T")
 Run = Callable[[Callable[[], bool], float | None], bool]
-"""Lets the world go on until the condition holds, at most so many virtual seconds; tells whether it held."""
+"""Lets the world go on until the condition holds, at most this number of virtual seconds; tells whether it held."""
 
 
 class WorldFuture(ActorFuture[T]):
     """`get(timeout)` counts virtual seconds. Awaited on an event loop it keeps that loop waiting too; with `slice_s`
-    for so many seconds at a time, so that timeouts and cancellation come through.
+    for that many seconds at a time, so that timeouts and cancellation come through.
     """
 
     def __init__(self, run: Run | None = None, slice_s: float | None = None) -> None:

@@ -53,7 +53,7 @@ class SimulatedLauncher:
         self._lives = itertools.count(1)
 
     def prepare(self, launch: TaskManagerLaunch) -> None:
-        """What the TaskManagers of this job are born with."""
+        """The start parameters of this job's TaskManagers."""
         self._launches[launch.job_id] = launch
 
     def process_of(self, index: int) -> Process | None:
@@ -108,7 +108,7 @@ class SimulatedLauncher:
                 self._kill(job_id, index)
 
     def _ended(self, place: Place, process: Process, reason: str) -> None:
-        """Also told, later, of a process that was given up; once is enough."""
+        """Also called, later, for a process that was given up; once is enough."""
         if self._living.get(place) is process:
             del self._living[place]
             self._notify(place, reason)

@@ -2,8 +2,8 @@
 
 Within one direction of a connection order is kept, and loss takes a suffix, as with ZeroMQ over TCP; nothing here can
 drop a frame from the middle. A connection breaks when one of its ends dies or closes, when it is cut, or when an end
-hears nothing for its heartbeat timeout, be it that a link is blocked or that the other process is frozen; the other end
-hears of that as soon as the link lets it. What is under way on a blocked link arrives when the link opens again, if
+receives nothing for its heartbeat timeout, since a link is blocked or the other process is frozen; the other end
+notices that as soon as the link lets it. What is under way on a blocked link arrives when the link opens again, if
 somebody is still there for it. Links are between hosts: a process that is started again on the same one inherits them.
 """
 
@@ -27,7 +27,7 @@ _TRY_AGAIN_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """What an undisturbed network is like, and the timeouts of the two kinds of connections on it."""
+    """The latencies of an undisturbed network, and the timeouts of the two kinds of connections on it."""
 
     min_latency_ms: float = 0.1
     max_latency_ms: float = 3.0
@@ -136,7 +136,7 @@ class Network:
         return lambda: link.slowdowns.remove(slowdown)
 
     def cut(self, one: Process, other: Process) -> int:
-        """Break all connections between two processes now; what was under way is lost from some point on."""
+        """Break all connections between two processes now; messages under way are lost from some point on."""
         ends = [end for end in self._ends.get(one, ()) if end.other is not None and end.other.process is other]
         for end in ends:
             for each in (end, _other(end)):
@@ -197,7 +197,7 @@ class Network:
         self._world.schedule(Event(other.process, arrive, (end.arrives_ms,), end.arrives_ms, lane=other))
 
     def _hang_up(self, end: End, reason: str) -> None:
-        """It is over for this end; the other one hears of it after what was sent before."""
+        """It is over for this end; the other one is notified after what was sent before."""
         self.forget(end)
         other = end.other
         if other is not None and other.is_open:
@@ -218,7 +218,7 @@ class Network:
         return [end for ends in self._ends.values() for end in ends]
 
     def _silent_since(self, end: End) -> float | None:
-        """Since when this end has been hearing nothing; None when it hears the other."""
+        """Since when this end has received nothing; None when it receives from the other."""
         other = _other(end).process
         link = self.link(other.host, end.process.host)
         since = [link.blocked_since_ms] if link.blocks else []
@@ -290,4 +290,4 @@ def _other(end: End) -> End:
 
 
 def _nobody(_: End) -> Listener:
-    raise AssertionError("the dead accept nobody")
+    raise AssertionError("a dead process accepts no connection")

@@ -2,7 +2,7 @@
 
 Tasks are watched where they touch the outside: the ends of their channels, and the calls that their operators get.
 The cut of every completed checkpoint must be consistent: of each channel, the consumer's snapshot covers just those
-records that the producer's covers; where barriers overtake, with what it has in flight. And no operator may be told
+records that the producer's covers; where barriers overtake, with what it has in flight. And no operator may be notified
 that a checkpoint is complete which is not.
 """
 
@@ -93,12 +93,12 @@ class Probes:
         if checkpoint_id not in self._completed_by(operator):
             self.report(
                 "commits-after-completion",
-                f"{operator.context.name!r} on {process.name} was told that checkpoint {checkpoint_id} is complete, "
-                "and its metadata was never stored",
+                f"{operator.context.name!r} on {process.name} got the completion of checkpoint {checkpoint_id}, "
+                "whose metadata was never stored",
             )
 
     def commits(self, process: Process, sink: TwoPhaseCommitSink[Any], handle: Any) -> None:
-        """What a sink has prepared since it was opened may be committed when its checkpoint, or a later one, is
+        """Transactions that a sink prepared since it opened may be committed when its checkpoint, or a later one, is
         complete.
         """
         newest = max(self._completed_by(sink), default=CheckpointId(0))

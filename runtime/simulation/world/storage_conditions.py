@@ -24,7 +24,7 @@ class StorageConditions:
     """The disk asks before each operation. Reading from outside of the world is never disturbed."""
 
     def __init__(self, world: World, stored: Callable[[str], None]) -> None:
-        """`stored(path)` is told of every rename that is about to succeed."""
+        """`stored(path)` is called before every rename that will succeed."""
         self.extra_ms = 0.0
         """How much longer each piece of work always takes."""
         self.slowdowns_ms: list[float] = []

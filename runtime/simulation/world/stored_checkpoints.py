@@ -1,4 +1,4 @@
-"""StoredCheckpoints: what must be on the disk, and what must not, judged by what a job tells of its checkpoints.
+"""StoredCheckpoints: what must be on the disk, and what must not, judged by a job's messages about its checkpoints.
 
 Nothing that is retained is lost: whenever a checkpoint completes, the metadata of all retained ones and each file that
 they point to are read and verified. Nothing that is discarded is kept: some time after nobody needs it any more
@@ -177,7 +177,7 @@ class StoredCheckpoints:
                 self._report("nothing-discarded-is-kept", f"{path} is there {since_ms:.0f} ms too long")
 
     def _is_excused(self, checkpoint_id: CheckpointId) -> bool:
-        """What a task had written when it ended, and had not told, nobody knows of; it goes with the job."""
+        """Files that a task wrote and did not report before its end are unknown to all; they go with the job."""
         given_up_ms = self._unneeded_ms[checkpoint_id]
         return checkpoint_id not in self._completed and any(
             restart_ms - _LATE_MS <= given_up_ms <= restart_ms + _LATE_MS for restart_ms in self._restarts_ms

@@ -1,6 +1,6 @@
 """Wires: connections as a simulated process sees them, between endpoints that are mere names.
 
-Everything happens on one thread. What comes is told later, at a virtual time of its own and on behalf of the receiving
+Everything happens on one thread. A frame arrives later, at a virtual time of its own and on behalf of the receiving
 process, never from within `send`, `connect` or `close`.
 """
 
@@ -11,14 +11,14 @@ from typing import Protocol
 
 
 class Listener(Protocol):
-    """One end's view of one connection: what it is told."""
+    """One end's view of one connection: its callbacks."""
 
     def on_frame(self, parts: Sequence[bytes]) -> None:
         """A frame has come. Those of one direction come in the order in which they were sent, each once."""
         ...
 
     def on_lost(self, reason: str) -> None:
-        """The connection is gone, and with it a suffix of what was under way. Told once, last of all."""
+        """The connection is gone, and with it a suffix of what was under way. Called once, last of all."""
         ...
 
 
@@ -26,11 +26,11 @@ class Connection(Protocol):
     """One end of one connection: what it can do."""
 
     def send(self, parts: Sequence[bytes]) -> None:
-        """Have the other end told of a frame. After a loss it goes nowhere."""
+        """Deliver a frame to the other end. After a loss it goes nowhere."""
         ...
 
     def close(self) -> None:
-        """The other end hears of a loss, after what was sent before; this end hears nothing more."""
+        """The other end is notified of a loss, after earlier frames; this end receives nothing more."""
         ...
 
 
@@ -42,5 +42,5 @@ class Network(Protocol):
         ...
 
     def connect(self, endpoint: str, listener: Listener) -> Connection:
-        """A new connection, at once; when `endpoint` cannot be reached, the loss of it is told later."""
+        """A new connection, at once; when `endpoint` cannot be reached, its loss is reported later."""
         ...

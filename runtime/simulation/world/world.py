@@ -27,10 +27,10 @@ __all__ = ["EPOCH_MS", "Process", "ProcessClock", "ProcessKilled", "Stuck", "Wor
 log = logging.getLogger(__name__)
 
 _STUCK_EVENTS = 50_000
-"""So many events within a millisecond mean that something goes round in circles."""
+"""More events than this within a millisecond mean an endless cycle."""
 
 _MAX_DEPTH = 4
-"""So many pieces of code may stand still, interrupted, at the same time; the innermost goes on first."""
+"""The number of pieces of code that may be interrupted at the same time; the innermost goes on first."""
 
 
 class Stuck(RuntimeError):
@@ -55,7 +55,7 @@ class World:
         self.processes: list[Process] = []
         """All that ever lived, in the order of their births."""
         self.services: dict[str, Any] = {}
-        """What else there is in this world, by name: what all processes share and none of them is."""
+        """Other parts of this world, by name: all processes share them, and none is a process."""
         self.unhandled: list[tuple[str, BaseException]] = []
         """What code of living processes has raised where nobody catches it, and whose it was."""
         self.is_on_thread = False

@@ -56,7 +56,7 @@ class WorldCluster(Cluster):
     def start(self) -> Self:
         """Start the JobManager's process; entering the cluster as a context manager does it."""
         if self._driver is not None:
-            raise RuntimeError("this cluster has been started already")
+            raise RuntimeError("this cluster has been started already: make a new one")
         self._driver = driver = self.world.process("job-manager")
         self._system = system = self._make_system(driver)
         try:
@@ -85,7 +85,7 @@ class WorldCluster(Cluster):
         return work()
 
     def _lost(self, reason: str) -> None:
-        """The JobManager's process has ended: nobody shall wait for its answers, or for a job."""
+        """The JobManager's process has ended: end every wait for its answers and for jobs."""
         self._lose_jobs(reason)
         if self._system is not None:
             self._system.asks.close()
@@ -227,6 +227,6 @@ def _settle(ended: asyncio.Future[str], reason: str) -> None:
 
 
 def _end(process: Process, task: asyncio.Task[str]) -> None:
-    """What a TaskManager's process is for is done, or it failed to be."""
+    """A TaskManager's process has done its work, or failed to."""
     error = task.exception()
     process.kill(task.result() if error is None else f"{type(error).__name__}: {error}")

@@ -54,7 +54,7 @@ class WatchActor:
     target: str
     watcher: str
     number: int
-    """Told back in the notice, so that a late one is not taken for news of a later watch."""
+    """Repeated in the notice, so that a late one is not taken for news of a later watch."""
 
 
 @message

@@ -99,7 +99,7 @@ class Remoting:
     def _on_said(self, said: object) -> None:
         match said:
             case Envelope(sender=base) | WatchActor(watcher=base) if base and not is_reachable_base(base):
-                raise MalformedMessage(f"{base!r:.60} is no address to answer to")
+                raise MalformedMessage(f"{base!r:.60} is no address for answers")
             case Envelope():
                 self._deliver(said)
             case AskAnswered(correlation_id, payload):
@@ -119,7 +119,7 @@ class Remoting:
             case WatchedActorStopped():
                 self._on_stopped(said)
             case _:
-                raise MalformedMessage(f"{type(said).__name__} is nothing that one system says to another")
+                raise MalformedMessage(f"{type(said).__name__} is no message between actor systems")
 
     def _deliver(self, envelope: Envelope) -> None:
         answer: ActorFuture[Any] | None = None

@@ -1,7 +1,7 @@
 """ZmqTransport: one ROUTER for all that comes in, one DEALER per peer for what goes out, on the system's asyncio loop.
 
 Connections are one-way, so two systems that talk have two. A connection that breaks is not mended: its peer is lost,
-and whoever watches hears of it; the next send makes a new one. A killed process is noticed by its closed socket, a
+and its watchers are notified; the next send makes a new one. A killed process is noticed by its closed socket, a
 frozen or cut-off one by ZeroMQ's heartbeats.
 """
 
@@ -178,7 +178,7 @@ class _Incoming(aiozmq.ZmqProtocol):  # type: ignore[misc]
 
 
 class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
-    """The DEALER to one peer: CONNECTING with a queue, then CONNECTED, then lost for good."""
+    """The DEALER to one peer: CONNECTING with a queue, then CONNECTED, then lost permanently."""
 
     def __init__(self, owner: ZmqTransport, address: str) -> None:
         self.address = address

@@ -63,7 +63,7 @@ def test_state_that_nobody_takes_is_refused_with_what_did_match_and_what_is_new(
     assert refused.value.matched == ("kept",)
     assert "operator 'sum' (id sum) has state that no operator of the program takes over" in text
     assert "operators that match: 'kept'" in text
-    assert "operators that would begin anew: 'total'" in text
+    assert "operators that would start without state: 'total'" in text
     assert "uid" in text
 
 

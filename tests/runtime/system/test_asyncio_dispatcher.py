@@ -67,7 +67,7 @@ async def _hang():
 
 
 def test_async_handlers_need_the_asyncio_dispatcher(system):
-    with pytest.raises(TypeError, match="asyncio dispatcher"):
+    with pytest.raises(TypeError, match="dispatcher='asyncio'"):
         system.spawn(Echo(), dispatcher="thread").ask("?").get(timeout=WAIT_S)
 
 

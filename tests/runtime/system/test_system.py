@@ -81,7 +81,7 @@ def test_a_handler_that_never_ends_does_not_keep_the_system(caplog):
     system.shutdown(timeout=0.01)
     with pytest.raises(ActorDead):
         answer.get(timeout=WAIT_S)
-    assert "stuck-one would not stop" in caplog.text
+    assert "stuck-one did not stop" in caplog.text
     let_go.set()
 
 

@@ -111,5 +111,5 @@ def test_the_consumer_says_how_large_the_window_is() -> None:
 
 
 def test_a_window_has_at_least_one_byte() -> None:
-    with pytest.raises(ValueError, match="at least 1 byte, not 0"):
+    with pytest.raises(ValueError, match="window_bytes: wanted at least 1, found 0"):
         local_channel(0, Waker(), Waker())

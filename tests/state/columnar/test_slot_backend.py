@@ -334,7 +334,7 @@ def test_update_with_none_clears() -> None:
 
 
 def test_there_are_no_namespaces() -> None:
-    with pytest.raises(InvalidState, match="'held': a compiled operator's state knows no namespaces"):
+    with pytest.raises(InvalidState, match="'held': a compiled operator's state has no namespaces"):
         filled([1]).state(ValueState(int, default=0, name="held")).set_namespace((0, 10))
 
 

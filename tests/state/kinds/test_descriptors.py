@@ -90,7 +90,7 @@ def test_an_unbound_state_says_so() -> None:
 
 
 def test_a_mode_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InvalidState, match="'split', 'union' or 'broadcast', not 'all'"):
+    with pytest.raises(InvalidState, match="'split', 'union' or 'broadcast', found 'all'"):
         OperatorListState(int, "all")  # type: ignore[arg-type]
 
 

@@ -88,7 +88,7 @@ def test_a_job_that_is_drained_tells_what_it_has_seen(topology: str) -> None:
 
 def test_a_savepoint_of_a_job_that_has_ended_is_refused() -> None:
     outcome = outcome_of(TakeSavepoint(60_000))
-    assert any("hears of take savepoint" in line for line in told(outcome))
+    assert any("gets the answer to take savepoint" in line for line in told(outcome))
 
 
 def test_a_savepoint_may_be_disposed_of_while_the_job_that_was_restored_from_it_needs_it() -> None:
@@ -102,9 +102,9 @@ def test_the_story_tells_what_the_user_does_and_hears() -> None:
     rest = iter(told(outcome))
     for wanted in (
         "the user     asks: take savepoint",
-        "the user     hears of take savepoint: savepoint-",
+        "the user     gets the answer to take savepoint: savepoint-",
         "the user     asks: stop with savepoint",
-        "the user     hears of stop with savepoint: savepoint-",
+        "the user     gets the answer to stop with savepoint: savepoint-",
         "is finished",
         "the user     asks: restart from savepoint (parallelism 1) of savepoint-",
         "is running",

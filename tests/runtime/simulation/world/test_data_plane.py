@@ -375,5 +375,5 @@ class TestEnds:
     def test_a_data_plane_is_one_to_a_task_manager(self) -> None:
         plane: DataPlane = SimulatedDataPlane("here", QueueNetwork())
         assert plane.endpoint == "here"
-        with pytest.raises(ValueError, match="at least 1 byte, not 0"):
+        with pytest.raises(ValueError, match="window_bytes: wanted at least 1, found 0"):
             SimulatedDataPlane("here", QueueNetwork(), window_bytes=0)
