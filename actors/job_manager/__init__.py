@@ -1,4 +1,4 @@
 """All jobs of a cluster: the JobManager actor, and the shells that carry its JobMasters' effects out.
 
-What is decided about one job is not at home here: that is `actors/jobs` and `actors/checkpoints`.
+Decisions about one job are not at home here: see `actors/jobs` and `actors/checkpoints`.
 """

@@ -1,4 +1,4 @@
 """The TaskManager's side: one attempt of one subtask, its parts, and the actor that hosts attempts.
 
-What a job decides is not at home here, and nothing of `checkpoints`, `restore`, `jobs` or `job_manager` is imported.
+Decisions about the job are not at home here: nothing of `checkpoints`, `restore`, `jobs` or `job_manager` is imported.
 """
