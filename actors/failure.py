@@ -6,7 +6,6 @@ The description must not fail, and must fit into a message.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
@@ -15,6 +14,7 @@ from ..messages import FailureCause, MissingColumn, Row, TaskDeployment
 from .errors import UserCodeError
 from .passing_errors import is_repeatable
 from .remedies import remedy
+from .traceback_text import traceback_text
 
 LOST_TASK_MANAGER = "TaskManagerLost"
 REPEATED_FAILURE = "RepeatedFailure"
@@ -52,8 +52,7 @@ def _traceback(error: BaseException) -> str:
     """Of a UserCodeError none: all its frames are ours, and its cause has one."""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         return ""
-    frames = _from_the_users_first(error.__traceback__)
-    return "".join(traceback.format_exception(type(error), error, frames, chain=False))
+    return traceback_text(error, _from_the_users_first(error.__traceback__))
 
 
 def _from_the_users_first(frames: TracebackType | None) -> TracebackType | None:

@@ -13,6 +13,7 @@ from .growth import growth
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .recovery import recovery
+from .simulator import simulator
 from .stateful_function import stateful_function
 
 
@@ -21,7 +22,7 @@ def main() -> None:
     """Measure Understudy. Every benchmark checks its answer, and its exit code is 1 when that is wrong."""
 
 
-for command in (keyed_aggregate, stateful_function, latency, checkpoint, growth, first_output, recovery):
+for command in (keyed_aggregate, stateful_function, latency, checkpoint, growth, first_output, recovery, simulator):
     main.add_command(command)
 
 if __name__ == "__main__":

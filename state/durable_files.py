@@ -18,6 +18,7 @@ import os
 import posixpath
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from fsspec import AbstractFileSystem, url_to_fs
@@ -64,6 +65,12 @@ class _OperatingSystem:
         os.rmdir(path)
 
 
+@lru_cache(maxsize=64)
+def _is_durable(kind: type) -> bool:
+    """Whether file systems of this class offer it; a Protocol is slow to ask."""
+    return issubclass(kind, DurableFileSystem)
+
+
 class DurableFiles:
     """All paths are `fs`'s own, without a protocol."""
 
@@ -73,7 +80,7 @@ class DurableFiles:
         self._disk: DurableFileSystem | None = None
         if self._is_local:
             self._disk = _OperatingSystem()
-        elif isinstance(fs, DurableFileSystem):
+        elif _is_durable(fs.__class__):
             self._disk = fs
 
     @classmethod

@@ -15,6 +15,7 @@ import posixpath
 import zlib
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from struct import Struct
 from urllib.parse import quote
 from uuid import uuid4
@@ -33,6 +34,7 @@ _MAGIC = b"USS1"
 _TRIES = 5
 
 
+@lru_cache(maxsize=1024)
 def job_directory(job_id: JobId) -> str:
     return quote(job_id, safe="")
 
@@ -194,19 +196,18 @@ class CheckpointStorage:
 
     def resolve(self, path: str) -> str:
         """A path from anywhere as one relative to the root; raises OutsideRoot. Links are followed."""
-        refused = OutsideRoot(path, self.url)
         if "\0" in path:
-            raise refused
+            raise OutsideRoot(path, self.url)
         if "://" in path or "::" in path:
             # Compared by name first: a path from outside must not make us connect to anything.
             if get_protocol(path) not in _protocols(self._fs):
-                raise refused
+                raise OutsideRoot(path, self.url)
             absolute = str(self._fs._strip_protocol(path))
         else:
             absolute = path if posixpath.isabs(path) else f"{self.root}/{path}"
         absolute = self._files.canonical(absolute)
         if not absolute.startswith(f"{self.root}/"):
-            raise refused
+            raise OutsideRoot(path, self.url)
         return self._relative(absolute)
 
     def location(self, path: str = "") -> str:

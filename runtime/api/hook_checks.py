@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import FunctionType, MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...actors.operators.operator import KeyedOperator, Operator
 from ...actors.operators.source import Source
@@ -73,6 +75,9 @@ FUNCTIONS: Mapping[str, str | None] = {
 }
 """By the method of a stream that takes a function: the same; None where a generator is as good."""
 
+_SOUND: WeakKeyDictionary[FunctionType, set[tuple[type[Operator], str]]] = WeakKeyDictionary()
+"""As which hooks a function may be called, as far as that was asked: operators of one program share most of theirs."""
+
 _STATE_FUNCTIONS = ("reduce", "fold", "merge")
 
 
@@ -81,8 +86,13 @@ def check_hooks(operator: Operator) -> None:
     kind = type(operator).__name__
     for base, hooks in HOOKS.items():
         for hook, in_place_of_yield in hooks.items() if isinstance(operator, base) else ():
-            _check(f"{kind}.{hook}", getattr(operator, hook), in_place_of_yield)
-            _check_arguments(operator, base, hook)
+            method = getattr(operator, hook)
+            sound = _SOUND.setdefault(method.__func__, set()) if _is_own(method, operator) else None
+            if sound is None or (base, hook) not in sound:
+                _check(f"{kind}.{hook}", method, in_place_of_yield)
+                _check_arguments(operator, base, hook)
+                if sound is not None:
+                    sound.add((base, hook))
     for attribute, value in vars(operator).items():
         if isinstance(value, StateDeclaration):
             raise InvalidOperator(
@@ -94,6 +104,11 @@ def check_hooks(operator: Operator) -> None:
             for name in _STATE_FUNCTIONS:
                 if callable(function := getattr(declared, name, None)):
                     _check(f"{kind}.{attribute}: the {name} function", function, RETURN)
+
+
+def _is_own(method: Any, operator: Operator) -> bool:
+    """Whether it is a plain method of the operator's class."""
+    return isinstance(method, MethodType) and method.__self__ is operator and isinstance(method.__func__, FunctionType)
 
 
 def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> None:

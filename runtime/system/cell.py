@@ -13,11 +13,13 @@ not know where it runs.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from pykka import messages as pykka_messages
 
@@ -27,7 +29,7 @@ from ...actors.errors import ActorError
 from ...messages import MessageError
 from .context import CellContext
 from .dead_letters import DeadLetterReason
-from .dispatcher import Seat, outcome_of
+from .dispatcher import Seat, drive, outcome_of
 from .future import ActorFuture
 from .host import Host, Spawned
 from .inbox import ChildStopped, Envelope, Escalated, Inbox, Piped, TimerFired
@@ -35,6 +37,9 @@ from .ref import LocalRef, Watcher
 from .supervision import Supervision
 
 logger = logging.getLogger(__name__)
+
+_ABOUT_CELLS = frozenset((pykka_messages._ActorStop, ChildStopped, Escalated))
+"""What a cell is told that its actor does not see."""
 
 _PYKKA_CALLS = (pykka_messages.ProxyCall, pykka_messages.ProxyGetAttr, pykka_messages.ProxySetAttr)
 
@@ -141,6 +146,34 @@ class Cell:
         envelope = self.inbox.take(only_urgent=self._phase in (Phase.STOPPING, Phase.RESTARTING))
         if envelope is None or self._phase is Phase.STOPPED:
             return False
+        await self._handle_one(envelope)
+        return True
+
+    def handle_at_once(self) -> bool:
+        if self._phase is not Phase.RUNNING:
+            return drive(self.handle_next())
+        envelope = self.inbox.take()
+        if envelope is None:
+            return False
+        if type(envelope.message) in _ABOUT_CELLS:
+            drive(self._handle_one(envelope))
+            return True
+        try:
+            result: Any = self._handle(envelope.message)
+        except BaseException as error:  # noqa: BLE001  (judged where all others are, and raised there if need be)
+            drive(self._receive(envelope, partial(_raise, error)))
+        else:
+            if inspect.iscoroutine(result):
+                drive(self._receive(envelope, lambda: result))
+            else:
+                reply_to: Any = envelope.reply_to
+                if reply_to is not None:
+                    self.system.answer(reply_to, result)
+        if self._phase is not Phase.RUNNING:
+            drive(self._settle())
+        return True
+
+    async def _handle_one(self, envelope: Envelope[Any]) -> None:
         match envelope.message:
             case pykka_messages._ActorStop():
                 self._begin_stop("stopped", envelope.reply_to)
@@ -149,13 +182,23 @@ class Cell:
             case Escalated(name, error):
                 self._children.pop(name, None)
                 self._fail(error)
-            case _:
-                await self._receive(envelope)
+            case message:
+                await self._receive(envelope, partial(self._handle, message))
         if self._phase is not Phase.RUNNING:
             await self._settle()
-        return True
 
     async def step(self) -> Step:
+        outcome = self._step()
+        await self._settle()
+        return outcome
+
+    def step_at_once(self) -> Step:
+        outcome = self._step()
+        if self._phase is not Phase.RUNNING:
+            drive(self._settle())
+        return outcome
+
+    def _step(self) -> Step:
         if self._phase is not Phase.RUNNING:
             return Step.IDLE
         try:
@@ -165,7 +208,6 @@ class Cell:
             outcome = Step.BUSY
         if outcome is Step.DONE:
             self._begin_stop("finished")
-        await self._settle()
         return outcome
 
     def abandon(self, reason: str) -> None:
@@ -182,10 +224,11 @@ class Cell:
 
     # ---- handling
 
-    async def _receive(self, envelope: Envelope[Any]) -> None:
+    async def _receive(self, envelope: Envelope[Any], handle: Callable[[], Any]) -> None:
+        """`handle` is, or was, the actor's handling of it."""
         reply_to: Any = envelope.reply_to
         try:
-            result = await self._call(self._handle, envelope.message)
+            result = await self._call(handle)
         except _failures() as error:
             if reply_to is not None:
                 reply_to.try_fail(error)
@@ -308,6 +351,10 @@ class Cell:
                 self.system.dead_letters.add(self.address, message, DeadLetterReason.STOPPED)
                 if reply_to is not None:
                     reply_to.try_fail(ActorDead(self.address, f"it has stopped ({self._end_reason})"))
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
 
 
 def _failures() -> tuple[type[BaseException], ...]:

@@ -46,7 +46,15 @@ class Driven(Protocol):
         """Handle one message; False when there was none to handle."""
         ...
 
+    def handle_at_once(self) -> bool:
+        """`handle_next` for a seat that runs no coroutines: most messages are handled without one."""
+        ...
+
     async def step(self) -> Step: ...
+
+    def step_at_once(self) -> Step:
+        """The same for `step`."""
+        ...
 
     def abandon(self, reason: str) -> None:
         """The dispatcher cannot drive it any more: it is dead, without any further call to the actor."""

@@ -7,7 +7,6 @@ any thread may use.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
@@ -85,13 +84,14 @@ class SystemLoop:
     def call(self, function: Callable[..., object], *args: Any) -> bool:
         """Run `function(*args)` on the loop, soon, in the order of the calls. False when the loop is closed."""
         loop = self.loop
-        with contextlib.suppress(RuntimeError):
-            if self.is_here:
+        try:
+            if asyncio._get_running_loop() is loop:
                 loop.call_soon(function, *args)
             else:
                 loop.call_soon_threadsafe(function, *args)
-            return True
-        return False
+        except RuntimeError:
+            return False
+        return True
 
     def call_later(self, delay_ms: float, function: Callable[[], object]) -> ScheduledCall:
         """Run `function` on the loop after `delay_ms`."""

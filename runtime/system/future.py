@@ -41,6 +41,9 @@ class ActorFuture(ThreadingFuture[T]):
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The outcome: its value, or the error it failed with. Raises FutureTimeout after `timeout` seconds."""
+        done = self._result
+        if done is not None and done.exc_info is None:
+            return done.value
         try:
             return super().get(timeout=timeout)
         except pykka.Timeout as error:

@@ -76,9 +76,9 @@ class SteppingSeat:
             return False
         self._awake = False  # before looking: a signal that comes meanwhile counts for the next turn
         handled = 0
-        while handled < _TURN and self.cell.has_messages and drive(self.cell.handle_next()):
+        while handled < _TURN and self.cell.has_messages and self.cell.handle_at_once():
             handled += 1
-        if handled == _TURN or (not self.cell.is_terminated and drive(self.cell.step()) is Step.BUSY):
+        if handled == _TURN or (not self.cell.is_terminated and self.cell.step_at_once() is Step.BUSY):
             self._awake = True
         idle_ms = self.cell.idle_ms
         self.idle_until_ms = None if idle_ms is None else clock.now_ms() + idle_ms

@@ -28,7 +28,7 @@ class ThreadSeat:
             drive(cell.start())
             while not cell.is_terminated:
                 self._event.clear()
-                while drive(cell.handle_next()):
+                while cell.handle_at_once():
                     pass
                 if not cell.is_terminated:
                     self._event.wait()

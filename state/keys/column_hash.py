@@ -19,6 +19,9 @@ from .key_hash import InvalidKey, java_hash
 Hashes: TypeAlias = npt.NDArray[np.int32]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 
+FEW = 4
+"""So many keys are hashed sooner one by one than as a column."""
+
 _CHUNK = 32_768
 """Integers hashed at a time: few enough that intermediate arrays stay in the cache."""
 
@@ -70,6 +73,8 @@ def column_hash(column: pa.Array) -> Hashes:
 
 def hashes_of(keys: Sequence[Any]) -> Hashes:
     """`java_hash` of each key in a list; as a column where all keys are texts, integers of 64 bits or floats."""
+    if len(keys) <= FEW:
+        return _each(keys)
     kinds = set(map(type, keys))
     as_column = _AS_COLUMN.get(kinds.pop()) if len(kinds) == 1 else None
     if as_column is not None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .column_hash import Hashes, hashes_of, key_hashes
+from .column_hash import FEW, Hashes, hashes_of, key_hashes
 from .key_hash import InvalidKey, java_hash, signed
 
 __all__ = [
@@ -83,6 +83,8 @@ def key_groups_of_list(keys: Sequence[Any], max_parallelism: int) -> npt.NDArray
 
 def groups_of_hashes(hashes: Hashes, max_parallelism: int) -> npt.NDArray[np.int32]:
     """The group of each hash that `java_hash` or its vectorised forms gave."""
+    if len(hashes) <= FEW:
+        return np.fromiter([mix(code) % max_parallelism for code in hashes.tolist()], np.int32, len(hashes))
     found = np.empty(len(hashes), np.int32)
     is_power_of_two = max_parallelism & (max_parallelism - 1) == 0
     for start in range(0, len(hashes), _CHUNK):

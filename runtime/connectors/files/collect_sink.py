@@ -38,17 +38,22 @@ def read_collected(directory: str, *, until: CheckpointId | None = None, of: Out
     fs.invalidate_cache()
     if not fs.exists(root):
         return []
-    extension = WRITE_FORMATS["records"].extension
-    paths = sorted(path for path in fs.ls(root, detail=False) if path.endswith(extension))
+    paths = sorted(path for path in fs.ls(root, detail=False) if is_collected(path))
     if until is not None:
         paths = [path for path in paths if checkpoint_of(path.rpartition("/")[2]) <= until]
     if of is not None:
         mine = set(of.among(path.rpartition("/")[2] for path in paths))
         paths = [path for path in paths if path.rpartition("/")[2] in mine]
-    return [record for path in paths for record in _records(path, fs.cat_file(path))]
+    return [record for path in paths for record in collected_records(path, fs.cat_file(path))]
 
 
-def _records(path: str, data: bytes) -> list[Any]:
+def is_collected(name: str) -> bool:
+    """Whether a file of this name, or at this path, holds collected records."""
+    return name.endswith(WRITE_FORMATS["records"].extension)
+
+
+def collected_records(path: str, data: bytes) -> list[Any]:
+    """The records of one file. Raises UnreadableInput when it is cut off."""
     records: list[Any] = []
     position = 0
     while position < len(data):

@@ -27,7 +27,7 @@ _CHUNK = 20
 _AHEAD = 3
 """How many chunks per process are under way or wait for their turn to be counted."""
 
-_OBJECTS_PER_COLLECTION = 100_000
+_OBJECTS_PER_COLLECTION = 500_000
 
 _MS_PER_HOUR = 3_600_000
 

@@ -23,6 +23,7 @@ from ..world.network import NetworkOptions
 from ..world.trace import Trace
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage
+from .output_so_far import OutputSoFar
 from .savepoints import TakenSavepoints
 from .scenario import Scenario
 from .topologies import OUTPUT, SAVEPOINTS, TOPOLOGIES, Topology, Workload
@@ -87,8 +88,13 @@ class _History:
         self._expected = topology.expected(scenario.workload)
         self._found = cluster.probes.violations
         self._lineage = Lineage(OUTPUT)
+        self._so_far = OutputSoFar(cluster.disk, self._expected)
         self._savepoints = TakenSavepoints(
-            SAVEPOINTS, cluster._open_storage, cluster.probes.report, may_be_unreadable=_spoils_files(scenario)
+            SAVEPOINTS,
+            cluster._open_storage,
+            cluster.probes.report,
+            cluster.seen,
+            may_be_unreadable=_spoils_files(scenario),
         )
         self._patience_ms = scenario.quiet_ms + scenario.workload.duration_ms + RECOVERY_MS
         self._user = User(
@@ -206,7 +212,7 @@ class _History:
 
     def _nothing_is_extra(self) -> None:
         """Holds at every moment; said once."""
-        if self._is_part_of_the_whole and not self._found:
+        if self._is_part_of_the_whole and not self._found and not self._so_far.is_expected(self._lineage.outputs()):
             self._report(nothing_extra(self._committed(), self._expected))
 
     def _leftover_files(self, status: str) -> Violation | None:

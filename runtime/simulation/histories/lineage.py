@@ -55,7 +55,14 @@ class Lineage:
         """All records that count. Raises UnreadableInput."""
         return [record for each in self._generations for record in self._committed_by(each)]
 
+    def outputs(self) -> list[tuple[str, CheckpointId | None]]:
+        """Where each job that counts commits to, and the last checkpoint whose output counts."""
+        return [(self._directory_of(each), each.until) for each in self._generations]
+
     def _committed_by(self, generation: Generation) -> list[Any]:
+        return read_collected(self._directory_of(generation), until=generation.until)
+
+    def _directory_of(self, generation: Generation) -> str:
         sink = generation.job._sink(self._sink)
         assert isinstance(sink, CollectSink)
-        return read_collected(sink.path, until=generation.until)
+        return sink.path

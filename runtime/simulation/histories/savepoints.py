@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ....messages import JobId
 from ....state import CheckpointStorage
@@ -15,6 +16,7 @@ from ....state.checkpoints.savepoint_store import FilesystemSavepointStore
 from ....state.checkpoints.savepoints import Savepoint, Savepoints
 from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import MissingSavepoint, StorageError
+from ..world.seen_files import SeenFiles
 from .actions import CancelWithSavepoint, ClientAction, DisposeSavepoint, StopWithSavepoint
 
 PROMISE_MS = 30_000.0
@@ -57,10 +59,17 @@ class TakenSavepoints:
     """`root`: where savepoints are kept. `may_be_unreadable`: a fault spoils files."""
 
     def __init__(
-        self, root: str, open_storage: Callable[[str], CheckpointStorage], report: Report, *, may_be_unreadable: bool
+        self,
+        root: str,
+        open_storage: Callable[[str], CheckpointStorage],
+        report: Report,
+        seen: SeenFiles,
+        *,
+        may_be_unreadable: bool,
     ) -> None:
         self._stored = Savepoints(FilesystemSavepointStore(open_storage(root)), open_storage)
         self._report = report
+        self._seen = seen
         self.may_be_unreadable = may_be_unreadable
         self.requests: list[Request] = []
         self.living: dict[str, Savepoint | None] = {}
@@ -127,10 +136,7 @@ class TakenSavepoints:
             if self._is_to_go(savepoint.path):
                 continue
             try:
-                self._stored.load(savepoint.path)
-                for state in savepoint.checkpoint.states():
-                    for handle in state_handles(state):
-                        savepoint.storage.read(handle)
+                self._seen.once(("whole", savepoint.path), partial(self._read_all_of, savepoint))
             except (StorageError, ValueError) as error:
                 self._lost(savepoint.path, error)
 
@@ -148,6 +154,12 @@ class TakenSavepoints:
                 yield f"{request.path} cannot be disposed of: {request.failure}"
 
     # ---- inside
+
+    def _read_all_of(self, savepoint: Savepoint) -> None:
+        self._stored.load(savepoint.path)
+        for state in savepoint.checkpoint.states():
+            for handle in state_handles(state):
+                savepoint.storage.read(handle)
 
     def _may_fail(self, disposal: Request) -> bool:
         """A disposal, because of a fault, or because it has been done already."""

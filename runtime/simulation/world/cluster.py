@@ -35,6 +35,7 @@ from .file_system import using
 from .injector import Injector
 from .network import NetworkOptions
 from .probes import Probes, WatchedDataPlane, WatchedProgram
+from .seen_files import SeenFiles
 from .storage_conditions import StorageConditions
 from .stored_checkpoints import StoredCheckpoints
 from .trace import Trace
@@ -77,6 +78,7 @@ class SimulatedCluster(WorldCluster):
             now=lambda: self.world.now_ms / 1000,
             owner=lambda: self.world.current,
         )
+        self.seen = SeenFiles(self.disk)
         self.stored: dict[JobId, StoredCheckpoints] = {}
         """What each job's checkpoints must have left on the disk."""
         self._work_dir = STORAGE
@@ -138,7 +140,7 @@ class SimulatedCluster(WorldCluster):
         self.probes.may_overtake = config.alignment_timeout_ms is not None
         storage = self._open_storage(config.directory)
         stored = self.stored[job.job_id] = StoredCheckpoints(
-            job.job_id, storage, self.disk, config, self.faults, self.trace, self.probes.report
+            job.job_id, storage, self.disk, config, self.faults, self.trace, self.probes.report, self.seen
         )
         job.on_event(partial(self._on_event, storage))
         job.on_event(lambda event: self.probes.look(stored.on, event, self.world.now_ms))
@@ -161,7 +163,7 @@ class SimulatedCluster(WorldCluster):
 
     def _on_event(self, storage: CheckpointStorage, event: Any) -> None:
         if isinstance(event, CheckpointCompleted):
-            self.probes.look(self.probes.completed, event, storage)
+            self.probes.look(self.probes.completed, event, storage, self.seen)
         self.trace.add("job", type(event).__name__, event)
 
     def newest_checkpoint_file(self) -> str | None:

@@ -15,8 +15,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from random import Random
 from typing import Literal, NamedTuple, Protocol
+
+from .disk_nodes import Change, File, Folder, part
 
 OperationKind = Literal[
     "open", "write", "read", "sync", "sync_directory", "rename", "remove", "list", "stat", "mkdir", "rmdir"
@@ -60,67 +64,12 @@ class TornWrite(Exception):
         self.error = error
 
 
-class _File:
-    """Content, of which the first `synced_bytes` last; `before` is what lasts instead if the file was emptied since."""
-
-    __slots__ = ("before", "content", "is_linked", "is_lost", "modified", "synced_bytes")
-
-    def __init__(self, modified: float) -> None:
-        self.content = bytearray()
-        self.synced_bytes = 0
-        self.before: bytes | None = None
-        self.is_linked = True
-        self.is_lost = False
-        self.modified = modified
-
-    def empty(self) -> None:
-        if self.before is None:
-            self.before = bytes(self.content[: self.synced_bytes])
-        self.content = bytearray()
-        self.synced_bytes = 0
-
-    def sync(self) -> None:
-        self.before = None
-        self.synced_bytes = len(self.content)
-
-    def after_crash(self, random: Random) -> _File:
-        """Another file, since whoever has this one open is dead."""
-        left = _File(self.modified)
-        if self.before is not None and random.random() < 0.5:
-            left.content += self.before
-        else:
-            left.content += self.content[: self.synced_bytes + _part(random, len(self.content) - self.synced_bytes)]
-        left.sync()
-        return left
-
-
-class _Folder:
-    """Names as they are seen, names that last, and the changes that lie between, oldest first."""
-
-    __slots__ = ("changes", "entries", "lasting")
-
-    def __init__(self) -> None:
-        self.entries: dict[str, _File | _Folder] = {}
-        self.lasting: dict[str, _File | _Folder] = {}
-        self.changes: list[_Change] = []
-
-
-class _Change:
-    """Names set (or taken away, by None) in one folder or two, all in one step."""
-
-    __slots__ = ("is_done", "sets")
-
-    def __init__(self, *sets: tuple[_Folder, str, _File | _Folder | None]) -> None:
-        self.sets = sets
-        self.is_done = False
-
-
 class OpenFile:
     """A file open for writing, with no buffer of its own. It is the file itself, whatever becomes of its name."""
 
     __slots__ = ("_disk", "_file", "path")
 
-    def __init__(self, disk: SimulatedDisk, file: _File, path: str) -> None:
+    def __init__(self, disk: SimulatedDisk, file: File, path: str) -> None:
         self._disk = disk
         self._file = file
         self.path = path
@@ -159,8 +108,8 @@ class SimulatedDisk:
         self.used_bytes = 0
         self._now = now
         self._hooks: DiskHooks = hooks or NoFaults()
-        self._root = _Folder()
-        self._changed: dict[_Folder, None] = {}
+        self._root = Folder()
+        self._changed: dict[Folder, None] = {}
         """Folders with changes that do not last yet, in the order of their first one."""
 
     # ---- files
@@ -170,11 +119,11 @@ class SimulatedDisk:
         self._hooks.before(DiskOperation("open", path))
         folder, name = self._place(path)
         file = folder.entries.get(name)
-        if isinstance(file, _Folder):
+        if isinstance(file, Folder):
             raise _error(errno.EISDIR, path)
         if file is None:
-            file = _File(self._now())
-            self._change(_Change((folder, name, file)))
+            file = File(self._now())
+            self._change(Change((folder, name, file)))
         elif not append:
             self.used_bytes -= len(file.content)
             file.empty()
@@ -192,7 +141,7 @@ class SimulatedDisk:
         file = self._file(path)
         folder, name = self._place(path)
         self._unlink(file)
-        self._change(_Change((folder, name, None)))
+        self._change(Change((folder, name, None)))
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or folder in one step, in place of a file that is there; never in place of a folder."""
@@ -206,13 +155,13 @@ class SimulatedDisk:
             return
         if f"{target}/".startswith(f"{source}/"):
             raise _error(errno.EINVAL, target)
-        if isinstance(there, _Folder):
+        if isinstance(there, Folder):
             raise _error(errno.EISDIR, target)
         if there is not None:
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 raise _error(errno.ENOTDIR, target)
             self._unlink(there)
-        self._change(_Change((folder, name, None), (other_folder, other_name, node)))
+        self._change(Change((folder, name, None), (other_folder, other_name, node)))
 
     # ---- folders
 
@@ -222,7 +171,7 @@ class SimulatedDisk:
         folder, name = self._place(path)
         if name in folder.entries:
             raise _error(errno.EEXIST, path)
-        self._change(_Change((folder, name, _Folder())))
+        self._change(Change((folder, name, Folder())))
 
     def rmdir(self, path: str) -> None:
         """Remove an empty folder."""
@@ -230,7 +179,7 @@ class SimulatedDisk:
         if self._folder(path).entries:
             raise _error(errno.ENOTEMPTY, path)
         folder, name = self._place(path)
-        self._change(_Change((folder, name, None)))
+        self._change(Change((folder, name, None)))
 
     def sync_directory(self, path: str) -> None:
         """The names in a folder last, and both ends of the renames into it and out of it."""
@@ -247,7 +196,7 @@ class SimulatedDisk:
         """Size and time of last change of a file, None for a folder; raises FileNotFoundError."""
         self._hooks.before(DiskOperation("stat", path))
         node = self._node(path)
-        return (len(node.content), node.modified) if isinstance(node, _File) else None
+        return (len(node.content), node.modified) if isinstance(node, File) else None
 
     # ---- faults, and looking on; no hook is asked
 
@@ -256,7 +205,7 @@ class SimulatedDisk:
         for _, file in _files("", self._root):
             file.is_linked = False
         for folder in list(self._changed):
-            self._settle(folder, _part(random, len(folder.changes)))
+            self._settle(folder, part(random, len(folder.changes)))
         self._changed.clear()
         self._root = self._after_crash(self._root, random)
         self.used_bytes = sum(size for _, size in self.files())
@@ -281,39 +230,64 @@ class SimulatedDisk:
         for path, file in _files("", self._root):
             yield path, len(file.content)
 
+    def state(self, path: str) -> bytes | tuple[str, ...] | None:
+        """A file's bytes, the names in a folder, or None where nothing is."""
+        node: File | Folder | None = self._root
+        for name in _names(path):
+            node = node.entries.get(name) if type(node) is Folder else None
+        if node is None:
+            return None
+        return bytes(node.content) if isinstance(node, File) else tuple(sorted(node.entries))
+
+    def contents(self, folder: str) -> dict[str, bytes]:
+        """The files in a folder by name, in no special order; none where it is missing."""
+        try:
+            entries = self._folder(folder).entries
+        except OSError:
+            return {}
+        return {name: bytes(node.content) for name, node in entries.items() if isinstance(node, File)}
+
+    @contextmanager
+    def asking(self, hooks: DiskHooks) -> Iterator[None]:
+        """Other hooks for a while."""
+        before, self._hooks = self._hooks, hooks
+        try:
+            yield
+        finally:
+            self._hooks = before
+
     # ---- details
 
-    def _node(self, path: str) -> _File | _Folder:
-        node: _File | _Folder | None = self._root
-        for name in path.split("/"):
-            if name:
-                if not isinstance(node, _Folder):
-                    raise _error(errno.ENOENT if node is None else errno.ENOTDIR, path)
-                node = node.entries.get(name)
+    def _node(self, path: str) -> File | Folder:
+        node: File | Folder | None = self._root
+        for name in _names(path):
+            if type(node) is not Folder:
+                raise _error(errno.ENOENT if node is None else errno.ENOTDIR, path)
+            node = node.entries.get(name)
         if node is None:
             raise _error(errno.ENOENT, path)
         return node
 
-    def _file(self, path: str) -> _File:
+    def _file(self, path: str) -> File:
         node = self._node(path)
-        if isinstance(node, _Folder):
+        if isinstance(node, Folder):
             raise _error(errno.EISDIR, path)
         return node
 
-    def _folder(self, path: str) -> _Folder:
+    def _folder(self, path: str) -> Folder:
         node = self._node(path)
-        if isinstance(node, _File):
+        if isinstance(node, File):
             raise _error(errno.ENOTDIR, path)
         return node
 
-    def _place(self, path: str) -> tuple[_Folder, str]:
+    def _place(self, path: str) -> tuple[Folder, str]:
         """The folder in which a name lies, or could, and the name."""
         above, _, name = path.rstrip("/").rpartition("/")
         if not name:
             raise _error(errno.EINVAL, path)
         return self._folder(above), name
 
-    def _write(self, file: _File, path: str, data: bytes) -> None:
+    def _write(self, file: File, path: str, data: bytes) -> None:
         size = len(data)
         error: BaseException | None = None
         try:
@@ -330,11 +304,11 @@ class SimulatedDisk:
         if error is not None:
             raise error
 
-    def _unlink(self, file: _File) -> None:
+    def _unlink(self, file: File) -> None:
         file.is_linked = False
         self.used_bytes -= len(file.content)
 
-    def _change(self, change: _Change) -> None:
+    def _change(self, change: Change) -> None:
         for folder, name, node in change.sets:
             if node is None:
                 folder.entries.pop(name, None)
@@ -344,7 +318,7 @@ class SimulatedDisk:
                 folder.changes.append(change)
                 self._changed[folder] = None
 
-    def _settle(self, folder: _Folder, count: int) -> None:
+    def _settle(self, folder: Folder, count: int) -> None:
         """Let a folder's first changes last, and with each of them what came before it in its other folder."""
         changes = folder.changes[:count]
         del folder.changes[:count]
@@ -358,13 +332,13 @@ class SimulatedDisk:
                         self._settle(other, other.changes.index(change) + 1)
                     if node is not None:
                         other.lasting[name] = node
-                    elif isinstance(gone := other.lasting.pop(name, None), _Folder) and len(change.sets) == 1:
+                    elif isinstance(gone := other.lasting.pop(name, None), Folder) and len(change.sets) == 1:
                         self._settle(gone, len(gone.changes))  # it could only be removed when they were done
 
-    def _after_crash(self, folder: _Folder, random: Random) -> _Folder:
-        left = _Folder()
+    def _after_crash(self, folder: Folder, random: Random) -> Folder:
+        left = Folder()
         for name, node in folder.lasting.items():
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 left.entries[name] = self._after_crash(node, random)
             elif not node.is_lost:
                 left.entries[name] = node.after_crash(random)
@@ -383,9 +357,15 @@ def _part(random: Random, whole: int) -> int:
             return random.randint(0, whole)
 
 
-def _files(path: str, folder: _Folder) -> Iterator[tuple[str, _File]]:
+@lru_cache(maxsize=4096)
+def _names(path: str) -> tuple[str, ...]:
+    """The names on the way from the root; histories of one job use the same paths."""
+    return tuple(filter(None, path.split("/")))
+
+
+def _files(path: str, folder: Folder) -> Iterator[tuple[str, File]]:
     for name, node in folder.entries.items():
-        if isinstance(node, _File):
+        if isinstance(node, File):
             yield f"{path}/{name}", node
         else:
             yield from _files(f"{path}/{name}", node)

@@ -56,7 +56,7 @@ class SimulatedSeat:
             self._is_started = True
             drive(cell.start())
         handled = 0
-        while handled < _TURN and cell.has_messages and drive(cell.handle_next()):
+        while handled < _TURN and cell.has_messages and cell.handle_at_once():
             handled += 1
         return handled == _TURN
 

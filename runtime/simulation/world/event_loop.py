@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +58,17 @@ class Event:
         return self.when_ms / 1000
 
 
-@contextmanager
-def off_loop() -> Iterator[None]:
-    """The block is work of a thread, which has no event loop running: it may run one of its own."""
-    running = asyncio._get_running_loop()
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(running)
+class off_loop:  # used as a function; a generator would cost more than what is done within
+    """What runs within is work of a thread, which has no event loop running: it may run one of its own."""
+
+    __slots__ = ("_running",)
+
+    def __enter__(self) -> None:
+        self._running = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+
+    def __exit__(self, *_: object) -> None:
+        asyncio._set_running_loop(self._running)
 
 
 def _nothing() -> None:

@@ -15,6 +15,7 @@ import errno
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import fsspec
@@ -43,6 +44,11 @@ def current_disk() -> SimulatedDisk:
     if _current is None:
         raise RuntimeError("sim:// means nothing here: there is no simulated disk, see `using`")
     return _current
+
+
+@lru_cache(maxsize=4096)
+def _without_protocol(path: str) -> str:
+    return "/" + path.removeprefix("sim://").strip("/")
 
 
 class SimulatedFile(io.RawIOBase):
@@ -120,7 +126,16 @@ class SimulatedFile(io.RawIOBase):
             raise self._error
 
 
-class SimulatedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
+class _NeverShared(type(fsspec.AbstractFileSystem)):  # type: ignore[misc]
+    """fsspec reckons for each new file system whether it has the same one already, which here is never so."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        made = type.__call__(cls, *args, **options)
+        made._fs_token_, made.storage_args, made.storage_options = "sim", args, options
+        return made
+
+
+class SimulatedFileSystem(fsspec.AbstractFileSystem, metaclass=_NeverShared):  # type: ignore[misc]
     """All of fsspec, most of it through its own slower ways; what we use goes straight to the disk."""
 
     protocol = "sim"
@@ -143,7 +158,7 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _strip_protocol(cls, path: Any) -> Any:
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
-        return "/" + str(path).removeprefix("sim://").strip("/")
+        return _without_protocol(str(path))
 
     # ---- what a disk offers beyond fsspec, as DurableFileSystem wants it
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ....messages import ChannelDescriptor, SubtaskIndex
 from ....state import CheckpointStorage, StorageError, handle_reader, read_channel
-from ....state.checkpoints.checkpoint_metadata import decode_metadata
+from .seen_files import SeenFiles
 
 Place: TypeAlias = tuple[int, SubtaskIndex, SubtaskIndex]
 """A channel of the job, whichever attempts it joins: edge, producer subtask, consumer subtask."""
@@ -17,11 +17,11 @@ def place_of(channel: ChannelDescriptor) -> Place:
     return channel.edge, channel.producer_subtask, channel.consumer_subtask
 
 
-def records_in_flight(storage: CheckpointStorage, path: str) -> Counter[Place] | None:
+def records_in_flight(storage: CheckpointStorage, path: str, seen: SeenFiles) -> Counter[Place] | None:
     """Of the checkpoint whose metadata lie there; None when they cannot be read, which is for others to judge."""
     found: Counter[Place] = Counter()
     try:
-        for vertex in decode_metadata(storage.read_sealed(path), path).vertices.values():
+        for vertex in seen.metadata(storage, path).vertices.values():
             for subtask, state in vertex.subtasks.items():
                 for channel in state.channels:
                     batches = read_channel(channel, handle_reader(storage))

@@ -105,7 +105,10 @@ class Network:
 
     def link(self, source: str, target: str) -> Link:
         """The direction from one host to another; there need not be any of these yet."""
-        return self._links.setdefault((source, target), Link())
+        found = self._links.get((source, target))
+        if found is None:
+            found = self._links[source, target] = Link()
+        return found
 
     def is_cut_off(self, one: Process, other: Process) -> bool:
         """Whether nothing gets from one to the other, or nothing back."""
@@ -192,9 +195,14 @@ class Network:
         if link.blocks:
             link.held.append((end, arrive, size_bytes))
             return
-        end.free_ms = max(end.free_ms, self._world.now_ms) + link.transfer_ms(size_bytes)
-        end.arrives_ms = max(end.arrives_ms, end.free_ms + link.extra_latency_ms + self._latency_ms())
-        self._world.schedule(Event(other.process, arrive, (end.arrives_ms,), end.arrives_ms, lane=other))
+        free_ms = max(end.free_ms, self._world.now_ms)
+        arrives_ms = free_ms
+        if link.slowdowns:
+            free_ms += link.transfer_ms(size_bytes)
+            arrives_ms = free_ms + link.extra_latency_ms
+        arrives_ms = max(end.arrives_ms, arrives_ms + self._latency_ms())
+        end.free_ms, end.arrives_ms = free_ms, arrives_ms
+        self._world.schedule(Event(other.process, arrive, (arrives_ms,), arrives_ms, lane=other))
 
     def _hang_up(self, end: End, reason: str) -> None:
         """It is over for this end; the other one is notified after what was sent before."""

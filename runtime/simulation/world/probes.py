@@ -25,6 +25,7 @@ from ...oracles import Violation
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
 from .in_flight import Place, place_of, records_in_flight
+from .seen_files import SeenFiles
 from .wires import Network
 from .world import Process, World
 
@@ -118,12 +119,12 @@ class Probes:
         finally:
             self._world.current = before
 
-    def completed(self, event: CheckpointCompleted, storage: CheckpointStorage) -> None:
+    def completed(self, event: CheckpointCompleted, storage: CheckpointStorage, seen: SeenFiles) -> None:
         """Judge the cut of a completed checkpoint, whose files are in this storage.
 
         What is in flight may be more than what the consumer has not polled: it may have polled it, and not processed.
         """
-        in_flight = records_in_flight(storage, event.path) if self.may_overtake else Counter()
+        in_flight = records_in_flight(storage, event.path, seen) if self.may_overtake else Counter()
         for channel_id, channel in self._channels.items():
             if channel.job_id != event.job_id:
                 continue

@@ -51,7 +51,8 @@ class StorageConditions:
         except BaseException:
             self._tell(process, f"{operation.kind} refused", operation)
             raise
-        self._tell(process, operation.kind, operation)
+        if operation.kind in _CHANGES:
+            self._tell(process, operation.kind, operation)
 
     def _tell(self, process: Process, what: str, operation: DiskOperation) -> None:
         if operation.kind in _CHANGES:

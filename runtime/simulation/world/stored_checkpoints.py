@@ -15,6 +15,7 @@ A file may stay when somebody could not help it: a deletion failed, or a task wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ....messages import (
     CheckpointAborted,
@@ -27,13 +28,13 @@ from ....messages import (
     StateHandle,
 )
 from ....state import CheckpointStorage
-from ....state.checkpoints.checkpoint_metadata import decode_metadata
 from ....state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ....state.checkpoints.snapshot_file import state_handles
 from ....state.errors import StorageError
 from ....state.storage import job_directory
 from .disk import SimulatedDisk
 from .faults import Fault, FreezeProcess, PowerFailure, RottenFile
+from .seen_files import SeenFiles
 from .trace import Trace
 
 TIDY_MS = 15_000.0
@@ -58,6 +59,7 @@ class StoredCheckpoints:
         faults: Iterable[Fault],
         trace: Trace,
         report: Callable[[str, str], None],
+        seen: SeenFiles,
     ) -> None:
         self._folder = f"/{job_directory(job_id)}/chk-"
         self._storage = storage
@@ -66,6 +68,7 @@ class StoredCheckpoints:
         self._retention = config.retention
         self._report = report
         self._trace = trace
+        self._seen = seen
         kinds = {type(fault) for fault in faults}
         self._may_be_unreadable = RottenFile in kinds
         self._may_be_untidy = not kinds.isdisjoint(_UNTIDY)
@@ -151,7 +154,7 @@ class StoredCheckpoints:
 
     def _read(self, checkpoint_id: CheckpointId, path: str) -> CompletedCheckpoint | None:
         try:
-            return decode_metadata(self._storage.read_sealed(path), path)
+            return self._seen.metadata(self._storage, path)
         except StorageError as error:
             self._lost(checkpoint_id, error)
             return None
@@ -160,7 +163,7 @@ class StoredCheckpoints:
         for checkpoint_id, handles in retained.items():
             for handle in handles:
                 try:
-                    self._storage.read(handle)
+                    self._seen.once(("state", self._storage.root, handle), partial(self._storage.read, handle))
                 except StorageError as error:
                     self._lost(checkpoint_id, error)
                     return

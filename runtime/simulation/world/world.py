@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ....actors.traceback_text import formatting, placeless_traceback
 from .event_loop import Event
 from .process import EPOCH_MS, Process, ProcessClock, ProcessKilled
 from .trace import Trace
@@ -110,21 +111,9 @@ class World:
         """
         running, current = asyncio._get_running_loop(), self.current
         self._enter(current)
-        soon, later, happen = self._soon, self._later, self._happen
         try:
-            while not is_over():
-                if soon:
-                    event = soon.popleft()
-                elif later and later[0][0] <= limit_ms:
-                    when_ms, _, event = heapq.heappop(later)
-                    if when_ms > self.now_ms:
-                        self.now_ms = when_ms
-                else:
-                    self.now_ms = max(self.now_ms, limit_ms)
-                    return False
-                if not event.is_cancelled:
-                    happen(event)
-            return True
+            with formatting(placeless_traceback):
+                return self._run_until(is_over, limit_ms)
         finally:
             self.current = current
             asyncio._set_running_loop(running)
@@ -162,6 +151,22 @@ class World:
                 raise ProcessKilled(process.name)
 
     # ---- inside
+
+    def _run_until(self, is_over: Callable[[], bool], limit_ms: float) -> bool:
+        soon, later, happen = self._soon, self._later, self._happen
+        while not is_over():
+            if soon:
+                event = soon.popleft()
+            elif later and later[0][0] <= limit_ms:
+                when_ms, _, event = heapq.heappop(later)
+                if when_ms > self.now_ms:
+                    self.now_ms = when_ms
+            else:
+                self.now_ms = max(self.now_ms, limit_ms)
+                return False
+            if not event.is_cancelled:
+                happen(event)
+        return True
 
     def _happen(self, event: Event) -> None:
         process = event.process

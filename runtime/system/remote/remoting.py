@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import logging
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from ....actors.ask_errors import ActorDead, RemoteActorError, Unreachable
+from ....actors.traceback_text import chained_traceback_text
 from ....messages import MalformedMessage, decode, encode
 from ..dead_letters import DeadLetterReason
 from ..future import ActorFuture
@@ -247,5 +247,5 @@ def _take_answer(payload: bytes, future: ActorFuture[Any]) -> None:
 
 
 def _raised(asked: Envelope, error: BaseException) -> AskRaised:
-    trace = "".join(traceback.format_exception(error))
+    trace = chained_traceback_text(error)
     return AskRaised(asked.correlation_id, type(error).__name__, str(error)[:_MAX_TEXT], trace[-_MAX_TEXT:])

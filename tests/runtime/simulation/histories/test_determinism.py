@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
+import understudy
 from understudy.runtime.simulation.histories.history import run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
@@ -72,6 +73,24 @@ def test_in_two_processes_with_different_hash_seeds() -> None:
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines())
     assert len(outputs[0]) == len(TOPOLOGIES) * len(SEEDS)
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("seed", [10000035, 10000141])
+def test_wherever_the_package_lies(seed: int, tmp_path: Path) -> None:
+    """In these histories tracebacks go over slow links, which take longer for longer messages."""
+    program = f"import {__name__} as here; print(here.digest(here.Scenario.of({seed})))"
+    outputs = []
+    for folder in ("s", "a folder whose name is a good deal longer"):
+        source = tmp_path / folder
+        source.mkdir()
+        (source / "understudy").symlink_to(Path(understudy.__file__).parent)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)])}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
 
 
