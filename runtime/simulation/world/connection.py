@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from .event_loop import Event
 from .frame_text import FrameText
-from .process import Process
+from .process import Event, Process
 
 if TYPE_CHECKING:
-    from .network import Network
     from .wires import Listener
 
 Frame = Sequence[bytes]
@@ -63,10 +61,20 @@ class Link:
         return size_bytes / min(slowdown.bytes_per_ms for slowdown in self.slowdowns)
 
 
+class Carrier(Protocol):
+    """The network, as an end sees it: it takes frames, and is informed when an end is no more."""
+
+    def transmit(self, end: End, parts: Frame) -> None: ...
+
+    def closed(self, end: End) -> None: ...
+
+    def forget(self, end: End) -> None: ...
+
+
 class End:
     """One end of one connection, as its process holds it."""
 
-    def __init__(self, network: Network, process: Process, patience: Patience, listener: Listener | None) -> None:
+    def __init__(self, network: Carrier, process: Process, patience: Patience, listener: Listener | None) -> None:
         self.process = process
         self.patience = patience
         self.listener = listener

@@ -6,12 +6,13 @@ that is `async def` and waits for something is not supported: nothing in a clust
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 
 from ...system.dispatcher import Driven, drive
 from ...system.stepping_dispatcher import SteppingSeat
-from .event_loop import Event, off_loop
+from .event_loop import off_loop
 from .world import Process, ProcessKilled, Stuck
 
 _TURN = 32
@@ -91,7 +92,8 @@ class SimulatedGroup:
         self._process = process
         self._chance = chance
         self._seats: list[SteppingSeat] = []
-        self._next: Event | None = None
+        self._next: asyncio.TimerHandle | None = None
+        self._next_ms = 0.0
         self._is_turning = False
         self._is_woken = False
         self._busy_until_ms = 0.0
@@ -111,9 +113,10 @@ class SimulatedGroup:
         now_ms = self._process.world.now_ms
         due_ms = max(now_ms + delay_ms, self._busy_until_ms)
         if self._next is not None:
-            if self._next.when_ms <= due_ms:
+            if self._next_ms <= due_ms:
                 return
             self._next.cancel()
+        self._next_ms = due_ms
         self._next = self._process.loop.call_later((due_ms - now_ms) / 1000, self._turn)
 
     def _turn(self) -> None:

@@ -10,52 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .world import Process, World
+from .process import Event, Process, Timeline
 
 log = logging.getLogger(__name__)
-
-
-class Event:
-    """Something that will happen. It is also what asyncio knows as a handle."""
-
-    __slots__ = ("args", "context", "function", "is_cancelled", "lane", "process", "when_ms")
-
-    def __init__(
-        self,
-        process: Process | None,
-        function: Callable[..., object],
-        args: tuple[Any, ...],
-        when_ms: float,
-        context: Context | None = None,
-        lane: object = None,
-    ) -> None:
-        """Events of one lane keep their order when a process that was frozen goes on."""
-        self.process = process
-        self.function = function
-        self.args = args
-        self.when_ms = when_ms
-        self.context = context
-        self.is_cancelled = False
-        self.lane = lane
-
-    def __repr__(self) -> str:
-        name = getattr(self.function, "__qualname__", repr(self.function))
-        return f"{name} of {self.process.name if self.process else 'the world'}"
-
-    # ---- as asyncio.TimerHandle
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-        self.function, self.args = _nothing, ()
-
-    def cancelled(self) -> bool:
-        return self.is_cancelled
-
-    def when(self) -> float:
-        return self.when_ms / 1000
 
 
 class off_loop:  # used as a function; a generator would cost more than what is done within
@@ -71,16 +30,12 @@ class off_loop:  # used as a function; a generator would cost more than what is 
         asyncio._set_running_loop(self._running)
 
 
-def _nothing() -> None:
-    """What a cancelled event does."""
-
-
 class ProcessLoop(asyncio.AbstractEventLoop):
     """What is asked for here happens on behalf of one process, or not at all when that has died."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._world: World = process.world
+        self._world: Timeline = process.world
 
     def time(self) -> float:
         return self._world.now_ms / 1000

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from .disk import SimulatedDisk
 from .faults import (
     JOB_MANAGER,
     CutConnections,
@@ -26,18 +27,38 @@ from .faults import (
     SlowStorage,
     Who,
 )
-from .world import Process
-
-if TYPE_CHECKING:
-    from .cluster import SimulatedCluster
+from .network import Network
+from .probes import Probes
+from .storage_conditions import StorageConditions
+from .world import Process, World
 
 Undo = Callable[[], object]
+
+
+class Stage(Protocol):
+    """The cluster, as faults meet it."""
+
+    world: World
+    network: Network
+    storage: StorageConditions
+    disk: SimulatedDisk
+    probes: Probes
+
+    def process(self, who: Who) -> Process | None:
+        """The process that is this TaskManager, or the JobManager, now."""
+        ...
+
+    def processes(self) -> Iterable[Process]:
+        """Those that live."""
+        ...
+
+    def newest_checkpoint_file(self) -> str | None: ...
 
 
 class Injector:
     """Counts what did happen: a fault may find nobody to happen to."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: Stage) -> None:
         self._cluster = cluster
         self.happened: Counter[str] = Counter()
 
@@ -59,7 +80,7 @@ class Injector:
         self._tell("fault over", fault)
 
     def _tell(self, what: str, fault: Fault) -> None:
-        self._cluster.trace.add("the world", what, fault)
+        self._cluster.world.trace.add("the world", what, fault)
 
     def _inject(self, fault: Fault) -> Undo | None:
         """Do it; returns what undoes it, or None when it cannot happen now."""
@@ -152,7 +173,7 @@ class Injector:
         for process in list(cluster.processes()):
             if process is not survivor:
                 process.kill("the power failed")
-        cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.now_ms}"))
+        cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.world.now_ms}"))
         return _nothing
 
     def _rot(self) -> Undo | None:

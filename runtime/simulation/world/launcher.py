@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable
 
 from ....messages import JobId, TaskManagerExited
 from ...clusters.task_manager_process import TaskManagerLaunch
-from .event_loop import Event
 from .world import Process, World
 
 _START_MS = (20.0, 400.0)
@@ -46,7 +46,7 @@ class SimulatedLauncher:
         self._is_cut_off = is_cut_off
         self._start_ms = start_ms
         self._launches: dict[JobId, TaskManagerLaunch] = {}
-        self._starting: dict[Place, Event] = {}
+        self._starting: dict[Place, asyncio.TimerHandle] = {}
         self._living: dict[Place, Process] = {}
         self.zombies: list[Process] = []
         """Those that were given up, dead or alive."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .connection import Arrival, End, Frame, Link, Patience, Slowdown
-from .event_loop import Event
+from .process import Event
 from .wires import Listener
 from .world import Process, World
 

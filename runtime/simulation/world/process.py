@@ -6,14 +6,14 @@ process may have been killed before, and may be killed or frozen just there, bet
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextvars import Context
+from random import Random
+from typing import Any, Protocol
 
-from .event_loop import Event, ProcessLoop
-
-if TYPE_CHECKING:
-    from .world import World
+from .trace import Trace
 
 EPOCH_MS = 1_700_000_000_000
 """Where every world's wall clocks start, but for their skew."""
@@ -28,15 +28,76 @@ class ProcessKilled(BaseException):
     """The process that does this has just been killed. Passes through all of its code, and is caught by the world."""
 
 
+class Timeline(Protocol):
+    """The world, as its processes and their loops see it: virtual time, chance, and what happens next."""
+
+    now_ms: float
+    trace: Trace
+    is_on_thread: bool
+
+    def chance(self, purpose: str) -> Random: ...
+
+    def after(self, delay_ms: float, process: Process | None, function: Callable[..., object], *args: Any) -> Event: ...
+
+    def soon(self, event: Event) -> None: ...
+
+    def schedule(self, event: Event) -> Event: ...
+
+    def may_interrupt(self, process: Process) -> bool: ...
+
+    def meanwhile(self, is_over: Callable[[], bool]) -> None: ...
+
+
+class Event:
+    """Something that will happen. It is also what asyncio knows as a handle."""
+
+    __slots__ = ("args", "context", "function", "is_cancelled", "lane", "process", "when_ms")
+
+    def __init__(
+        self,
+        process: Process | None,
+        function: Callable[..., object],
+        args: tuple[Any, ...],
+        when_ms: float,
+        context: Context | None = None,
+        lane: object = None,
+    ) -> None:
+        """Events of one lane keep their order when a process that was frozen goes on."""
+        self.process = process
+        self.function = function
+        self.args = args
+        self.when_ms = when_ms
+        self.context = context
+        self.is_cancelled = False
+        self.lane = lane
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"{name} of {self.process.name if self.process else 'the world'}"
+
+    # ---- as asyncio.TimerHandle
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.function, self.args = _nothing, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.when_ms / 1000
+
+
 class Process:
     """Its events happen while it is alive and not frozen; those of a dead one are forgotten."""
 
-    def __init__(self, world: World, name: str, host: str = "") -> None:
+    def __init__(self, world: Timeline, name: str, host: str = "") -> None:
         self.world = world
         self.name = name
         self.host = host or name
         """The machine it is on: what goes wrong between two machines does so for all of their processes."""
-        self.loop = ProcessLoop(self)  # type: ignore[abstract]  # of what asyncio lists, only what can happen here
+        self.loop: asyncio.AbstractEventLoop
+        """Set by the world, which makes it."""
         self.is_alive = True
         self.is_frozen = False
         self.is_stopped = False
@@ -161,7 +222,7 @@ class Process:
 class ProcessClock:
     """A process's clocks: an arbitrary zero for the monotonic one, and a skew for the wall clock."""
 
-    def __init__(self, world: World, zero_ms: float, skew_ms: int = 0) -> None:
+    def __init__(self, world: Timeline, zero_ms: float, skew_ms: int = 0) -> None:
         self._world = world
         self._zero_ms = zero_ms
         self._skew_ms = skew_ms
@@ -175,3 +236,7 @@ class ProcessClock:
     def skew(self, by_ms: int) -> None:
         """The wall clock jumps."""
         self._skew_ms += by_ms
+
+
+def _nothing() -> None:
+    """What a cancelled event does."""

@@ -7,19 +7,22 @@ What is added must not change afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .world import World
+from typing import Any, Protocol
 
 Entry = tuple[float, str, str, tuple[Any, ...]]
 """Virtual time in ms, who, what, and the details."""
 
 
+class VirtualTime(Protocol):
+    """Who knows the time of an entry: the world."""
+
+    now_ms: float
+
+
 class Trace:
     """Everybody may add; `lines` is the whole of it, one line per entry."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: VirtualTime) -> None:
         self._world = world
         self.entries: list[Entry] = []
 

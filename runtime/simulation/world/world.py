@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ....actors.traceback_text import formatting, placeless_traceback
-from .event_loop import Event
-from .process import EPOCH_MS, Process, ProcessClock, ProcessKilled
+from .event_loop import ProcessLoop
+from .process import EPOCH_MS, Event, Process, ProcessClock, ProcessKilled
 from .trace import Trace
 
 __all__ = ["EPOCH_MS", "Process", "ProcessClock", "ProcessKilled", "Stuck", "World"]
@@ -71,6 +71,7 @@ class World:
     def process(self, name: str, host: str = "") -> Process:
         """A new process, on a host of its own unless one is named."""
         process = Process(self, name, host)
+        process.loop = ProcessLoop(process)  # type: ignore[abstract]  # of what asyncio lists, only what can happen here
         self.processes.append(process)
         self.trace.add(name, "process started")
         return process

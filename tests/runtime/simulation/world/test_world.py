@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.runtime.simulation.world.event_loop import Event
+from understudy.runtime.simulation.world.process import Event
 from understudy.runtime.simulation.world.world import Process, ProcessKilled, Stuck, World
 
 
