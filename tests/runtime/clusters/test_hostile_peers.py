@@ -42,25 +42,26 @@ from understudy.messages import (
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.system.envelope import Envelope, pack_payload
 
-from .jobs import Witness, counted, counting, counts_of, environment
+from .jobs import WAIT_S, Gate, Witness, counted, counting, counts_of, environment
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 """How a ZMTP 3 peer begins; its mechanism and 32 bytes more follow."""
 
 
 @pytest.fixture
-def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
+def stage(start_cluster: Callable[..., LocalCluster], tmp_path: Path) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
     others = set(_ports(os.getpid()))  # of a cluster that other tests of this process share
     cluster = start_cluster(unix_sockets=False, heartbeat_interval_ms=200)
-    env = environment()
-    counting(env, 2500, 2000).collect(name="all")
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
     pids = witness.pids(2)
     yield Stage(cluster, job, [sorted(set(_ports(os.getpid())) - others), *map(_ports, pids.values())])
-    assert job.wait(timeout=60).restarts == 0
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 0
     assert counts_of(job.results("all")) == counted(2500)
     assert witness.pids(0) in ({}, pids), "nobody was replaced"
 
@@ -85,7 +86,7 @@ def _ports(pid: int) -> list[int]:
 
 def _throw(port: int, *parts: bytes) -> None:
     """Send bytes over a plain connection; whether the other side takes them is its affair."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as connection:
         connection.settimeout(0.05)
         for part in parts:
             connection.sendall(part)
@@ -210,22 +211,22 @@ def test_a_flood_of_connections_is_survived(stage: Stage) -> None:
     with ExitStack() as connections:
         for port in stage.ports:
             for number in range(100):
-                connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT_S))
                 if number % 2:
                     connection.sendall(GREETING)
         witness = Witness(stage.job)
         witness.checkpoints(2)
     for port in stage.ports:
         for _ in range(100):
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            socket.create_connection(("127.0.0.1", port), timeout=WAIT_S).close()
 
 
 def test_between_local_task_managers_records_pass_where_only_their_user_can_enter(
-    start_cluster: Callable[..., LocalCluster],
+    start_cluster: Callable[..., LocalCluster], tmp_path: Path
 ) -> None:
     cluster = start_cluster(heartbeat_interval_ms=200)
-    env = environment()
-    counting(env, 2500, 2000).collect(name="all")
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
@@ -235,5 +236,6 @@ def test_between_local_task_managers_records_pass_where_only_their_user_can_ente
         paths = {Path(each.laddr) for each in psutil.Process(pid).net_connections(kind="unix") if each.laddr}
         (path,) = [path for path in paths if path.is_socket() and path.name.startswith("tm-")]
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    job.wait(timeout=60)
+    gate.open()
+    job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(2500)
