@@ -1,11 +1,14 @@
 """What holds for all tests: Hypothesis asks for right answers, however long a busy machine takes to find them, and no
 test leaves a serializer behind.
 
-Tests in the folders below start real processes, and wait for them most of their time: the marker `processes`.
+There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
+marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
+once. `--kind` chooses one kind, and reads only the files that have some of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,13 +21,51 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 _HERE = Path(__file__).parent
-_WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli", _HERE / "mistakes")
+_WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
+"""All their tests are marked `processes`."""
+_MARKS = frozenset({"processes", "spark", "chaos"})
+_MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
+_ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
+_TOGETHER = ("on_local_processes", "on_spark", "spark", "running", "tcp_cluster", "cache")
+"""Fixtures that are dear and not every worker's: tests of one file that share one run in the same worker."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kind", choices=["computing", "processes"], help="only tests of this kind: tests/conftest.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    kind = config.getoption("--kind")
+    if kind is None or collection_path.suffix != ".py":
+        return None
+    if _in_folders(collection_path):
+        return True if kind == "computing" else None
+    text = collection_path.read_text()
+    if kind == "processes":
+        return None if _MARKED.search(text) else True
+    return True if _ALL_MARKED.search(text) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _WITH_PROCESSES):
+        if _in_folders(item.path):
             item.add_marker("processes")
+        for fixture in _TOGETHER:
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("spark" if "spark" in fixture else f"{item.path.stem}"))
+    kind = config.getoption("--kind")
+    if kind is not None:
+        wanted = [item for item in items if _starts_processes(item) == (kind == "processes")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+        items[:] = wanted
+
+
+def _in_folders(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _WITH_PROCESSES)
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    return not _MARKS.isdisjoint(mark.name for mark in item.iter_markers())
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
+from understudy import CurveKeys, RemoteCluster
+from understudy.messages import JobId
+
 PROGRAM = """
 import logging
 import os
@@ -216,6 +219,20 @@ class Running:
     job_id: str
     jobmanager: str
     key_file: str
+
+    def until(self, condition: Callable[[RemoteCluster], E], what: str) -> E:
+        """Wait for it in this process: a command for each look would start Python each time."""
+        with RemoteCluster(self.jobmanager, CurveKeys.load(Path(self.key_file))) as client:
+            return eventually(lambda: condition(client), what)
+
+    def until_it_runs(self) -> None:
+        """All its tasks."""
+        self.until(lambda client: 0 < client.jobs()[0].tasks_running == client.jobs()[0].tasks_total, "running tasks")
+
+    def until_checkpoints(self, at_least: int = 1) -> None:
+        """So many of them have completed."""
+        job_id = JobId(self.job_id)
+        self.until(lambda client: client.checkpoints(job_id).completed >= at_least, "completed checkpoints")
 
     def end(self) -> Done:
         """Wait for its end."""

@@ -49,17 +49,16 @@ GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 
 
 @pytest.fixture
-def stage(start_cluster: Callable[..., LocalCluster], tmp_path: Path) -> Iterator[Stage]:
+def stage(tcp_cluster: LocalCluster, tmp_path: Path) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
-    others = set(_ports(os.getpid()))  # of a cluster that other tests of this process share
-    cluster = start_cluster(unix_sockets=False, heartbeat_interval_ms=200)
+    cluster = tcp_cluster
     env, gate = environment(), Gate(tmp_path)
     counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
     pids = witness.pids(2)
-    yield Stage(cluster, job, [sorted(set(_ports(os.getpid())) - others), *map(_ports, pids.values())])
+    yield Stage(cluster, job, [[int(cluster.address.rpartition(":")[2])], *map(_ports, pids.values())])
     gate.open()
     assert job.wait(timeout=WAIT_S).restarts == 0
     assert counts_of(job.results("all")) == counted(2500)
@@ -70,7 +69,7 @@ class Stage:
     def __init__(self, cluster: LocalCluster, job: JobHandle, ports: list[list[int]]) -> None:
         self.cluster, self.job = cluster, job
         self.ports = [port for several in ports for port in several]
-        assert len(ports[0]) == 1, "the driver: control"
+        assert set(ports[0]) <= set(_ports(os.getpid())), "the driver: control"
         assert [len(several) for several in ports[1:]] == [2, 2], "a TaskManager: control and data"
 
     @property
@@ -224,7 +223,9 @@ def test_a_flood_of_connections_is_survived(stage: Stage) -> None:
 def test_between_local_task_managers_records_pass_where_only_their_user_can_enter(
     start_cluster: Callable[..., LocalCluster], tmp_path: Path
 ) -> None:
+    others = set(_ports(os.getpid()))  # of clusters that tests of this process share
     cluster = start_cluster(heartbeat_interval_ms=200)
+    assert len(set(_ports(os.getpid())) - others) == 1, "the driver: control"
     env, gate = environment(), Gate(tmp_path)
     counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
