@@ -39,7 +39,7 @@ from understudy.state.savepoint_store import FilesystemSavepointStore
 from understudy.state.savepoints import Savepoints
 
 JOB = JobId("job-1")
-WAIT_S = 10
+WAIT_S = 120
 
 
 class Post(Actor):
