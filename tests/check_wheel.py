@@ -1,6 +1,6 @@
 """Build the wheel, install it into an empty virtual environment, and run a job from another directory.
 
-Run by `make wheel`. What builds and installs it, and the dependencies, are this environment's, so nothing is downloaded.
+Run by `make wheel`. What builds and installs it, and its dependencies, are this environment's: nothing is downloaded.
 """
 
 from __future__ import annotations

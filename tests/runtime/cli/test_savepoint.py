@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from understudy.messages import JobId
 from understudy.runtime.connectors import read_collected
 
 from .conftest import WAIT_S, Done, Running, Shell
+from .prepared import Command
 
 KEYS = 4
 
@@ -207,7 +207,7 @@ class TestASavepointThatTakesLong:
         run.until_it_runs()
         return run
 
-    def begin(self, shell: Shell, run: Running, *arguments: str) -> subprocess.Popen[str]:
+    def begin(self, shell: Shell, run: Running, *arguments: str) -> Command:
         """A client that waits for a savepoint in progress."""
         (shell.folder / "wait").touch()
         client = shell.start(*arguments)
