@@ -271,4 +271,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iter
 @pytest.fixture(scope="module")
 def running(shared: Shell) -> Running:
     """Its job, which runs without end."""
-    return shared.run("job:build")
+    run = shared.run("job:build")
+    run.until_it_runs()
+    return run

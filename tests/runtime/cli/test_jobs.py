@@ -12,7 +12,6 @@ from .conftest import Running, Shell
 
 
 def test_a_running_job_is_listed_for_people_and_for_scripts(shared: Shell, running: Running) -> None:
-    running.until_it_runs()
     (job,) = shared("list", "--json").json
     assert job["job_id"] == running.job_id
     assert job["name"] == "job"
