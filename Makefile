@@ -22,8 +22,11 @@ demo: $(READY)
 test: $(READY)
 	$(AT_ONCE) -j2 processes unit
 
+# What takes long, and each property with ten times as many examples.
 slow: $(READY)
 	$(PYTEST) -m slow
+	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
+	  tests/actors tests/messages tests/state tests/contracts
 
 # A tester that is done takes half of what is left to the one with the most.
 unit: $(READY)

@@ -8,6 +8,7 @@ once. `--kind` chooses one kind, and reads only the files that have some of it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,17 @@ from hypothesis import HealthCheck, settings
 
 from understudy.messages import serializers
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", _PATIENT, max_examples=50)
+settings.register_profile("deep", _PATIENT, max_examples=500)
 settings.load_profile("patient")
+"""Each run has fresh examples; `make slow` has many: --hypothesis-profile=deep."""
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
+"""A JVM that lives for some seconds and is not worth its optimizing compiler, nor threads to collect garbage with: it
+takes half of the processor's time.
+"""
 
 _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
