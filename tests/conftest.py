@@ -36,7 +36,7 @@ _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
-_TOGETHER = ("on_local_processes", "on_spark", "spark", "running", "tcp_cluster", "cache")
+_TOGETHER = frozenset({"on_local_processes", "running", "tcp_cluster", "cache"})
 """Fixtures that are dear and not every worker's: tests of one file that share one run in the same worker."""
 
 
@@ -60,14 +60,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _in_folders(item.path):
             item.add_marker("processes")
-        for fixture in _TOGETHER:
-            if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("spark" if "spark" in fixture else f"{item.path.stem}"))
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
     kind = config.getoption("--kind")
     if kind is not None:
         wanted = [item for item in items if _starts_processes(item) == (kind == "processes")]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
         items[:] = wanted
+
+
+def _group(item: pytest.Item) -> str | None:
+    """Of those that one worker runs one after the other: what they share is dear, or, a JVM, each of them is."""
+    if item.get_closest_marker("spark") is not None:
+        return "spark"
+    return item.path.stem if _TOGETHER.intersection(getattr(item, "fixturenames", ())) else None
 
 
 def _in_folders(path: Path) -> bool:

@@ -32,7 +32,8 @@ def hypotenuse(a: float, b: float) -> float:
     if math.frexp(longer)[1] < _LEAST_EXPONENT:
         unit = _LEAST_NORMAL
     scale = math.ldexp(1.0, -math.frexp(longer / unit)[1])
-    return unit * (_length(longer / unit * scale, shorter / unit * scale) / scale)
+    length: float = _length(longer / unit * scale, shorter / unit * scale)
+    return unit * (length / scale)
 
 
 @register_jitable(error_model="numpy")
@@ -54,7 +55,8 @@ def _length(a: float, b: float) -> float:
     lost_2 += (before - total) - 2.0 * high * low
     before, total = total, total - low * low
     lost_3 += (before - total) - low * low
-    return root + (total - 1.0 + (lost_1 + lost_2 + lost_3)) / (2.0 * root)
+    corrected: float = root + (total - 1.0 + (lost_1 + lost_2 + lost_3)) / (2.0 * root)
+    return corrected
 
 
 @register_jitable
