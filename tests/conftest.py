@@ -56,6 +56,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if _ALL_MARKED.search(text) else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist asks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _in_folders(item.path):
