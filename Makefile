@@ -3,30 +3,43 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
-TESTERS ?= 2
 OPTIONS ?=
+# Tests of real processes that run at once: most of the time each of them waits.
+TESTERS ?= 6
+# Tests that compute and run at once: a core each.
+CORES ?= 2
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
-# A tester that is done takes half of what is left to the one with the most, in one piece: tests of one file, which share
-# a cluster, stay together. Tests of real processes and their failures take TESTERS; the others, which only compute, a core each.
-PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+PYTEST := $(BIN)/python -m pytest -q
+# Several targets at once; what each prints comes in one piece.
+AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: demo test slow unit check bench clean lint types wheel
+.PHONY: demo test slow unit processes check bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
 
-test: unit
-	$(PYTEST) -n $(TESTERS) -m "not slow and (processes or spark or chaos)"
+test: $(READY)
+	$(AT_ONCE) -j2 processes unit
 
+# What takes long, and each property with ten times as many examples.
 slow: $(READY)
-	$(BIN)/python -m pytest -q -m slow
+	$(PYTEST) -m slow
+	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
+	  tests/actors tests/messages tests/state tests/contracts
 
+# A tester that is done takes half of what is left to the one with the most.
 unit: $(READY)
-	$(PYTEST) -n 2 -m "not slow and not processes and not spark and not chaos"
+	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow"
 
-check: lint types test wheel
+# Tests that share what is dear to start stay together: tests/conftest.py.
+processes: $(READY)
+	$(PYTEST) -n $(TESTERS) --dist loadgroup --kind processes -m "not slow"
+
+# The tests wait for processes most of the time: the rest fits in between.
+check: $(READY)
+	$(AT_ONCE) -j4 processes unit types lint wheel
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -53,7 +66,6 @@ $(READY): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Understudy needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $(READY)
 

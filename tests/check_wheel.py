@@ -1,6 +1,6 @@
 """Build the wheel, install it into an empty virtual environment, and run a job from another directory.
 
-Run by `make wheel`. The dependencies come from this environment's site-packages, so nothing is downloaded twice.
+Run by `make wheel`. What builds and installs it, and its dependencies, are this environment's: nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
         folder = Path(name)
         shutil.rmtree(ROOT / "build", ignore_errors=True)  # what an older build left there would go into this wheel
         subprocess.run(
-            [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder / "dist"), str(ROOT)],
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder / "dist"), str(ROOT)],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -49,9 +49,10 @@ def main() -> None:
         if missing:
             raise SystemExit(f"not in the wheel: {', '.join(missing)}; list the package in setup.cfg")
         environment = folder / "env"
-        venv.create(environment, with_pip=True)
+        venv.create(environment)
         python = environment / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(python)]
+        subprocess.run([*pip, "install", "--quiet", "--no-deps", str(wheel)], check=True)
         site = Path(
             subprocess.check_output(
                 [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True

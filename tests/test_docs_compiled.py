@@ -14,6 +14,7 @@ pytest.importorskip("numba")
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "compiled.md").read_text()
 
 
+@pytest.mark.processes
 def test_the_example_prints_the_same_compiled_and_interpreted(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert block.count("compiled = True") == 1

@@ -23,6 +23,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("section", PRINTED)
 def test_the_example_runs(section: str, tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", SECTIONS[section], re.DOTALL)

@@ -28,11 +28,13 @@ def _run(section: str, folder: Path) -> tuple[subprocess.CompletedProcess[str], 
     return done, re.findall(r"```text\n(.*?)```", section, re.DOTALL)
 
 
+@pytest.mark.processes
 def test_prints_and_logs_come_out_as_shown(tmp_path: Path) -> None:
     done, (out, err) = _run(_section("Where prints and logs go"), tmp_path)
     assert (done.stdout, done.stderr) == (out, err)
 
 
+@pytest.mark.processes
 def test_a_step_that_blocks_is_logged_as_shown(tmp_path: Path) -> None:
     done, (shown,) = _run(_section("A step that blocks"), tmp_path)
     assert _timeless(done.stderr, tmp_path) == _timeless(shown, tmp_path)

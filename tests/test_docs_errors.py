@@ -77,6 +77,7 @@ def test_the_public_names_are_the_same_to_the_type_checker() -> None:
     assert understudy.Actor is Actor
 
 
+@pytest.mark.processes
 def test_the_example_runs(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "example.py").write_text(block)

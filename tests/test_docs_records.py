@@ -13,6 +13,7 @@ import pytest
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "records.md").read_text()
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 def test_the_example_runs_as_a_script(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

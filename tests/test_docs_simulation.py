@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from understudy.runtime.simulation import ACTIONS, FAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +22,7 @@ def _pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
 
 
+@pytest.mark.processes
 def test_the_examples_that_should_pass_do(tmp_path: Path) -> None:
     passing = [block for fails, block in BLOCKS if not fails]
     for index, block in enumerate(passing):
@@ -30,6 +33,7 @@ def test_the_examples_that_should_pass_do(tmp_path: Path) -> None:
     assert "simulated 10 histories, 0 violations" in done.stdout
 
 
+@pytest.mark.processes
 def test_the_mistakes_are_caught_as_the_page_says(tmp_path: Path) -> None:
     mistakes = [block for fails, block in BLOCKS if fails]
     for index, block in enumerate(mistakes):

@@ -18,6 +18,7 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text(
 WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
 
 
+@pytest.mark.processes
 def test_the_example_emits_one_row_per_key(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
     done = subprocess.run(

@@ -36,6 +36,7 @@ def output_of(program: str, folder: Path, timeout: int) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("task_managers", [1, 2, 4])
 def test_the_first_job_prints_what_the_page_shows(tmp_path: Path, task_managers: int) -> None:
     program, printed = first_job()

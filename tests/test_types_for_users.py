@@ -82,10 +82,12 @@ def check(program: str, folder: Path, cache: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.processes
 def test_what_is_right_passes(tmp_path: Path, cache: Path) -> None:
     assert "Success" in check(TYPED, tmp_path, cache)
 
 
+@pytest.mark.processes
 def test_what_is_wrong_does_not(tmp_path: Path, cache: Path) -> None:
     body = "\n".join(f"    {line}" for line in WRONG)
     told = check(f"{TYPED}\nasync def wrong(job: JobHandle, client: RemoteCluster) -> None:\n{body}\n", tmp_path, cache)

@@ -30,6 +30,7 @@ from .floats import (
     rounded,
     truncated,
 )
+from .hypotenuse import compiled_hypotenuse
 from .integers import (
     absolute,
     add,
@@ -133,17 +134,24 @@ def exact_power(typingctx: Any, base: Any, exponent: Any) -> Any:
     return called(typingctx, _compiled_power(), (INT, INT))
 
 
+@intrinsic
+def exact_hypot(typingctx: Any, left: Any, right: Any) -> Any:
+    if None in map(number_of, (left, right)):
+        return own(typingctx, math.hypot, (left, right))
+    return called(typingctx, types.Dispatcher(compiled_hypotenuse), (FLOAT, FLOAT))
+
+
 _OF_MATH_ONE = frozenset(
     {
         math.sqrt, math.exp, math.expm1, math.log, math.log1p, math.log2, math.log10, math.sin, math.cos, math.tan,
         math.asin, math.acos, math.atan, math.sinh, math.cosh, math.tanh, math.asinh, math.acosh, math.atanh,
     }
 )  # fmt: skip
-_MAY_OVERFLOW = frozenset({math.exp, math.expm1, math.sinh, math.cosh, math.hypot})
+_MAY_OVERFLOW = frozenset({math.exp, math.expm1, math.sinh, math.cosh})
 _OF_ONE = _OF_MATH_ONE | {
     abs, int, round, math.floor, math.ceil, math.trunc, operator.neg, operator.pos, operator.invert,
 }  # fmt: skip
-_OF_MATH_TWO = frozenset({math.atan2, math.hypot})
+_OF_MATH_TWO = frozenset({math.atan2})
 
 OPERATORS: dict[Any, Any] = {operator.pow: exact_power, operator.ipow: exact_power}
 OPERATORS |= {function: comparison(function) for function in SIGNS}
@@ -168,6 +176,7 @@ OPERATORS[operator.invert] = _exact(operator.invert, inverted)
 
 FUNCTIONS: dict[Any, Any] = {function: _of_math(function) for function in _OF_MATH_ONE | _OF_MATH_TWO}
 FUNCTIONS |= {
+    math.hypot: exact_hypot,
     abs: _exact(abs, absolute, float_absolute),
     int: _exact(int, same, truncated),
     round: _exact(round, same, rounded),

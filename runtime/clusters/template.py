@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import io
 import os
 import pickle
@@ -261,6 +262,7 @@ def main() -> None:
     from . import task_manager_process  # noqa: F401
 
     pa.array([0])  # with its first array Arrow imports pandas, if installed: here once, and not in every TaskManager
+    gc.enable()
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:
             Template(control).run()

@@ -48,6 +48,7 @@ def on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Look]:
 
 
 @ALL
+@pytest.mark.processes
 def test_on_local_processes(on_local_processes: Look, mistake: Mistake) -> None:
     _says_enough(mistake, on_local_processes(mistake))
 

@@ -210,6 +210,24 @@ def _exceeds(wanted: Any) -> bool:
     return isinstance(wanted, int) and not -(2**63) <= wanted < 2**63
 
 
+@pytest.mark.parametrize(
+    "sides",
+    [
+        (-6.0, 7.348396471738056),
+        (0.1, 0.7),
+        (1.7e308, 1.7e308),
+        (5e-324, 5e-324),
+        (1e-310, 3e-315),
+        (math.nan, math.inf),
+        (0.0, -0.0),
+    ],
+)
+def test_a_hypotenuse_has_pythons_last_bit(sides: tuple[float, float]) -> None:
+    """That of C's `hypot` differs for the first."""
+    compiled, wanted = (_result(stage, 15, *sides) for stage in (Stage(OfFloats()), Stage(interpreted(OfFloats)())))
+    assert compiled == wanted
+
+
 @pytest.mark.parametrize(("base", "exponent"), [(2, -1), (0, -3)])
 def test_an_integer_to_a_negative_power_is_refused_where_it_happens(base: int, exponent: int) -> None:
     class Power(KeyedOperator):

@@ -31,7 +31,7 @@ from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStor
 from understudy.state.checkpoints.savepoints import Savepoints
 
 JOB = JobId("job-1")
-WAIT_S = 10
+WAIT_S = 120
 
 
 class Host(Actor):

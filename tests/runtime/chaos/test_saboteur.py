@@ -23,7 +23,7 @@ from understudy.messages import (
 )
 from understudy.runtime.chaos.saboteur import Saboteur
 
-WAIT_S = 10
+WAIT_S = 120
 JOB = JobId("job")
 Victims = Callable[[], subprocess.Popen[bytes]]
 

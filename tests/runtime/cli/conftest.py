@@ -1,4 +1,7 @@
-"""The command line as a person uses it: processes of their own, in a folder and a temporary folder of their own."""
+"""The command line as a person uses it: processes of their own, in a folder and a temporary folder of their own.
+
+They are forked from one that has everything imported (`prepared`); test_demo and test_docs start commands anew.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +18,11 @@ from typing import Any
 
 import psutil
 import pytest
+
+from understudy import CurveKeys, RemoteCluster
+from understudy.messages import JobId
+
+from .prepared import Command, Prepared
 
 PROGRAM = """
 import logging
@@ -147,13 +154,14 @@ class Done:
 class Shell:
     """Runs `understudy` in a folder that holds `job.py`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prepared: Prepared) -> None:
         self.folder = folder
+        self._prepared = prepared
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self.env = {key: value for key, value in os.environ.items() if not key.startswith("UNDERSTUDY_")}
         self.env["TMPDIR"] = str(self.temporary)
-        self.started: list[subprocess.Popen[str]] = []
+        self.started: list[subprocess.Popen[str] | Command] = []
         (folder / "job.py").write_text(PROGRAM)
 
     def __call__(self, *arguments: str, **env: str) -> Done:
@@ -162,24 +170,14 @@ class Shell:
         out, err = process.communicate(timeout=WAIT_S)
         return Done(process.returncode, out, err)
 
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "understudy", *arguments],
-            env=self.env | env,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, *arguments: str, **env: str) -> Command:
+        process = self._prepared.start(arguments, self.folder, self.env | env)
         self.started.append(process)
         return process
 
     def run(self, *arguments: str) -> Running:
         """Start `run`, and read the three lines with which it begins."""
         process = self.start("run", *arguments)
-        assert process.stdout is not None
         said = dict(process.stdout.readline().rstrip("\n").partition(" ")[::2] for _ in range(3))
         if set(said) != {"job", "jobmanager", "key-file"}:
             pytest.fail(f"`run` began with {said}: {process.communicate(timeout=WAIT_S)}")
@@ -212,10 +210,24 @@ class Shell:
 class Running:
     """A `run` that has submitted its job."""
 
-    process: subprocess.Popen[str]
+    process: Command
     job_id: str
     jobmanager: str
     key_file: str
+
+    def until(self, condition: Callable[[RemoteCluster], E], what: str) -> E:
+        """Wait for it in this process: a command for each look would start Python each time."""
+        with RemoteCluster(self.jobmanager, CurveKeys.load(Path(self.key_file))) as client:
+            return eventually(lambda: condition(client), what)
+
+    def until_it_runs(self) -> None:
+        """All its tasks."""
+        self.until(lambda client: 0 < client.jobs()[0].tasks_running == client.jobs()[0].tasks_total, "running tasks")
+
+    def until_checkpoints(self, at_least: int = 1) -> None:
+        """So many of them have completed."""
+        job_id = JobId(self.job_id)
+        self.until(lambda client: client.checkpoints(job_id).completed >= at_least, "completed checkpoints")
 
     def end(self) -> Done:
         """Wait for its end."""
@@ -237,20 +249,28 @@ def eventually(condition: Callable[[], E], what: Callable[[], str] | str) -> E:
     return value
 
 
+@pytest.fixture(scope="session")
+def prepared() -> Iterator[Prepared]:
+    with contextlib.closing(Prepared()) as started:
+        yield started
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    with contextlib.closing(Shell(tmp_path)) as started:
+def shell(tmp_path: Path, prepared: Prepared) -> Iterator[Shell]:
+    with contextlib.closing(Shell(tmp_path, prepared)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shared(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Shell]:
     """One shell for tests that do its job no harm."""
-    with contextlib.closing(Shell(tmp_path_factory.mktemp("shared"))) as started:
+    with contextlib.closing(Shell(tmp_path_factory.mktemp("shared"), prepared)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def running(shared: Shell) -> Running:
     """Its job, which runs without end."""
-    return shared.run("job:build")
+    run = shared.run("job:build")
+    run.until_it_runs()
+    return run

@@ -9,18 +9,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from .conftest import WAIT_S
+
 COMMAND = [sys.executable, "-m", "understudy", "demo"]
 SPARK = pytest.mark.spark
-INTERRUPT_LIMIT_S = 5
-"""What the issue promises between Ctrl-C and the end; on a busy machine it may take as long as the start did."""
-
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -73,22 +71,20 @@ def test_two_kills_and_the_result_is_exact(start: Start, tmp_path: Path, where: 
 
 
 def test_ctrl_c_ends_everything_with_exit_code_130(start: Start, tmp_path: Path) -> None:
-    began = time.monotonic()
     demo = start("--local", "--kills", "0")
     assert demo.stdout is not None
     for line in demo.stdout:
         if "checkpoint" in line:
             break
-    limit_s = max(INTERRUPT_LIMIT_S, time.monotonic() - began)
     os.killpg(demo.pid, signal.SIGINT)
-    output, _ = demo.communicate(timeout=limit_s)
+    output, _ = demo.communicate(timeout=WAIT_S)
     assert demo.returncode == 130, output
     assert left_behind(demo, tmp_path) == []
 
 
 def test_a_negative_number_of_kills_is_refused(start: Start, tmp_path: Path) -> None:
     demo = start("--local", "--kills", "-1")
-    output, _ = demo.communicate(timeout=30)
+    output, _ = demo.communicate(timeout=WAIT_S)
     assert demo.returncode == 2
     assert "--kills" in output
 
@@ -122,7 +118,7 @@ def test_without_its_extra_it_says_what_to_install(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_S,
         check=False,
     )
     assert done.returncode == 1

@@ -8,11 +8,10 @@ from understudy.messages import JobId, JobStatus, JobSummary
 from understudy.runtime.clusters.remote_cluster import find_job
 from understudy.runtime.clusters.remote_errors import AmbiguousJob, NoSuchJob
 
-from .conftest import Running, Shell, eventually
+from .conftest import Running, Shell
 
 
 def test_a_running_job_is_listed_for_people_and_for_scripts(shared: Shell, running: Running) -> None:
-    eventually(lambda: shared("list", "--json").json[0]["tasks_running"] == 2, "two running tasks")
     (job,) = shared("list", "--json").json
     assert job["job_id"] == running.job_id
     assert job["name"] == "job"
@@ -25,7 +24,8 @@ def test_a_running_job_is_listed_for_people_and_for_scripts(shared: Shell, runni
 
 
 def test_checkpoints_are_told_the_newest_first(shared: Shell, running: Running) -> None:
-    history = eventually(lambda: _with_several(shared), "several checkpoints")
+    running.until_checkpoints(3)
+    history = shared("checkpoints", "job", "--json").json
     ids = [each["checkpoint_id"] for each in history["checkpoints"]]
     assert ids == sorted(ids, reverse=True)
     assert history["job_id"] == running.job_id
@@ -36,11 +36,6 @@ def test_checkpoints_are_told_the_newest_first(shared: Shell, running: Running) 
     assert shown == sorted(shown, reverse=True)
     assert shown[0] >= ids[0]
     assert "completed" in table.err
-
-
-def _with_several(shell: Shell) -> dict[str, list[dict[str, object]]] | None:
-    history: dict[str, list[dict[str, object]]] = shell("checkpoints", "job", "--json").json
-    return history if len(history["checkpoints"]) > 2 else None
 
 
 def test_a_cancelled_job_has_ended_when_the_command_has(shell: Shell) -> None:
@@ -57,12 +52,7 @@ def test_a_cancelled_job_has_ended_when_the_command_has(shell: Shell) -> None:
 def test_a_job_that_is_down_says_why_wherever_it_is_seen(shell: Shell) -> None:
     run = shell.run("job:down")
     why = "ZeroDivisionError: integer division or modulo by zero (in operator 'numbers', subtask 0, attempt 0, record"
-
-    def restarts() -> bool:
-        (job,) = shell("list", "--json").json
-        return str(job["status"]) == "restarting"
-
-    eventually(restarts, "the job's restart")
+    run.until(lambda client: client.jobs()[0].status is JobStatus.RESTARTING, "the job's restart")
     assert shell("list", "--json").json[0]["last_failure"].startswith(why)
     assert why in shell("list").out
     assert why in shell("checkpoints", "job").err

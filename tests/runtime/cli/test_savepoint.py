@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from understudy.messages import JobId
 from understudy.runtime.connectors import read_collected
 
-from .conftest import WAIT_S, Done, Running, Shell, eventually
+from .conftest import WAIT_S, Done, Running, Shell
+from .prepared import Command
 
 KEYS = 4
 
@@ -44,7 +45,7 @@ def from_here(shell: Shell, path: str) -> str:
 def checkpointing(shell: Shell, *arguments: str) -> Running:
     """A job that has taken records and completed a checkpoint."""
     run = shell.run("job:build", *arguments)
-    eventually(lambda: shell("checkpoints", run.job_id, "--json").json["completed"] > 0, "a checkpoint")
+    run.until_checkpoints()
     return run
 
 
@@ -203,24 +204,24 @@ class TestASavepointThatTakesLong:
     @pytest.fixture
     def run(self, shell: Shell) -> Running:
         run = shell.run("job:sluggish")
-        eventually(lambda: shell("list", "--json").json[0]["tasks_running"] == 2, "two running tasks")
+        run.until_it_runs()
         return run
 
-    def begin(self, shell: Shell, *arguments: str) -> subprocess.Popen[str]:
+    def begin(self, shell: Shell, run: Running, *arguments: str) -> Command:
         """A client that waits for a savepoint in progress."""
         (shell.folder / "wait").touch()
         client = shell.start(*arguments)
-        eventually(lambda: shell("checkpoints", "job", "--json").json["triggered"], "the savepoint's beginning")
+        run.until(lambda client: client.checkpoints(JobId(run.job_id)).triggered, "the savepoint's beginning")
         return client
 
     def test_goes_on_without_the_client_that_wanted_it(self, shell: Shell, run: Running) -> None:
-        client = self.begin(shell, "savepoint", "job")
+        client = self.begin(shell, run, "savepoint", "job")
         client.send_signal(signal.SIGINT)
         _, err = client.communicate(timeout=WAIT_S)
         assert client.returncode == 130, err
         assert "goes on" in err
         (shell.folder / "wait").unlink()
-        eventually(lambda: shell("checkpoints", "job", "--json").json["completed"], "the savepoint")
+        run.until_checkpoints()
         assert [job["status"] for job in shell("list", "--json").json] == ["running"]
 
     def test_is_not_waited_for_longer_than_asked(self, shell: Shell, run: Running) -> None:
@@ -232,7 +233,7 @@ class TestASavepointThatTakesLong:
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
     @pytest.mark.parametrize("verb", ["savepoint", "stop"])
     def test_fails_with_the_jobmanager(self, shell: Shell, run: Running, verb: str, number: signal.Signals) -> None:
-        client = self.begin(shell, verb, "job")
+        client = self.begin(shell, run, verb, "job")
         run.process.send_signal(number)
         out, err = client.communicate(timeout=WAIT_S)
         assert client.returncode == 1, err

@@ -40,18 +40,41 @@ def nothing_is_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 
     A cluster that lives on keeps its pool of threads, which grows when it is used.
     """
-    shared = request.getfixturevalue("shared_cluster") if "shared_cluster" in request.fixturenames else None
+    shared = [request.getfixturevalue(name) for name in _SHARED if name in request.fixturenames]
+    before = [len(cluster.handles) for cluster in shared]
     with _nothing_left(tmp_path_factory.mktemp("temporary"), "-blocking_" if shared else None) as folder:
         yield folder
-        for job in shared._handles if shared else ():  # those of a test that has failed
-            job.cancel()
+        for cluster, count in zip(shared, before, strict=True):
+            for job in cluster.handles[count:]:  # those of a test that has failed
+                job.cancel()
 
 
-@pytest.fixture(scope="module")
+_SHARED = ("shared_cluster", "tcp_cluster")
+
+
+@pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Two TaskManagers of one slot, for tests that do the cluster no harm. It leaves nothing behind either."""
-    with _nothing_left(tmp_path_factory.mktemp("temporary")), LocalCluster(2, heartbeat_interval_ms=200) as cluster:
-        yield cluster
+    """Two TaskManagers of one slot, for tests that do the cluster no harm; one cluster for all tests of a worker."""
+    yield from _living_on(tmp_path_factory.mktemp("temporary"), LocalCluster(2, heartbeat_interval_ms=200))
+
+
+@pytest.fixture(scope="session")
+def tcp_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """The same, where records pass through TCP."""
+    cluster = LocalCluster(2, heartbeat_interval_ms=200, unix_sockets=False)
+    yield from _living_on(tmp_path_factory.mktemp("temporary"), cluster)
+
+
+def _living_on(temporary: Path, cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """It leaves no process and no file behind either. Its threads are not looked for here: other tests' threads start
+    and end beside it, and tests with a cluster of their own look for theirs.
+    """
+    with _marked(temporary) as mark:
+        cluster.start()
+    yield cluster
+    cluster.close()
+    assert not processes_of(mark)
+    assert os.listdir(temporary) == []
 
 
 @pytest.fixture
@@ -67,16 +90,9 @@ def start_cluster() -> Iterator[Callable[..., LocalCluster]]:
 
 @contextlib.contextmanager
 def _nothing_left(temporary: Path, but_threads: str | None = None) -> Iterator[Path]:
-    mark = uuid.uuid4().hex
-    before = (os.environ.get(MARK), os.environ.get("TMPDIR"), tempfile.tempdir)
     threads, processes = set(threading.enumerate()), set(psutil.Process().children(recursive=True))
-    os.environ[MARK], os.environ["TMPDIR"], tempfile.tempdir = mark, str(temporary), str(temporary)
-    try:
+    with _marked(temporary) as mark:
         yield temporary
-    finally:
-        _restore("UNDERSTUDY_TEST", before[0])
-        _restore("TMPDIR", before[1])
-        tempfile.tempdir = before[2]
     left = [process for process in processes_of(mark) if process not in processes]
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -85,6 +101,20 @@ def _nothing_left(temporary: Path, but_threads: str | None = None) -> Iterator[P
     eventually(lambda: not set(psutil.Process().children(recursive=True)) - processes, "the end of child processes")
     eventually(lambda: not _new_threads(threads, but_threads), f"the end of {_new_threads(threads, but_threads)}")
     assert os.listdir(temporary) == []
+
+
+@contextlib.contextmanager
+def _marked(temporary: Path) -> Iterator[str]:
+    """Processes that are started meanwhile bear a mark, and have `temporary` for their temporary files."""
+    mark = uuid.uuid4().hex
+    before = (os.environ.get(MARK), os.environ.get("TMPDIR"), tempfile.tempdir)
+    os.environ[MARK], os.environ["TMPDIR"], tempfile.tempdir = mark, str(temporary), str(temporary)
+    try:
+        yield mark
+    finally:
+        _restore(MARK, before[0])
+        _restore("TMPDIR", before[1])
+        tempfile.tempdir = before[2]
 
 
 def _new_threads(before: set[threading.Thread], but: str | None) -> list[threading.Thread]:

@@ -22,13 +22,15 @@ import pyarrow.parquet as pq
 
 from understudy import FileSink, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
 from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.source import END
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api import DataStream
+from understudy.runtime.connectors import GeneratorSource
 
 KEYS = 24
 """A multiple of every parallelism used here: each key comes from one source subtask, in order."""
 
-WAIT_S = 60
+WAIT_S = 120
 """How long a test waits for what must come; nothing here asserts that something is fast."""
 
 E = TypeVar("E")
@@ -73,16 +75,74 @@ class Heavy(Counting):
         super().process(record, out)
 
 
+class Gate:
+    """Keeps a job from its end until the test opens it, so that what the test does to the job meets it at work,
+    however late the test comes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = str(folder / "gate")
+
+    def open(self) -> None:
+        """In the test."""
+        Path(self._path).touch()
+
+    @property
+    def is_open(self) -> bool:
+        return os.path.exists(self._path)
+
+
+class Gated:
+    """Mixin of a PacedSource: it gives all its records, and ends when the gate is open."""
+
+    gate: Gate
+
+    def poll(self) -> Any:
+        batch = super().poll()  # type: ignore[misc]
+        if batch is not END or self.gate.is_open:
+            return batch
+        self._delay_ms = 10.0
+        return None
+
+
+class GatedGenerator(Gated, GeneratorSource):
+    def __init__(self, gate: Gate, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.gate = gate
+
+
 def counting(
     env: StreamEnvironment,
     count: int | None,
     rate: float | None,
     operator: KeyedOperator | type[KeyedOperator] = Counting,
+    *,
+    gate: Gate | None = None,
     **options: Any,
 ) -> DataStream:
     """`count` indexes at `rate` per second, numbered within their keys by an operator called "count"."""
-    source = env.generate(lambda index: index, count, records_per_second=rate, name="numbers")
-    return source.key_by(lambda index: index % KEYS).process(operator, name="count", **options)
+    return (
+        generated(env, count, rate, gate, "numbers")
+        .key_by(lambda index: index % KEYS)
+        .process(operator, name="count", **options)
+    )
+
+
+def generated(
+    env: StreamEnvironment,
+    count: int | None,
+    rate: float | None,
+    gate: Gate | None,
+    name: str,
+    *,
+    function: Callable[..., Any] = lambda index: index,
+    **options: Any,
+) -> DataStream:
+    """0, 1, 2, ..., or what `function` makes of them; the end waits for the gate, if there is one."""
+    if gate is None:
+        return env.generate(function, count, records_per_second=rate, name=name, **options)
+    settings = {} if env.batch_rows is None else {"batch_rows": env.batch_rows}
+    return env.from_source(GatedGenerator(gate, function, count, rate, **settings), name=name, **options)
 
 
 def counted(count: int) -> Counts:

@@ -52,7 +52,7 @@ def job(shared_cluster: LocalCluster) -> Iterator[JobHandle]:
 def _stopped(job: JobHandle) -> int:
     """Stop the endless job and check that it counted every index it was given once; returns how often it restarted."""
     job.stop().get(timeout=WAIT_S)
-    restarts = job.wait(timeout=60).restarts
+    restarts = job.wait(timeout=WAIT_S).restarts
     found = counts_of(job.results("all"))
     last = {key: max(number for each, number, _ in found if each == key) for key in range(KEYS)}
     assert found == Counter(
@@ -171,7 +171,7 @@ def test_the_status_goes_from_created_over_running_to_finished(shared_cluster: L
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
     witness = Witness(job)
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     witness.status(JobStatus.FINISHED)
     assert witness.statuses() == [JobStatus.RUNNING, JobStatus.FINISHED]
     assert [event.final for event in witness.of(CheckpointCompleted)][-1:] == [True]
@@ -195,7 +195,7 @@ def test_a_listener_may_ask_its_job_and_wait_for_the_answer(shared_cluster: Loca
     assert answers == [JobStatus.RUNNING]
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.chaos
@@ -242,7 +242,7 @@ def test_a_job_that_has_ended_says_so_to_whoever_asks(shared_cluster: LocalClust
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     with pytest.raises(NotRunning, match=r"operator .count.: not running: .*the job is finished"):
         ask(job, "seen", key=3)
     assert job.details().status is JobStatus.FINISHED

@@ -12,7 +12,7 @@ from understudy import JobCanceled, JobStatus, LocalCluster
 from understudy.actors.operators.operator import Collector
 from understudy.messages import TaskMetrics
 
-from .jobs import Counting, Passing, Witness, counted, counting, counts_of, environment, eventually
+from .jobs import WAIT_S, Counting, Passing, Witness, counted, counting, counts_of, environment, eventually
 
 RECORD = "x" * 1000
 
@@ -54,10 +54,10 @@ def test_a_slow_sink_bounds_what_a_fast_source_makes(shared_cluster: LocalCluste
     assert made_now - taken <= 64 * 100 * parallelism**2, "a few credits' worth of batches is under way"
     assert made_now - made <= taken + 64 * 100 * parallelism**2
     assert after - before < 100_000_000
-    assert job.ask("slow", message="hello").get(timeout=30) == "hello"
+    assert job.ask("slow", message="hello").get(timeout=WAIT_S) == "hello"
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 class Patient(Counting):
@@ -75,7 +75,7 @@ def test_checkpoints_complete_and_the_result_is_exact_under_back_pressure(shared
     witness = Witness(job)
     witness.checkpoints(2)
     assert job.status is JobStatus.RUNNING
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(2000)
 
 
@@ -86,7 +86,7 @@ def test_an_endless_job_is_canceled_while_its_source_is_held_back(shared_cluster
     eventually(lambda: sum(task.backpressured_ms for task in job.metrics()) > 0, "back-pressure")
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 def test_an_endless_job_at_full_speed_is_canceled(shared_cluster: LocalCluster) -> None:
@@ -97,4 +97,4 @@ def test_an_endless_job_at_full_speed_is_canceled(shared_cluster: LocalCluster) 
     Witness(job).checkpoints(3)
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)

@@ -19,6 +19,8 @@ from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import UnwritableRoot
 
 from .jobs import (
+    WAIT_S,
+    Gate,
     Heavy,
     Mark,
     Witness,
@@ -48,10 +50,12 @@ def test_a_finished_job_leaves_nothing_in_the_checkpoint_folder_but_what_it_coll
     shared_cluster: LocalCluster, tmp_path: Path, backend: str
 ) -> None:
     env = environment(checkpoint_dir=str(tmp_path / "checkpoints"), state_backend=backend)
-    counting(env, 1000, 2000, Heavy).collect(name="all")
+    gate = Gate(tmp_path)
+    counting(env, 1000, 2000, Heavy, gate=gate).collect(name="all")
     job = shared_cluster.submit(env)
     Witness(job).checkpoints(3)
-    job.wait(timeout=60)
+    gate.open()
+    job.wait(timeout=WAIT_S)
     eventually(lambda: not [name for name in files_below(tmp_path / "checkpoints") if not name.startswith("collected")])
     assert counts_of(job.results("all")) == counted(1000)
 
@@ -62,7 +66,8 @@ def test_a_long_job_keeps_only_its_retained_checkpoints(start_cluster: StartClus
     """Not the folders of those that were pushed out either, nor what a killed TaskManager had written."""
     folder = tmp_path / "checkpoints"
     env = environment(checkpoint_dir=str(folder), state_backend="filesystem", retained_checkpoints=2)
-    counting(env, 6000, 2000, Heavy).collect(name="all")
+    gate = Gate(tmp_path)
+    counting(env, 6000, 2000, Heavy, gate=gate).collect(name="all")
     job = start_cluster().submit(env)
     witness = Witness(job)
     for _ in range(2):
@@ -71,7 +76,8 @@ def test_a_long_job_keeps_only_its_retained_checkpoints(start_cluster: StartClus
     witness.checkpoints(4)
     of_job = folder / job.job_id
     eventually(lambda: len(list(of_job.iterdir())) <= 4, f"few folders in {of_job}")
-    job.wait(timeout=60)
+    gate.open()
+    job.wait(timeout=WAIT_S)
     eventually(lambda: not of_job.exists() or not list(of_job.iterdir()), f"nothing in {of_job}")
 
 
@@ -87,7 +93,7 @@ def test_a_storage_that_breaks_fails_the_job_with_its_reason(shared_cluster: Loc
     folder.rename(tmp_path / "aside")
     folder.write_text("no folder any more")
     with pytest.raises(JobFailed, match="UnreachableRoot") as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert "checkpoints" in str(caught.value)
     assert caught.value.details.failures[0].error_type == "CheckpointFailed"
     assert "NotADirectoryError" in caught.value.details.failures[0].error_message
@@ -98,7 +104,8 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
 ) -> None:
     folder = tmp_path / "checkpoints"
     env = environment(checkpoint_dir=str(folder), state_backend="filesystem", tolerable_checkpoint_failures=10_000)
-    counting(env, 3000, 2000, Heavy).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    gate = Gate(tmp_path)
+    counting(env, 3000, 2000, Heavy, gate=gate).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
@@ -107,7 +114,8 @@ def test_tolerable_failures_are_tolerated_and_the_job_goes_on_when_storage_is_ba
     witness.wait(lambda: len(witness.of(CheckpointAborted)) >= 3, "aborted checkpoints")
     folder.unlink()
     (tmp_path / "aside").rename(folder)
-    assert job.wait(timeout=60).restarts == 0
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 0
     assert re.match(r"declined: .* subtask [01]: NotADirectoryError", witness.of(CheckpointAborted)[0].reason)
     assert read_output(tmp_path / "out", "jsonl") == counted(3000)
     assert all_names(tmp_path / "out") == set()
@@ -125,7 +133,8 @@ def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
         restart_strategy=fixed_delay(attempts=1000, delay_ms=50),
         tolerable_checkpoint_failures=10_000,
     )
-    counting(env, 3000, 2000, Heavy).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    gate = Gate(tmp_path)
+    counting(env, 3000, 2000, Heavy, gate=gate).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
     job = start_cluster().submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
@@ -135,7 +144,8 @@ def test_a_restart_waits_for_a_storage_that_is_away_and_condemns_no_checkpoint(
     witness.status(JobStatus.RESTARTING, times=3)
     folder.unlink()
     (tmp_path / "aside").rename(folder)
-    details = job.wait(timeout=60)
+    gate.open()
+    details = job.wait(timeout=WAIT_S)
     assert read_output(tmp_path / "out", "jsonl") == counted(3000)
     assert any("UnreachableRoot" in failure.error_type for failure in details.failures)
 
@@ -148,15 +158,17 @@ def test_a_final_checkpoint_is_tried_until_storage_is_back(shared_cluster: Local
         state_backend="filesystem",
         tolerable_checkpoint_failures=10_000,
     )
-    counting(env, 500, None, Heavy).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    gate = Gate(tmp_path)
+    counting(env, 500, None, Heavy, gate=gate).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
     job = shared_cluster.submit(env)
     folder.rename(tmp_path / "aside")
     folder.write_text("no folder any more")
+    gate.open()
     witness = Witness(job)
     witness.wait(lambda: witness.of(CheckpointAborted), "an aborted checkpoint")
     folder.unlink()
     (tmp_path / "aside").rename(folder)
-    assert job.wait(timeout=60).restarts == 0
+    assert job.wait(timeout=WAIT_S).restarts == 0
     assert read_output(tmp_path / "out", "jsonl") == counted(500)
 
 
@@ -178,7 +190,8 @@ def test_a_full_disk_declines_checkpoints_and_leaves_no_torn_files(
     shared_cluster: LocalCluster, tmp_path: Path, small_disk: Path
 ) -> None:
     env = environment(checkpoint_dir=str(small_disk), state_backend="filesystem", tolerable_checkpoint_failures=10_000)
-    counting(env, 4000, 2000, Heavy).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
+    gate = Gate(tmp_path)
+    counting(env, 4000, 2000, Heavy, gate=gate).sink_to(FileSink(str(tmp_path / "out"), "jsonl"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
@@ -189,7 +202,8 @@ def test_a_full_disk_declines_checkpoints_and_leaves_no_torn_files(
     witness.wait(lambda: any("No space left" in event.reason for event in witness.of(CheckpointAborted)), "a full disk")
     ballast.unlink()
     witness.checkpoints(2)
-    assert job.wait(timeout=60).restarts == 0
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 0
     assert read_output(tmp_path / "out", "jsonl") == counted(4000)
 
 
@@ -234,7 +248,7 @@ def test_a_rotten_checkpoint_is_passed_over_for_the_older_one_and_the_result_is_
     latest: CheckpointCompleted = witness.checkpoints(2)[-1]
     corrupt(folder / Path(latest.path).parent)
     go.touch()
-    details = job.wait(timeout=60)
+    details = job.wait(timeout=WAIT_S)
     assert details.status is JobStatus.FINISHED
     assert details.restarts == 2
     assert "CorruptState" in str(details.failures[1])
@@ -254,7 +268,7 @@ def test_when_all_retained_checkpoints_rot_the_job_fails_and_commits_nothing_twi
     corrupt(folder / Path(latest.path).parent)
     go.touch()
     with pytest.raises(JobFailed, match="NoRestorableCheckpoint") as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert "CorruptState" in str(caught.value)
     assert max(read_output(out, "jsonl").values()) == 1
 
@@ -267,5 +281,5 @@ def test_without_checkpoints_a_failure_is_final_and_says_why(shared_cluster: Loc
     counting(env, 1000, None, Corrupting(str(go), mark)).collect(name="all")
     job: Any = shared_cluster.submit(env)
     with pytest.raises(JobFailed, match="ValueError: now"):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert job.results("all") == []

@@ -12,7 +12,7 @@ import pytest
 
 from understudy import Count, FileSink, LocalCluster, Sum
 
-from .jobs import Witness, environment
+from .jobs import WAIT_S, Witness, environment
 
 ROWS, KEYS, GROUP_ROWS, RATE = 600_000, 5_000, 20_000, 300_000
 
@@ -56,7 +56,7 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
     for index in (1, 0):
         witness.checkpoints(2)
         witness.kill(witness.pids(2)[index])
-    assert job.wait(timeout=60).restarts == 2
+    assert job.wait(timeout=WAIT_S).restarts == 2
     found, count = last_of_each_key(out)
     assert found == answer
     if emit == "end":

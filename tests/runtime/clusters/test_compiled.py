@@ -14,7 +14,7 @@ from understudy import KeyedOperator, LocalCluster, StreamEnvironment, ValueStat
 from understudy.actors.ask_errors import AskFailed
 from understudy.actors.operators.operator import Collector
 
-from .jobs import Witness, environment, eventually
+from .jobs import WAIT_S, Gate, Witness, environment, eventually, generated
 from .test_savepoints_local import assert_exact, canceled, savepoint_of
 
 pytest.importorskip("numba")
@@ -51,9 +51,13 @@ def rows(start: int, count: int) -> pa.RecordBatch:
 
 
 def numbering(
-    env: StreamEnvironment, count: int | None, rate: float | None, operator: type[Numbering] = CompiledNumbering
+    env: StreamEnvironment,
+    count: int | None,
+    rate: float | None,
+    operator: type[Numbering] = CompiledNumbering,
+    gate: Gate | None = None,
 ) -> StreamEnvironment:
-    source = env.generate(rows, count, records_per_second=rate, name="rows")
+    source = generated(env, count, rate, gate, "rows", function=rows)
     source.key_by("key").process(operator, name="count").collect(name="out")
     return env
 
@@ -64,13 +68,15 @@ def counts(records: Iterable[Any]) -> Counter[tuple[int, int, int]]:
 
 @pytest.mark.chaos
 def test_output_is_exact_when_a_task_manager_is_killed_and_checkpoints_have_bytes(
-    shared_cluster: LocalCluster,
+    shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    job = shared_cluster.submit(numbering(environment(batch_rows=64), COUNT, RATE))
+    gate = Gate(tmp_path)
+    job = shared_cluster.submit(numbering(environment(batch_rows=64), COUNT, RATE, gate=gate))
     witness = Witness(job)
     witness.checkpoints(3)
     witness.kill(witness.pids(2)[1])
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert_exact(counts(job.results("out")), COUNT)
     last = job.checkpoint_history().checkpoints[0]
     assert last.state_size_bytes > 2 * KEYS
@@ -92,7 +98,7 @@ def test_savepoints_go_from_the_interpreted_operator_to_the_compiled_one_and_bac
         canceled(job)
         before.append(job.results("out"))
     last = cluster.submit(numbering(env(2), 4000, None, Numbering), from_savepoint=path)
-    last.wait(timeout=60)
+    last.wait(timeout=WAIT_S)
     assert_goes_on(before, last.results("out"), 4000)
 
 
@@ -111,7 +117,7 @@ def test_a_question_reads_compiled_state_by_key_and_cannot_change_it(shared_clus
     Witness(job).checkpoints(1)
 
     def seen(key: Any) -> Any:
-        return job.ask("count", message="seen", key=key).get(timeout=30)
+        return job.ask("count", message="seen", key=key).get(timeout=WAIT_S)
 
     eventually(lambda: seen(5)[0] > 1, "records of key 5")
     number, total = seen(5)
@@ -119,5 +125,5 @@ def test_a_question_reads_compiled_state_by_key_and_cannot_change_it(shared_clus
     assert total % KEYS == 5 * number % KEYS
     assert seen("no such key") == (0, 0.0)
     with pytest.raises(AskFailed, match="ReadOnlyState: state 'seen' is read-only"):
-        job.ask("count", message="change", key=5).get(timeout=30)
+        job.ask("count", message="change", key=5).get(timeout=WAIT_S)
     canceled(job)

@@ -22,11 +22,9 @@ from understudy.actors.operators.operator import Collector
 from understudy.runtime.clusters import JobLost
 
 from .conftest import MARK, processes_of
-from .jobs import KEYS, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
+from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill
 
 StartCluster = Callable[..., LocalCluster]
-CTRL_C_SECONDS = 5
-"""How long the end of everything may take on a machine that has time for it."""
 
 
 def endless(cluster: LocalCluster, **settings: Any) -> tuple[JobHandle, Witness]:
@@ -45,26 +43,26 @@ def test_a_canceled_job_says_so_and_its_processes_end(shared_cluster: LocalClust
     witness.checkpoints(2)
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert job.status is JobStatus.CANCELED
     for pid in pids:
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
-    job.cancel().get(timeout=10)
+    job.cancel().get(timeout=WAIT_S)
     with pytest.raises(JobCanceled):
-        job.wait(timeout=10)
+        job.wait(timeout=WAIT_S)
     witness.status(JobStatus.CANCELED)
     assert witness.statuses() == [JobStatus.RUNNING, JobStatus.CANCELLING, JobStatus.CANCELED]
 
 
 def test_a_canceled_job_keeps_what_it_committed_and_nothing_else(shared_cluster: LocalCluster, tmp_path: Path) -> None:
-    """A checkpoint under way would leave what it had pre-committed: so there is none in the second after the first."""
-    env, out = environment(checkpoint_interval_ms=1000), tmp_path / "out"
+    """A checkpoint under way would leave what it had pre-committed: so there is none after the first."""
+    env, out = environment(min_pause_ms=3_600_000), tmp_path / "out"
     counting(env, None, 2000).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
     Witness(job).checkpoints(1)
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert any(out.iterdir())
     assert all_names(out) == set()
 
@@ -73,7 +71,7 @@ def test_a_job_can_be_canceled_before_it_runs(shared_cluster: LocalCluster) -> N
     job, _ = endless(shared_cluster)
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.chaos
@@ -84,7 +82,7 @@ def test_a_job_can_be_canceled_while_it_waits_for_its_restart(start_cluster: Sta
     witness.status(JobStatus.RESTARTING)
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 def test_a_job_can_be_canceled_while_it_waits_for_slots(
@@ -94,14 +92,14 @@ def test_a_job_can_be_canceled_while_it_waits_for_slots(
     job, _ = endless(start_cluster())
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 def test_a_stopped_job_takes_its_final_checkpoint_and_its_result_has_no_gap(shared_cluster: LocalCluster) -> None:
     job, witness = endless(shared_cluster)
     witness.checkpoints(3)
     job.stop()
-    assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert_no_gap(job)
 
 
@@ -112,7 +110,7 @@ def test_a_job_that_is_killed_while_it_stops_has_no_gap_either(start_cluster: St
     pid = witness.pids(2)[0]
     job.stop()
     kill(pid)
-    assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert_no_gap(job)
 
 
@@ -127,9 +125,9 @@ def test_canceling_a_finished_job_changes_nothing(shared_cluster: LocalCluster) 
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
-    job.wait(timeout=60)
-    job.cancel().get(timeout=10)
-    assert job.wait(timeout=10).status is JobStatus.FINISHED
+    job.wait(timeout=WAIT_S)
+    job.cancel().get(timeout=WAIT_S)
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert sum(counts_of(job.results("all")).values()) == 100
 
 
@@ -156,7 +154,7 @@ def test_blocking_user_code_is_canceled_by_the_end_of_its_process(start_cluster:
     pid = mark.wait()
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
     eventually(lambda: not psutil.pid_exists(pid), "the end of the blocked process")
 
 
@@ -170,7 +168,7 @@ def test_blocking_user_code_does_not_hold_a_restart_up(start_cluster: StartClust
     witness = Witness(job)
     blocked = mark.wait()
     witness.kill(next(pid for pid in witness.pids(2).values() if pid != blocked))
-    assert job.wait(timeout=30).status is JobStatus.FINISHED
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
 
 
 @pytest.mark.slow
@@ -203,10 +201,10 @@ def test_closing_the_cluster_ends_a_running_job_and_whoever_waits_for_it(start_c
     waiting = threading.Thread(target=wait)
     waiting.start()
     cluster.close()
-    waiting.join(timeout=30)
+    waiting.join(timeout=WAIT_S)
     assert len(raised) == 1
     with pytest.raises((JobCanceled, JobLost)):
-        job.wait(timeout=10)
+        job.wait(timeout=WAIT_S)
     cluster.close()
 
 
@@ -223,7 +221,7 @@ def test_a_job_is_told_lost_when_its_job_manager_fails(
 
     monkeypatch.setattr(JobMaster, "on", broken)
     with pytest.raises(JobLost, match="an invariant is broken"):
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
     for pid in pids:
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
 
@@ -241,7 +239,7 @@ class Blocking(KeyedOperator):
     def process(self, record, out):
         if record == 100 and self.kind == "blocking":
             print("blocks", flush=True)
-            time.sleep(60)
+            time.sleep(600)
         out.collect(record)
 
 env = StreamEnvironment(checkpoint_interval_ms=50)
@@ -284,23 +282,14 @@ def processes() -> list[psutil.Process]:
     return processes_of(os.environ[MARK])
 
 
-def patience_s(began: float) -> float:
-    """How long the end may take on this machine: on a busy one, three times what has passed since the beginning."""
-    return max(CTRL_C_SECONDS, 3 * (time.monotonic() - began))
-
-
 @pytest.mark.parametrize("kind", ["plain", "blocking"])
-def test_ctrl_c_ends_everything_within_seconds_and_with_code_130(
+def test_ctrl_c_ends_everything_whatever_user_code_does_and_with_code_130(
     script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path, kind: str
 ) -> None:
-    began = time.monotonic()
     process = script(kind, until="blocks" if kind == "blocking" else "CheckpointCompleted")
-    limit_s = patience_s(began)
     assert len(processes()) >= 4, "the script, its template and two TaskManagers"
-    began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - began < limit_s
+    _, errors = process.communicate(timeout=WAIT_S)
     assert process.returncode in (130, -signal.SIGINT), errors  # a shell shows both as 130
     assert processes() == []
     assert os.listdir(nothing_is_left) == []
@@ -313,7 +302,7 @@ def test_ctrl_c_twice_ends_everything_too(script: Callable[..., subprocess.Popen
     os.killpg(process.pid, signal.SIGINT)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=WAIT_S)
     assert process.returncode in (130, -signal.SIGINT)
     eventually(lambda: processes() == [], "the end of all processes")
     assert os.listdir(nothing_is_left) == []
@@ -324,12 +313,10 @@ def test_ctrl_c_twice_ends_everything_too(script: Callable[..., subprocess.Popen
 def test_when_the_driver_is_killed_everything_else_ends_by_itself(
     script: Callable[..., subprocess.Popen[str]], nothing_is_left: Path, kind: str
 ) -> None:
-    began = time.monotonic()
     process = script(kind, until="blocks" if kind == "blocking" else "CheckpointCompleted")
-    limit_s = patience_s(began)
     process.kill()
     process.communicate()
-    eventually(lambda: processes() == [], "the end of all processes", within_s=limit_s)
+    eventually(lambda: processes() == [], "the end of all processes")
     eventually(lambda: os.listdir(nothing_is_left) == [], "the end of the temporary files")
 
 
@@ -346,7 +333,7 @@ def test_a_job_that_fails_for_lost_processes_says_how_they_ended_and_leaves_none
         pids = witness.pids(2)
         witness.kill(pids[0])
     with pytest.raises(JobFailed, match="TaskManagerLost"):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     eventually(lambda: "SIGKILL" in job.details().failures[-1].error_message, "how the process ended")
     for pid in pids.values():
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")

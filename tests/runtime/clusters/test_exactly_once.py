@@ -16,7 +16,9 @@ from understudy.messages import CheckpointCompleted, FirstBatchProcessed
 from understudy.runtime.connectors import GeneratorSource
 
 from .jobs import (
+    WAIT_S,
     Counting,
+    Gate,
     Mark,
     Reader,
     Witness,
@@ -43,16 +45,17 @@ SLOW = pytest.mark.slow
 def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed(
     shared_cluster: LocalCluster, tmp_path: Path, format: str
 ) -> None:
-    chance = _chance()
+    chance, gate = _chance(), Gate(tmp_path)
     env, out = environment(), tmp_path / "out"
-    counting(env, COUNT, RATE).sink_to(FileSink(str(out), format))
+    counting(env, COUNT, RATE, gate=gate).sink_to(FileSink(str(out), format))
     with Reader(out, format, counted(COUNT)) as reader:
         job = shared_cluster.submit(env)
         witness = Witness(job)
         witness.checkpoints(chance.randint(1, 5))
         time.sleep(chance.uniform(0, 0.05))
         witness.kill(chance.choice(list(witness.pids(2).values())))
-        details = job.wait(timeout=60)
+        gate.open()
+        details = job.wait(timeout=WAIT_S)
     assert details.restarts == 1
     assert read_output(out, format) == counted(COUNT)
     assert reader.problems == []
@@ -61,14 +64,17 @@ def test_files_are_exact_and_whole_at_every_moment_when_a_task_manager_is_killed
 
 
 @pytest.mark.chaos
-def test_collected_records_are_exact_when_a_task_manager_is_killed(shared_cluster: LocalCluster) -> None:
-    env = environment()
-    counting(env, COUNT, RATE).collect(name="all")
+def test_collected_records_are_exact_when_a_task_manager_is_killed(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, COUNT, RATE, gate=gate).collect(name="all")
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
     witness.kill(witness.pids(2)[1])
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
 
 
@@ -76,9 +82,9 @@ def test_collected_records_are_exact_when_a_task_manager_is_killed(shared_cluste
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "jsonl", "csv"])
 def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_path: Path, format: str) -> None:
-    chance = _chance()
+    chance, gate = _chance(), Gate(tmp_path)
     env, out = environment(), tmp_path / "out"
-    counting(env, 12_000, 3000).sink_to(FileSink(str(out), format))
+    counting(env, 12_000, 3000, gate=gate).sink_to(FileSink(str(out), format))
     with Reader(out, format, counted(12_000)) as reader:
         job = start_cluster(3).submit(env)
         witness = Witness(job)
@@ -86,7 +92,8 @@ def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_pa
             witness.checkpoints(chance.randint(0, 4))
             time.sleep(chance.uniform(0, 0.1))
             witness.kill(chance.choice(list(witness.pids(1).values())))
-        details = job.wait(timeout=100)
+        gate.open()
+        details = job.wait(timeout=WAIT_S)
     assert details.restarts >= 1
     assert read_output(out, format) == counted(12_000)
     assert reader.problems == []
@@ -97,14 +104,15 @@ def test_files_are_exact_after_several_kills(start_cluster: StartCluster, tmp_pa
 def test_output_is_exact_when_all_task_managers_are_killed_at_once(
     shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    env, out = environment(), tmp_path / "out"
-    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, RATE, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(3)
     for pid in witness.pids(2).values():
         kill(pid)
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -114,13 +122,14 @@ def test_output_is_exact_when_all_task_managers_are_killed_at_once(
 def test_output_is_exact_when_a_kill_comes_before_the_first_checkpoint(
     shared_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    env, out = environment(checkpoint_interval_ms=500), tmp_path / "out"
-    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "parquet"))
+    env, out, gate = environment(checkpoint_interval_ms=3_600_000), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, RATE, gate=gate).sink_to(FileSink(str(out), "parquet"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
     witness.kill(witness.pids(2)[0])
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "parquet") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -135,13 +144,14 @@ def test_output_is_exact_when_a_task_manager_dies_in_the_middle_of_a_checkpoint(
     class Halting(Counting):
         def on_checkpoint(self, checkpoint_id: int) -> None:
             if checkpoint_id >= 3 and mark.take():
-                time.sleep(60)
+                time.sleep(600)  # until it is killed
 
-    env, out = environment(), tmp_path / "out"
-    counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, RATE, Halting, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
     kill(mark.wait())
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -153,16 +163,17 @@ def test_output_is_exact_when_the_recovery_is_killed_too(shared_cluster: LocalCl
     class Halting(Counting):
         def open(self) -> None:
             if self.context.restored and mark.take():
-                time.sleep(60)
+                time.sleep(600)  # until it is killed
 
-    env, out = environment(), tmp_path / "out"
-    counting(env, COUNT, RATE, Halting).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, RATE, Halting, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
     witness.kill(witness.pids(2)[0])
     kill(mark.wait())
-    assert job.wait(timeout=60).restarts == 2
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 2
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -187,7 +198,7 @@ class HaltingCommit(FileSink):
 
     def _halt(self) -> None:
         if self.ended and self.context.attempt_number == 0 and self.mark.take():
-            time.sleep(60)
+            time.sleep(600)  # until it is killed
 
 
 @pytest.mark.chaos
@@ -204,7 +215,7 @@ def test_output_is_exact_when_a_sink_dies_after_the_final_checkpoint(
     pid = mark.wait()
     witness.wait(lambda: [event for event in witness.of(CheckpointCompleted) if event.final], "the final checkpoint")
     kill(pid)
-    details = job.wait(timeout=60)
+    details = job.wait(timeout=WAIT_S)
     assert details.status is JobStatus.FINISHED
     assert read_output(out, "jsonl") == counted(500)
     assert all_names(out) == set()
@@ -224,7 +235,7 @@ def test_a_pipeline_that_has_finished_is_left_alone_when_the_one_beside_it_dies(
     pid = mark.wait()
     eventually(lambda: sum(len(read_records(path, "jsonl")) for path in visible_files(beside)) == 300)
     kill(pid)
-    assert job.wait(timeout=60).restarts == 1
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "jsonl") == counted(500)
     assert sum(len(read_records(path, "jsonl")) for path in visible_files(beside)) == 300
     assert all_names(out) == all_names(beside) == set()
@@ -248,15 +259,16 @@ def test_a_pipeline_that_has_finished_is_left_alone_when_the_one_beside_it_dies(
 def test_output_is_exact_whatever_the_checkpoints_are(
     shared_cluster: LocalCluster, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    env, out = environment(**settings), tmp_path / "out"
-    counting(env, COUNT, RATE).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(**settings), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, RATE, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     for _ in range(2):
         witness.wait(lambda: len(witness.of(FirstBatchProcessed)) >= 4, "all tasks to be at work")
         time.sleep(_chance().uniform(0, 0.2))
         witness.kill(witness.pids(2)[0])
-    assert job.wait(timeout=60).restarts >= 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts >= 1
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -275,7 +287,7 @@ def test_output_is_exact_when_kills_come_at_the_news_of_the_final_checkpoint(
             witness.kill(witness.pids(1)[0])
 
     job.on_event(on_event)
-    assert job.wait(timeout=60).status is JobStatus.FINISHED
+    assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert read_output(out, "jsonl") == counted(500)
     assert all_names(out) == set()
 
@@ -283,9 +295,9 @@ def test_output_is_exact_when_kills_come_at_the_news_of_the_final_checkpoint(
 @pytest.mark.chaos
 def test_output_is_exact_when_the_template_process_is_killed(start_cluster: StartCluster, tmp_path: Path) -> None:
     """All TaskManagers die with it; the cluster starts another template and goes on, again and again."""
-    env, out = environment(), tmp_path / "out"
-    counting(env, COUNT, 2000).sink_to(FileSink(str(out), "jsonl"))
-    job = start_cluster(slot_timeout_ms=20_000).submit(env)
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, COUNT, 2000, gate=gate).sink_to(FileSink(str(out), "jsonl"))
+    job = start_cluster().submit(env)
     witness = Witness(job)
     for _ in range(2):
         pids = witness.pids(2)
@@ -294,7 +306,8 @@ def test_output_is_exact_when_the_template_process_is_killed(start_cluster: Star
         for pid in pids.values():
             eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
         witness.wait(lambda pids=pids: not set(witness.pids(0).values()) & set(pids.values()), "the news of it")
-    assert job.wait(timeout=60).restarts >= 2
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts >= 2
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 

@@ -16,9 +16,11 @@ import pytest
 from understudy import FileSink, JobStatus, LocalCluster
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 
-from .jobs import KEYS, Mark, Witness, all_names, counted, counting, environment, eventually, read_output
+from .jobs import KEYS, WAIT_S, Gate, Mark, Witness, all_names, counted, counting, environment, eventually, read_output
 
-HEARTBEATS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 1000}
+HEARTBEATS = {"heartbeat_interval_ms": 200, "heartbeat_timeout_ms": 5_000}
+"""Long enough for a process that a busy machine keeps waiting."""
+
 StartCluster = Callable[..., LocalCluster]
 
 
@@ -26,15 +28,16 @@ StartCluster = Callable[..., LocalCluster]
 def test_a_frozen_task_manager_is_killed_and_replaced_and_the_result_is_exact(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
-    env, out = environment(), tmp_path / "out"
-    counting(env, 3000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, 3000, 2000, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     job = start_cluster(**HEARTBEATS).submit(env)
     witness = Witness(job)
     witness.checkpoints(2)
     pid = witness.pids(2)[1]
     os.kill(pid, signal.SIGSTOP)
     eventually(lambda: not psutil.pid_exists(pid), "the end of the frozen process")
-    assert job.wait(timeout=60).restarts == 1
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "jsonl") == counted(3000)
     assert all_names(out) == set()
 
@@ -101,7 +104,7 @@ def test_a_zombie_that_wakes_commits_nothing_and_leaves_nothing(
     os.kill(zombie, signal.SIGCONT)
     eventually(lambda: not psutil.pid_exists(zombie), "the zombie to find out and end")
     job.stop()
-    assert job.wait(timeout=60).restarts == 1
+    assert job.wait(timeout=WAIT_S).restarts == 1
     found = read_output(out, "jsonl")
     last = Counter(key for key, _, _ in found)
     assert len(last) == KEYS

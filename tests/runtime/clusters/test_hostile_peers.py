@@ -11,7 +11,6 @@ import random
 import socket
 import stat
 import struct
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,25 +41,25 @@ from understudy.messages import (
 from understudy.runtime.system import CurveKeys
 from understudy.runtime.system.remote.envelope import Envelope, pack_payload
 
-from .jobs import Witness, counted, counting, counts_of, environment
+from .jobs import WAIT_S, Gate, Witness, counted, counting, counts_of, environment
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00"
 """How a ZMTP 3 peer begins; its mechanism and 32 bytes more follow."""
 
 
 @pytest.fixture
-def stage(start_cluster: Callable[..., LocalCluster]) -> Iterator[Stage]:
+def stage(tcp_cluster: LocalCluster, tmp_path: Path) -> Iterator[Stage]:
     """A job in the middle of its work; afterwards it must have ended as if nothing had been."""
-    others = set(_ports(os.getpid()))  # of a cluster that other tests of this process share
-    cluster = start_cluster(unix_sockets=False, heartbeat_interval_ms=200)
-    env = environment()
-    counting(env, 2500, 2000).collect(name="all")
+    cluster = tcp_cluster
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
     pids = witness.pids(2)
-    yield Stage(cluster, job, [sorted(set(_ports(os.getpid())) - others), *map(_ports, pids.values())])
-    assert job.wait(timeout=60).restarts == 0
+    yield Stage(cluster, job, [[int(cluster.address.rpartition(":")[2])], *map(_ports, pids.values())])
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 0
     assert counts_of(job.results("all")) == counted(2500)
     assert witness.pids(0) in ({}, pids), "nobody was replaced"
 
@@ -69,8 +68,12 @@ class Stage:
     def __init__(self, cluster: LocalCluster, job: JobHandle, ports: list[list[int]]) -> None:
         self.cluster, self.job = cluster, job
         self.ports = [port for several in ports for port in several]
-        assert len(ports[0]) == 1, "the driver: control"
+        assert set(ports[0]) <= set(_ports(os.getpid())), "the driver: control"
         assert [len(several) for several in ports[1:]] == [2, 2], "a TaskManager: control and data"
+
+    def goes_on(self) -> None:
+        """What was sent has time to come, or to be thrown away: all tasks pass barriers meanwhile."""
+        Witness(self.job).checkpoints(5)
 
     @property
     def keys(self) -> CurveKeys:
@@ -85,7 +88,7 @@ def _ports(pid: int) -> list[int]:
 
 def _throw(port: int, *parts: bytes) -> None:
     """Send bytes over a plain connection; whether the other side takes them is its affair."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as connection:
         connection.settimeout(0.05)
         for part in parts:
             connection.sendall(part)
@@ -145,7 +148,7 @@ def test_strangers_are_not_let_in(stage: Stage, who: str) -> None:
             for message in _messages():
                 with contextlib.suppress(zmq.Again):  # he has been thrown out already
                     dealer.send(message, zmq.NOBLOCK)
-        time.sleep(0.5)  # for the messages that must not arrive
+        stage.goes_on()
 
 
 def test_malformed_messages_of_one_who_has_the_key_are_dropped(stage: Stage) -> None:
@@ -162,7 +165,7 @@ def test_malformed_messages_of_one_who_has_the_key_are_dropped(stage: Stage) -> 
             for kind in range(30):  # the data plane's headers: for channels that are there and for others
                 for channel in (0, 1, 2, 10**9, -1):
                     dealer.send(struct.pack("!BBqQqq", 1, kind, channel, chance.choice((0, 1, 10**6)), 5, 5))
-        time.sleep(0.5)
+        stage.goes_on()
 
 
 def test_an_oversized_message_of_one_who_has_the_key_costs_only_his_connection(stage: Stage) -> None:
@@ -173,7 +176,7 @@ def test_an_oversized_message_of_one_who_has_the_key_costs_only_his_connection(s
             stage.keys.secure_client(dealer)
             dealer.connect(f"tcp://127.0.0.1:{port}")
             dealer.send(_messages()[-1])
-        time.sleep(0.5)
+        stage.goes_on()
 
 
 def test_senseless_messages_of_one_who_has_the_key_are_survived(stage: Stage) -> None:
@@ -203,29 +206,31 @@ def test_senseless_messages_of_one_who_has_the_key_are_survived(stage: Stage) ->
             for target in ("job-manager", "task-manager", "nobody"):
                 for message in messages:
                     dealer.send(encode(Envelope(target, "", pack_payload(message))))
-        time.sleep(0.5)
+        stage.goes_on()
 
 
 def test_a_flood_of_connections_is_survived(stage: Stage) -> None:
     with ExitStack() as connections:
         for port in stage.ports:
             for number in range(100):
-                connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT_S))
                 if number % 2:
                     connection.sendall(GREETING)
         witness = Witness(stage.job)
         witness.checkpoints(2)
     for port in stage.ports:
         for _ in range(100):
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            socket.create_connection(("127.0.0.1", port), timeout=WAIT_S).close()
 
 
 def test_between_local_task_managers_records_pass_where_only_their_user_can_enter(
-    start_cluster: Callable[..., LocalCluster],
+    start_cluster: Callable[..., LocalCluster], tmp_path: Path
 ) -> None:
+    others = set(_ports(os.getpid()))  # of clusters that tests of this process share
     cluster = start_cluster(heartbeat_interval_ms=200)
-    env = environment()
-    counting(env, 2500, 2000).collect(name="all")
+    assert len(set(_ports(os.getpid())) - others) == 1, "the driver: control"
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, 2500, 2000, gate=gate).collect(name="all")
     job = cluster.submit(env)
     witness = Witness(job)
     witness.checkpoints(1)
@@ -235,5 +240,6 @@ def test_between_local_task_managers_records_pass_where_only_their_user_can_ente
         paths = {Path(each.laddr) for each in psutil.Process(pid).net_connections(kind="unix") if each.laddr}
         (path,) = [path for path in paths if path.is_socket() and path.name.startswith("tm-")]
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    job.wait(timeout=60)
+    gate.open()
+    job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(2500)

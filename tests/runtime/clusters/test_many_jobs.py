@@ -18,6 +18,8 @@ from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.template import Forked
 
 from .jobs import (
+    WAIT_S,
+    Gate,
     Witness,
     all_names,
     counted,
@@ -40,7 +42,7 @@ def test_jobs_run_one_after_another(shared_cluster: LocalCluster) -> None:
         env = environment()
         counting(env, count, None).collect(name="all")
         job = shared_cluster.submit(env)
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
         assert counts_of(job.results("all")) == counted(count)
 
 
@@ -51,25 +53,26 @@ def test_jobs_run_side_by_side(shared_cluster: LocalCluster) -> None:
         counting(env, count, 2000).collect(name="all")
         jobs.append((count, shared_cluster.submit(env, name=f"job-{count}")))
     for count, job in jobs:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
         assert counts_of(job.results("all")) == counted(count)
 
 
 @pytest.mark.slow
 @pytest.mark.chaos
-def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCluster) -> None:
-    cluster = start_cluster()
+def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCluster, tmp_path: Path) -> None:
+    cluster, gate = start_cluster(), Gate(tmp_path)
     jobs = []
     for _ in range(2):
         env = environment()
-        counting(env, 2000, 2000).collect(name="all")
+        counting(env, 2000, 2000, gate=gate).collect(name="all")
         job = cluster.submit(env)
         jobs.append((job, Witness(job)))
     (hurt, witness), (other, _) = jobs
     witness.checkpoints(2)
     witness.kill(witness.pids(2)[0])
-    assert hurt.wait(timeout=60).restarts == 1
-    assert other.wait(timeout=60).restarts == 0
+    gate.open()
+    assert hurt.wait(timeout=WAIT_S).restarts == 1
+    assert other.wait(timeout=WAIT_S).restarts == 0
     for job, _ in jobs:
         assert counts_of(job.results("all")) == counted(2000)
 
@@ -78,16 +81,17 @@ def test_a_kill_in_one_job_leaves_the_job_beside_it_alone(start_cluster: StartCl
 def test_one_environment_submitted_twice_gives_two_jobs_that_may_share_a_folder(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
-    env, out = environment(), tmp_path / "out"
-    counting(env, 2000, 2000).sink_to(FileSink(str(out), "jsonl"))
+    env, out, gate = environment(), tmp_path / "out", Gate(tmp_path)
+    counting(env, 2000, 2000, gate=gate).sink_to(FileSink(str(out), "jsonl"))
     cluster = start_cluster()
     first, second = cluster.submit(env, name="first"), cluster.submit(env, name="second")
     assert first.job_id != second.job_id
     witness = Witness(first)
     witness.checkpoints(2)
     witness.kill(witness.pids(2)[0])
-    assert first.wait(timeout=60).restarts == 1
-    assert second.wait(timeout=60).restarts == 0
+    gate.open()
+    assert first.wait(timeout=WAIT_S).restarts == 1
+    assert second.wait(timeout=WAIT_S).restarts == 0
     assert read_output(out, "jsonl") == counted(2000) + counted(2000)
     assert all_names(out) == set()
 
@@ -113,7 +117,7 @@ def warmed(cluster: LocalCluster) -> LocalCluster:
         env = environment()
         counting(env, 10, None).collect(name="all")
         try:
-            cluster.submit(env).wait(timeout=60)
+            cluster.submit(env).wait(timeout=WAIT_S)
         except JobFailed:  # for want of slots, while the template still starts
             return False
         return True
@@ -138,7 +142,7 @@ def test_slots_that_do_not_come_fail_the_job_with_the_numbers(
     job = cluster.submit(env)
     told = f"NoResourceAvailable: after {SLOT_TIMEOUT_MS} ms: .* needs 2 slots, 1 are offered"
     with pytest.raises(JobFailed, match=told):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
@@ -155,30 +159,34 @@ def test_task_managers_that_cannot_start_fail_the_job_with_their_end(
     counting(env, 100, None).collect(name="all")
     job = cluster.submit(env)
     with pytest.raises(JobFailed, match=r"NoResourceAvailable.*ended before it registered: .*exited with code 1"):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.slow
 @pytest.mark.chaos
 def test_a_cluster_that_forgets_old_jobs_serves_the_new_ones(
-    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It remembers the last of them, here only one; jobs end by loss as well as by themselves."""
     monkeypatch.setattr("understudy.actors.job_manager.job_manager.ENDED_JOBS_KEPT", 1)
     cluster = start_cluster()
-    for restart in (True, False, True):
+    for number, restart in enumerate((True, False, True)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        gate = Gate(folder)
         env = environment(restart_strategy=fixed_delay(attempts=5 if restart else 0, delay_ms=0))
-        counting(env, 1500, 2000).collect(name="all")
+        counting(env, 1500, 2000, gate=gate).collect(name="all")
         job = cluster.submit(env)
         witness = Witness(job)
         witness.checkpoints(1)
         witness.kill(witness.pids(2)[0])
+        gate.open()
         if restart:
-            job.wait(timeout=60)
+            job.wait(timeout=WAIT_S)
             assert counts_of(job.results("all")) == counted(1500)
         else:
             with pytest.raises(JobFailed, match="TaskManagerLost"):
-                job.wait(timeout=60)
+                job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.slow
@@ -199,7 +207,7 @@ def test_task_managers_that_are_killed_before_they_register_are_started_again(
     env = environment()
     counting(env, 500, None).collect(name="all")
     job = start_cluster().submit(env)
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     assert len(killed) == 4
     assert counts_of(job.results("all")) == counted(500)
 
@@ -210,7 +218,7 @@ def test_user_code_of_many_megabytes_reaches_the_task_managers(shared_cluster: L
     ballast = os.urandom(30_000_000)
     env.generate(lambda index: index, 10).map(lambda index: (index, len(ballast))).collect(name="all")
     job = shared_cluster.submit(env)
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     assert sorted(job.results("all")) == [(index, 30_000_000) for index in range(10)]
 
 
@@ -219,7 +227,7 @@ def test_jobs_may_be_submitted_from_several_threads(shared_cluster: LocalCluster
         env = environment()
         counting(env, count, None).collect(name="all")
         job = shared_cluster.submit(env)
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
         return counts_of(job.results("all")) == counted(count)
 
     with ThreadPoolExecutor() as pool:

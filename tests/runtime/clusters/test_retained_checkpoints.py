@@ -12,6 +12,7 @@ from understudy import FileSink, JobCanceled, JobFailed, JobHandle, JobStatus, L
 from understudy.actors.operators.operator import Collector
 
 from .jobs import (
+    WAIT_S,
     Counting,
     Heavy,
     Witness,
@@ -41,14 +42,14 @@ class Faulty(Counting):
 
 def failed(job: JobHandle) -> JobFailed:
     with pytest.raises(JobFailed) as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     return caught.value
 
 
 def canceled(job: JobHandle) -> JobCanceled:
-    job.cancel().get(timeout=30)
+    job.cancel().get(timeout=WAIT_S)
     with pytest.raises(JobCanceled) as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     return caught.value
 
 
@@ -81,7 +82,7 @@ def test_a_failed_job_goes_on_with_fixed_code_where_its_last_checkpoint_was(
     fixed = environment(**settings)
     counting(fixed, 5000, None).sink_to(FileSink(str(out), "jsonl"), name="out")
     second = shared_cluster.submit(fixed, from_savepoint=path)
-    assert second.wait(timeout=60).retained_checkpoint_path == ""
+    assert second.wait(timeout=WAIT_S).retained_checkpoint_path == ""
     assert read_output(out, "jsonl") == counted(5000)
     assert all_names(out) == set()
     assert folders_of(job, checkpoints) == [newest], "it is its user's"
@@ -129,13 +130,13 @@ def test_a_cluster_that_closes_keeps_what_a_crash_keeps_where_asked(
     Witness(job).checkpoints(3)
     cluster.close()
     with pytest.raises(JobCanceled, match="from_savepoint="):
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
     (newest,) = folders_of(job, checkpoints)
 
     bounded = environment(**settings)
     counting(bounded, 5000, None).sink_to(FileSink(str(out), "jsonl"), name="out")
     second = start_cluster(1).submit(bounded, from_savepoint=checkpoints / job.job_id / newest)
-    assert second.wait(timeout=60).status is JobStatus.FINISHED
+    assert second.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert read_output(out, "jsonl") == counted(5000)
     assert folders_of(job, checkpoints) == [newest]
 
@@ -150,13 +151,13 @@ def test_a_savepoint_that_is_the_newest_cut_is_what_a_failed_job_goes_on_from(
     counting(env, None, 1000, Faulty(str(go))).sink_to(FileSink(str(out), "jsonl"), name="out")
     job = shared_cluster.submit(env)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 200, "some records")
-    savepoint = job.trigger_savepoint().get(timeout=30)
-    assert shared_cluster.dispose_savepoint(savepoint).get(timeout=30) == savepoint
+    savepoint = job.trigger_savepoint().get(timeout=WAIT_S)
+    assert shared_cluster.dispose_savepoint(savepoint).get(timeout=WAIT_S) == savepoint
     go.touch()
     path = failed(job).details.retained_checkpoint_path
     fixed = environment(checkpoint_dir=str(checkpoints))
     counting(fixed, 5000, None).sink_to(FileSink(str(out), "jsonl"), name="out")
-    shared_cluster.submit(fixed, from_savepoint=path).wait(timeout=60)
+    shared_cluster.submit(fixed, from_savepoint=path).wait(timeout=WAIT_S)
     assert read_output(out, "jsonl") == counted(5000)
 
 
@@ -170,19 +171,19 @@ class TestSavepointsWithoutAConfiguration:
         counting(env, None, 1000).sink_to(FileSink(str(out), "jsonl"), name="out")
         job = cluster.submit(env)
         Witness(job).checkpoints(2)
-        path = Path(job.stop_with_savepoint(Path("daily")).get(timeout=30))
+        path = Path(job.stop_with_savepoint(Path("daily")).get(timeout=WAIT_S))
         assert path.parent == checkpoints / "savepoints" / "daily"
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
         cluster.close()
 
         later = start_cluster(1)
         bounded = environment(checkpoint_dir=str(checkpoints))
         counting(bounded, 3000, None).sink_to(FileSink(str(out), "jsonl"), name="out")
         monkeypatch.chdir(path.parent)
-        later.submit(bounded, from_savepoint=path.name).wait(timeout=60)
+        later.submit(bounded, from_savepoint=path.name).wait(timeout=WAIT_S)
         assert read_output(out, "jsonl") == counted(3000)
         monkeypatch.chdir("/")
-        assert later.dispose_savepoint(f"daily/{path.name}").get(timeout=30) == str(path)
+        assert later.dispose_savepoint(f"daily/{path.name}").get(timeout=WAIT_S) == str(path)
         assert {name for name in files_below(checkpoints) if not name.startswith("collected")} == set()
 
     def test_each_job_has_its_own(self, shared_cluster: LocalCluster, tmp_path: Path) -> None:
@@ -192,11 +193,11 @@ class TestSavepointsWithoutAConfiguration:
             counting(env, None, 500).collect(name="all")
             job = shared_cluster.submit(env)
             Witness(job).checkpoints(1)
-            found[name] = job.trigger_savepoint().get(timeout=30)
+            found[name] = job.trigger_savepoint().get(timeout=WAIT_S)
             canceled(job)
         assert {name: Path(path).parent for name, path in found.items()} == {
             name: tmp_path / name / "savepoints" for name in ("a", "b")
         }
         for path in found.values():
-            assert shared_cluster.dispose_savepoint(Path(path)).get(timeout=30) == path
+            assert shared_cluster.dispose_savepoint(Path(path)).get(timeout=WAIT_S) == path
         assert [name for name in files_below(tmp_path) if "savepoint" in name or "chk-" in name] == []

@@ -15,7 +15,7 @@ from understudy.actors.ask_errors import ActorDead
 from understudy.messages import JobList, ListJobs
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed, SavepointNotDisposed
 
-from .jobs import Heavy, Mark, Witness, counting, environment, eventually, files_below
+from .jobs import WAIT_S, Heavy, Mark, Witness, counting, environment, eventually, files_below
 
 StartCluster = Callable[..., LocalCluster]
 
@@ -41,12 +41,12 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     """With the memory backend its metadata holds the state's bytes, and so lasts as well."""
     cluster = start_cluster(1, config=config(tmp_path))
     job, witness = run(cluster, tmp_path, state_backend)
-    path = job.trigger_savepoint("daily").get(timeout=30)
+    path = job.trigger_savepoint("daily").get(timeout=WAIT_S)
     assert path.startswith(str(tmp_path / "savepoints" / "daily" / "savepoint-"))
     witness.checkpoints(3)
-    job.cancel().get(timeout=30)
+    job.cancel().get(timeout=WAIT_S)
     with pytest.raises(JobCanceled):
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
     cluster.close()
     own = tmp_path / "checkpoints" / job.job_id
     (folder,) = os.listdir(own)
@@ -54,11 +54,11 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     assert len([name for name in files_below(own) if "/" in name]) == (2 if state_backend == "filesystem" else 1)
 
     later = start_cluster(1, config=config(tmp_path))
-    assert later.dispose_savepoint(path).get(timeout=30) == path
+    assert later.dispose_savepoint(path).get(timeout=WAIT_S) == path
     assert not own.exists()
     assert files_below(tmp_path / "savepoints") == set()
     with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
-        later.dispose_savepoint(path).get(timeout=30)
+        later.dispose_savepoint(path).get(timeout=WAIT_S)
 
 
 def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
@@ -66,7 +66,7 @@ def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
 ) -> None:
     cluster = start_cluster(1, config=config(tmp_path))
     job, witness = run(cluster, tmp_path)
-    path = Path(job.trigger_savepoint().get(timeout=30))
+    path = Path(job.trigger_savepoint().get(timeout=WAIT_S))
     metadata = next(Path(tmp_path / "checkpoints" / job.job_id).glob("*/_metadata"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -78,11 +78,11 @@ def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
         (f"{path}-not", "MissingSavepoint"),
     ]:
         with pytest.raises(SavepointNotDisposed, match=text):
-            cluster.dispose_savepoint(wrong).get(timeout=30)
+            cluster.dispose_savepoint(wrong).get(timeout=WAIT_S)
     witness.checkpoints(2)
     assert job.details().status is JobStatus.RUNNING
     path.write_bytes(whole)
-    assert cluster.dispose_savepoint(str(path)).get(timeout=30) == str(path)
+    assert cluster.dispose_savepoint(str(path)).get(timeout=WAIT_S) == str(path)
 
 
 def test_savepoints_on_files_of_checkpoints_that_go_with_the_cluster_are_refused(
@@ -96,7 +96,7 @@ def test_savepoints_on_files_of_checkpoints_that_go_with_the_cluster_are_refused
     witness.checkpoints(1)
     for ask in (job.trigger_savepoint, job.stop_with_savepoint, job.cancel_with_savepoint):
         with pytest.raises(SavepointFailed, match="set checkpoint_dir on the StreamEnvironment"):
-            ask().get(timeout=30)
+            ask().get(timeout=WAIT_S)
     witness.checkpoints(1)
     assert job.status is JobStatus.RUNNING
 
@@ -111,16 +111,16 @@ def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_dis
     witness = Witness(job)
     witness.status(JobStatus.RUNNING)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
-    path = job.trigger_savepoint().get(timeout=30)
-    cluster.dispose_savepoint(path).get(timeout=30)
+    path = job.trigger_savepoint().get(timeout=WAIT_S)
+    cluster.dispose_savepoint(path).get(timeout=WAIT_S)
     witness.kill(witness.pids(1)[0])
     witness.status(JobStatus.RUNNING, times=2)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
-    last = job.stop_with_savepoint().get(timeout=30)
-    assert job.wait(timeout=30).restarts == 1
+    last = job.stop_with_savepoint().get(timeout=WAIT_S)
+    assert job.wait(timeout=WAIT_S).restarts == 1
     numbers = sorted((each["key"], each["number"]) for each in job.results("all"))
     assert len(numbers) == len(set(numbers))
-    cluster.dispose_savepoint(last).get(timeout=30)
+    cluster.dispose_savepoint(last).get(timeout=WAIT_S)
     eventually(lambda: not (tmp_path / "checkpoints" / job.job_id).exists(), "the end of its files")
 
 
@@ -132,18 +132,19 @@ def test_a_cluster_that_closes_breaks_an_open_promise(start_cluster: StartCluste
 
     def take_long(record: int) -> int:
         busy.take()
-        time.sleep(2)
+        time.sleep(600)  # until the cluster ends its process
         return record
 
     env.generate(lambda index: index, None, records_per_second=500).map(take_long).collect(name="all")
     job = cluster.submit(env)
     busy.wait()
+    job.ready().get(timeout=WAIT_S)
     answer = job.trigger_savepoint()
     with pytest.raises(pykka.Timeout):
         answer.get(timeout=0.2)
     cluster.close()
     with pytest.raises((SavepointFailed, ActorDead)):
-        answer.get(timeout=30)
+        answer.get(timeout=WAIT_S)
     assert files_below(tmp_path / "savepoints") == set()
 
 
@@ -152,9 +153,9 @@ def test_listed_jobs_are_those_that_run_and_the_last_that_ended(start_cluster: S
     env = environment()
     counting(env, 10, None).collect(name="all")
     job = cluster.submit(env, name="short")
-    job.wait(timeout=30)
+    job.wait(timeout=WAIT_S)
     _, job_manager = cluster._running()
-    listed: JobList = job_manager.ask(ListJobs()).get(timeout=30)
+    listed: JobList = job_manager.ask(ListJobs()).get(timeout=WAIT_S)
     (summary,) = listed.jobs
     assert (summary.job_id, summary.name, summary.status) == (job.job_id, "short", JobStatus.FINISHED)
     assert 0 < summary.started_ms <= summary.ended_ms

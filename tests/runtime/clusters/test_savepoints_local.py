@@ -27,7 +27,7 @@ from understudy import (
 )
 from understudy.actors.operators.operator import Collector
 
-from .jobs import Counting, Passing, Witness, counting, environment, read_output
+from .jobs import WAIT_S, Counting, Passing, Witness, counting, environment, read_output
 
 StartCluster = Callable[..., LocalCluster]
 RATE = 150.0
@@ -62,13 +62,13 @@ def env_in(folder: Path, parallelism: int, **settings: Any) -> StreamEnvironment
 def savepoint_of(job: JobHandle, checkpoints: int = 2) -> str:
     """Once records have come through for so many checkpoints."""
     Witness(job).checkpoints(checkpoints)
-    return job.trigger_savepoint().get(timeout=30)
+    return job.trigger_savepoint().get(timeout=WAIT_S)
 
 
 def canceled(job: JobHandle) -> None:
     job.cancel().get()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=30)
+        job.wait(timeout=WAIT_S)
 
 
 def assert_exact(found: Counter[tuple[int, int, int]], count: int) -> None:
@@ -110,7 +110,7 @@ def test_counts_go_on_exactly_through_changed_programs_and_parallelisms(cluster:
     third = cluster.submit(env, from_savepoint=path, allow_non_restored_state=True)
     told = third.submitted
     assert (told.restored_operators, told.left_behind) == (("numbers", "count", "out"), ("dropped",))
-    assert third.wait(timeout=60).status is JobStatus.FINISHED
+    assert third.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert_exact(read_output(output, "jsonl"), 4000)
 
 
@@ -125,14 +125,14 @@ def test_a_job_goes_on_while_another_is_started_from_its_savepoint(cluster: Loca
     bounded = env_in(tmp_path, 3)
     counting(bounded, 3000, None).collect(name="out")
     second = cluster.submit(bounded, from_savepoint=path)
-    second.wait(timeout=60)
+    second.wait(timeout=WAIT_S)
     witness.checkpoints(2)
     assert (first.status, first.details().restarts) == (JobStatus.RUNNING, 0)
-    stopped = first.stop_with_savepoint().get(timeout=30)
-    first.wait(timeout=30)
+    stopped = first.stop_with_savepoint().get(timeout=WAIT_S)
+    first.wait(timeout=WAIT_S)
 
     third = cluster.submit(bounded, from_savepoint=stopped)
-    third.wait(timeout=60)
+    third.wait(timeout=WAIT_S)
     again = {each["index"] for each in second.results("out")}
     before = [each for each in first.results("out") if each["index"] not in again]
     assert_exact(counts(before + second.results("out")), 3000)
@@ -161,7 +161,7 @@ def test_a_columnar_aggregation_goes_on_with_another_parallelism(cluster: LocalC
     path = savepoint_of(first)
     canceled(first)
     second = cluster.submit(build(2, 3000), from_savepoint=path)
-    second.wait(timeout=60)
+    second.wait(timeout=WAIT_S)
     assert {tuple(row) for row in second.results("out")} == {(key, 600, sum(range(key, 3000, 5))) for key in range(5)}
 
 
@@ -222,7 +222,7 @@ def test_a_job_starts_from_a_retained_checkpoint_of_another(cluster: LocalCluste
     bounded = env_in(tmp_path, 2)
     counting(bounded, 2000, None).collect(name="out")
     second = cluster.submit(bounded, from_savepoint=path)
-    assert second.wait(timeout=60).status is JobStatus.FINISHED
+    assert second.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     found = second.results("out")
     assert [each for each in found if each["number"] == 1] == []
     assert len({each["index"] for each in found}) == len(found) < 2000
@@ -243,7 +243,7 @@ def test_a_job_that_fails_before_its_first_checkpoint_restores_from_the_savepoin
     env = env_in(tmp_path / "other", 3, checkpoint_interval_ms=None, state_backend="memory")
     counting(env, 2000, 500.0, FailsOnce.at(tmp_path / "failed")).collect(name="out")
     second = cluster.submit(env, from_savepoint=path)
-    details = second.wait(timeout=60)
+    details = second.wait(timeout=WAIT_S)
     assert (details.status, details.restarts) == (JobStatus.FINISHED, 1)
     assert_exact(counts(first.results("out") + second.results("out")), 2000)
 
@@ -278,9 +278,9 @@ def test_nothing_comes_after_a_drained_savepoint(cluster: LocalCluster, tmp_path
     source.key_by("key").aggregate(rows=Count(), emit="end", name="sums").collect(name="out")
     first = cluster.submit(env)
     Witness(first).checkpoints(2)
-    path = first.stop_with_savepoint(drain=True).get(timeout=30)
-    assert first.wait(timeout=30).status is JobStatus.FINISHED
+    path = first.stop_with_savepoint(drain=True).get(timeout=WAIT_S)
+    assert first.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert len(first.results("out")) == 3
     second = cluster.submit(env, from_savepoint=path)
-    assert second.wait(timeout=30).status is JobStatus.FINISHED
+    assert second.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert second.results("out") == []

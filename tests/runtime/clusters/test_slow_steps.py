@@ -21,6 +21,11 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name.endswith(".slow_steps")]
 
 
+def of_what_blocks(caplog: pytest.LogCaptureFixture) -> Any:
+    """The first of them; on a busy machine other steps may be slow as well."""
+    return next(record for record in warnings(caplog) if "# it blocks here" in record.getMessage())
+
+
 class Once:
     """What blocks the first time, in each process."""
 
@@ -105,27 +110,27 @@ def test_it_is_named_with_its_operator_and_line(
     place: Callable[[Any, Path, Once], str],
 ) -> None:
     env = environment(slow_step_ms=200)
-    method = place(env, tmp_path, Once(0.8))
+    method = place(env, tmp_path, Once(2))
     shared_cluster.submit(env).wait(timeout=WAIT_S)
     eventually(lambda: any("in all" in record.getMessage() for record in warnings(caplog)), "the end")
-    first = warnings(caplog)[0]
+    first = of_what_blocks(caplog)
     assert first.levelno == logging.WARNING
     assert f" in {method} (subtask " in first.getMessage()
     assert f"{__file__}:" in first.getMessage()
     assert "time.sleep(seconds)  # it blocks here" in first.getMessage()
     assert first.operator in ("blocking", "count")
     assert f"operator {first.operator!r}" in first.getMessage()
-    assert "has held its thread for 0." in first.getMessage()
+    assert "has held its thread for " in first.getMessage()
 
 
 def test_a_second_and_more_is_slow_if_nothing_else_is_said(
     shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     env = environment()
-    in_process(env, tmp_path, Once(1.8))
+    in_process(env, tmp_path, Once(3))
     shared_cluster.submit(env).wait(timeout=WAIT_S)
     eventually(lambda: any("in all" in record.getMessage() for record in warnings(caplog)), "the end")
-    assert "operator 'count' in process" in warnings(caplog)[0].getMessage()
+    assert "operator 'count' in process" in of_what_blocks(caplog).getMessage()
 
 
 def test_without_a_watch_nothing_is_said(

@@ -16,7 +16,7 @@ from understudy.runtime.clusters import JobCanceled, SavepointFailed
 from .jobs import KEYS, Counting, Witness, counted, counting, counts_of, environment, kill
 
 StartCluster = Callable[..., LocalCluster]
-WAIT_S = 60
+WAIT_S = 120
 
 
 class CountingToTheEnd(Counting):

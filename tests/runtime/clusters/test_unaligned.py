@@ -14,7 +14,7 @@ from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoints.checkpoint_metadata import decode_metadata
 
-from .jobs import Counting, Witness, counted, counting, counts_of, environment
+from .jobs import WAIT_S, Counting, Witness, counted, counting, counts_of, environment
 
 COUNT = 2400
 """Makes 60 batches for each of the two subtasks, from each of two sources."""
@@ -57,7 +57,7 @@ def test_aligned_checkpoints_expire_under_back_pressure(shared_cluster: LocalClu
     witness.wait(lambda: sum("expired" in event.reason for event in witness.of(CheckpointAborted)) >= 2, "expiry")
     job.cancel()
     with pytest.raises(JobCanceled):
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("alignment_timeout_ms", [0, 100])
@@ -70,5 +70,5 @@ def test_unaligned_ones_complete_and_the_result_is_exact_after_a_kill(
         lambda: any(in_flight(tmp_path, event) for event in witness.of(CheckpointCompleted)), "elements in flight"
     )
     witness.kill(witness.pids(2)[1])
-    assert job.wait(timeout=60).restarts == 1
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)

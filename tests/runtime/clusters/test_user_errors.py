@@ -22,7 +22,9 @@ from understudy.state import key_group, operator_index_of
 
 from .jobs import (
     KEYS,
+    WAIT_S,
     Counting,
+    Gate,
     Mark,
     Passing,
     Witness,
@@ -63,7 +65,7 @@ class Numbers(Source):
 def run_to_failure(cluster: LocalCluster, env: StreamEnvironment, name: str = "doomed") -> JobFailed:
     job = cluster.submit(env, name=name)
     with pytest.raises(JobFailed) as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert job.status is JobStatus.FAILED
     return caught.value
 
@@ -181,7 +183,7 @@ def test_what_is_no_exception_of_the_ordinary_kind_fails_the_task_too(
     job = shared_cluster.submit(env, name="doomed")
     witness = Witness(job)
     with pytest.raises(JobFailed, match=type(raised).__name__) as caught:
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
     assert "operator 'rude'" in str(caught.value)
     assert caught.value.details.restarts == 1
     assert not [event for event in witness.of(TaskManagerChanged) if "failed" in event.reason], "only the task fails"
@@ -241,7 +243,7 @@ def test_code_that_ends_its_process_costs_a_restart_and_not_the_job(
     env = environment()
     counting(env, COUNT, RATE, Ending).collect(name="all")
     job = shared_cluster.submit(env)
-    assert job.wait(timeout=60).restarts == 1
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
     assert "exited with code 7" in job.details().failures[0].error_message
 
@@ -256,10 +258,12 @@ def test_a_task_whose_thread_ends_under_it_has_failed(shared_cluster: LocalClust
                 threading.Thread(target=throw_into, args=(threading.get_ident(),)).start()
             super().process(record, out)
 
-    env = environment()
-    counting(env, COUNT, RATE, Thrown).collect(name="all")
+    env, gate = environment(), Gate(tmp_path)
+    counting(env, COUNT, RATE, Thrown, gate=gate).collect(name="all")
     job = shared_cluster.submit(env)
-    assert job.wait(timeout=60).restarts == 1
+    Witness(job).status(JobStatus.RESTARTING)
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 1
     assert counts_of(job.results("all")) == counted(COUNT)
 
 
@@ -280,7 +284,7 @@ def test_an_error_that_does_not_come_again_leaves_an_exact_result(shared_cluster
     env = environment()
     counting(env, COUNT, RATE, Stumbling).collect(name="all")
     job = shared_cluster.submit(env)
-    details = job.wait(timeout=60)
+    details = job.wait(timeout=WAIT_S)
     assert details.restarts == 1
     assert [cause.error_message for cause in causes(details.failures[0])][-1] == "only once"
     assert counts_of(job.results("all")) == counted(COUNT)
@@ -298,7 +302,7 @@ def test_a_commit_that_fails_once_is_made_good_by_the_restart(shared_cluster: Lo
 
     env = environment()
     counting(env, COUNT, RATE).sink_to(Stumbling(str(out), "jsonl"))
-    assert shared_cluster.submit(env).wait(timeout=60).restarts == 1
+    assert shared_cluster.submit(env).wait(timeout=WAIT_S).restarts == 1
     assert read_output(out, "jsonl") == counted(COUNT)
     assert all_names(out) == set()
 
@@ -328,7 +332,7 @@ def test_without_restarts_the_first_error_ends_the_job_and_frees_its_place(share
     env = environment()
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
-    job.wait(timeout=60)
+    job.wait(timeout=WAIT_S)
     assert counts_of(job.results("all")) == counted(100)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from understudy import KeyedOperator, LocalCluster, Operator, StreamEnvironment
 
+from .jobs import WAIT_S
+
 pytest.importorskip("numba")
 
 
@@ -45,5 +47,5 @@ def test_numba_is_there_before_user_code_is(operator: type[KeyedOperator], ready
     env.from_collection([(1, 1), (2, 2)]).key_by(0).process(operator).process(Witness).collect(name="found")
     with LocalCluster(task_managers=1) as cluster:
         job = cluster.submit(env)
-        job.wait(timeout=60)
+        job.wait(timeout=WAIT_S)
         assert sorted(map(tuple, job.results("found"))) == [(1, 2, ready), (2, 3, ready)]

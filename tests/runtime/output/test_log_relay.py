@@ -17,7 +17,7 @@ from understudy.runtime.output.log_levels import LogLevels
 from understudy.runtime.output.log_relay import MAX_TEXT, relayed_logs
 from understudy.runtime.output.outbox import RelayOutbox
 
-WAIT_S = 20
+WAIT_S = 120
 
 
 @pytest.fixture

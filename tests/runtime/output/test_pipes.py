@@ -11,7 +11,7 @@ import pytest
 from understudy.runtime.output.pipes import OutputPipes
 from understudy.runtime.output.user_streams import UserStreams
 
-WAIT_S = 20
+WAIT_S = 120
 
 
 class Streams(UserStreams):

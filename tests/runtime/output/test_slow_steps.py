@@ -15,7 +15,7 @@ from understudy.runtime.output.slow_steps import LOGGED_IN_FULL, ONCE_IN_MS, Slo
 from understudy.runtime.system import ActorSystem
 from understudy.runtime.system.stepping_dispatcher import SteppingDispatcher
 
-WAIT_S = 20
+WAIT_S = 120
 
 
 class Clock:

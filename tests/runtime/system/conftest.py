@@ -14,7 +14,7 @@ import pytest
 from understudy.actors.actor import Actor, Step
 from understudy.runtime.system import ActorSystem
 
-WAIT_S = 10
+WAIT_S = 120
 """How long a test waits for what must come."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from understudy.actors.actor import Actor
 from understudy.runtime.system import ActorSystem
 
-WAIT_S = 10
+WAIT_S = 120
 
 
 class Waiter(Actor):

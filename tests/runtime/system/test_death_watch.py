@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from understudy.actors.actor import Terminated
 
-WAIT_S = 10
+WAIT_S = 120
 
 
 def watching(system, watcher, dispatcher):

@@ -9,7 +9,7 @@ import pytest
 from understudy.actors.errors import InvalidJobGraph
 from understudy.runtime.system import ActorDead, ActorSystem, AskTimeout, DeadLetterReason
 
-WAIT_S = 10
+WAIT_S = 120
 
 
 def test_messages_are_handled_one_at_a_time_and_in_order(system, dispatcher, idler):

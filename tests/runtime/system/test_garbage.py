@@ -16,7 +16,7 @@ from understudy.runtime.system import ActorSystem, CurveKeys, Unreachable
 from understudy.runtime.system.inbox import ChildStopped
 from understudy.runtime.system.remote.envelope import Envelope, WatchActor, pack_payload
 
-WAIT_S = 10
+WAIT_S = 120
 LOOPBACK = "tcp://127.0.0.1:0"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from understudy.actors.actor import Actor, Step
 
-WAIT_S = 10
+WAIT_S = 120
 
 
 class Stepper(Actor):

@@ -11,7 +11,7 @@ from understudy.runtime.system import ActorDead
 from understudy.runtime.system.errors import NameTaken
 from understudy.runtime.system.supervision import Supervision
 
-WAIT_S = 10
+WAIT_S = 120
 RESTART, STOP, ESCALATE = SupervisorStrategy.RESTART, SupervisorStrategy.STOP, SupervisorStrategy.ESCALATE
 
 

@@ -10,7 +10,7 @@ import pytest
 from understudy.actors.actor import Actor
 from understudy.runtime.system import ActorDead, ActorSystem, DeadLetterReason, SystemStopped
 
-WAIT_S = 10
+WAIT_S = 120
 
 
 class Echo(Actor):

@@ -61,6 +61,7 @@ def test_the_same_scenario_twice_in_one_process() -> None:
         assert digest(scenario) == first[scenario], first_difference(scenario)
 
 
+@pytest.mark.processes
 def test_in_two_processes_with_different_hash_seeds() -> None:
     """What is kept in a set must not be gone through in its order."""
     program = f"import {__name__} as here; print(*here.digests(), sep='\\n')"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 SEEDS = """
 def test_seed(simulated_seed):
     assert simulated_seed != 2, "bad luck"

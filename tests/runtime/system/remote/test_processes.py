@@ -12,7 +12,7 @@ import pytest
 from understudy.actors.actor import Terminated
 from understudy.runtime.system import ActorSystem, CurveKeys, TransportOptions, Unreachable
 
-WAIT_S = 20
+WAIT_S = 120
 SCRIPT = Path(__file__).with_name("peer_process.py")
 
 

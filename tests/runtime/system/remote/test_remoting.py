@@ -21,7 +21,7 @@ from understudy.runtime.system import (
     Unreachable,
 )
 
-WAIT_S = 10
+WAIT_S = 120
 LOOPBACK = "tcp://127.0.0.1:0"
 IMPATIENT = TransportOptions(connect_timeout_ms=200)
 
