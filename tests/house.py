@@ -61,7 +61,7 @@ ROOMS = (
 
 TASK_MANAGERS = ("actors.flow", "actors.barriers", "actors.operators", "actors.compiled", "actors.tasks")
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")
-"""The two towers on actors' ground: what a TaskManager's process runs, and what the JobManager's does. They exchange
+"""The two sides on actors' ground: what a TaskManager's process runs, and what the JobManager's does. They exchange
 messages and import nothing of each other."""
 
 Sources = Mapping[str, str]
@@ -110,9 +110,9 @@ def _wrong_way(arrow: Arrow) -> str:
         return f"{where}: that is the face above all rooms"
     if source not in ROOMS or target not in ROOMS or source == target:
         return ""
-    towers = (TASK_MANAGERS, JOB_MANAGERS)
-    if any(source in one and target in other for one, other in (towers, towers[::-1])):
-        return f"{where}: from one tower into the other, which exchange messages only"
+    sides = (TASK_MANAGERS, JOB_MANAGERS)
+    if any(source in one and target in other for one, other in (sides, sides[::-1])):
+        return f"{where}: from one side to the other, which exchange messages only"
     if ROOMS.index(source) < ROOMS.index(target):
         return f"{where}: {source} stands below {target}"
     return ""

@@ -1,5 +1,5 @@
 """The library keeps to its rooms (docs/architecture.md): imports between rooms run one way, no modules import each
-other in a circle, the two towers do not import each other; and what breaks these rules is found.
+other in a circle, the two sides do not import each other; and what breaks these rules is found.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_an_import_of_the_face_is_found(module: str, line: str) -> None:
     ],
 )
 def test_an_import_from_one_tower_into_the_other_is_found(module: str, line: str) -> None:
-    assert any(each.startswith(f"{module}:") and "from one tower" in each for each in planted(module, line))
+    assert any(each.startswith(f"{module}:") and "from one side" in each for each in planted(module, line))
 
 
 @pytest.mark.parametrize(
