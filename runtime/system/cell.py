@@ -156,7 +156,8 @@ class Cell:
         return True
 
     def handle_at_once(self) -> bool:
-        if self._phase is not Phase.RUNNING:
+        phase = self._phase
+        if phase is not Phase.RUNNING:
             return drive(self.handle_next())
         envelope = self.inbox.take()
         if envelope is None:
