@@ -150,7 +150,8 @@ class Cell:
         return True
 
     def handle_at_once(self) -> bool:
-        if not self._is_running():
+        phase = self._phase  # in a variable of its own, as handling may change it
+        if phase is not Phase.RUNNING:
             return drive(self.handle_next())
         envelope = self.inbox.take()
         if envelope is None:
@@ -169,13 +170,9 @@ class Cell:
                 reply_to: Any = envelope.reply_to
                 if reply_to is not None:
                     self.system.answer(reply_to, result)
-        if not self._is_running():
+        if self._phase is not Phase.RUNNING:
             drive(self._settle())
         return True
-
-    def _is_running(self) -> bool:
-        """Asked before and after handling, which may change it."""
-        return self._phase is Phase.RUNNING
 
     async def _handle_one(self, envelope: Envelope[Any]) -> None:
         match envelope.message:
