@@ -35,7 +35,7 @@ unit: $(READY)
 
 # Tests that share what is dear to start stay together: tests/conftest.py.
 processes: $(READY)
-	$(PYTEST) -n $(TESTERS) --dist loadgroup --kind processes -m "not slow"
+	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow"
 
 # The tests wait for processes most of the time: the rest fits in between.
 check: $(READY)

@@ -12,9 +12,11 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from understudy.messages import serializers
 
@@ -36,8 +38,17 @@ _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
-_TOGETHER = frozenset({"on_local_processes", "running", "tcp_cluster", "cache"})
-"""Fixtures that are dear and not every worker's: tests of one file that share one run in the same worker."""
+_TOGETHER = (
+    "spark",
+    "test_on_local_processes",
+    "test_hostile_peers",
+    "test_jobs.py",
+    "test_what_cannot_be_done",
+    "test_types_for_users",
+)
+"""Tests of processes whose id has one of these run in one worker, one after the other: they share what takes long to
+start; and of JVMs there is one at a time. Any other test goes to whichever worker is free.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,13 +67,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if _ALL_MARKED.search(text) else None
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist asks for groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _in_folders(item.path):
             item.add_marker("processes")
-        if group := _group(item):
-            item.add_marker(pytest.mark.xdist_group(group))
     kind = config.getoption("--kind")
     if kind is not None:
         wanted = [item for item in items if _starts_processes(item) == (kind == "processes")]
@@ -70,11 +78,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = wanted
 
 
-def _group(item: pytest.Item) -> str | None:
-    """Of those that one worker runs one after the other: what they share is dear, or, a JVM, each of them is."""
-    if item.get_closest_marker("spark") is not None:
-        return "spark"
-    return item.path.stem if _TOGETHER.intersection(getattr(item, "fixturenames", ())) else None
+class _Scheduling(LoadScopeScheduling):
+    """pytest-xdist 3.8 has groups too, but with pytest 9.2 it does not see them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in _TOGETHER if each in nodeid), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return _Scheduling(config, log) if config.getoption("--kind") == "processes" else None
 
 
 def _in_folders(path: Path) -> bool:

@@ -37,7 +37,7 @@ if __name__ == "__main__":
     worst = env.from_collection(flights).key_by("origin").process(Worst, name="worst")
     worst.sink_to(FileSink("out", format="parquet"))
     with LocalCluster(task_managers=2) as cluster:
-        cluster.submit(env, name="worst-delay").wait(timeout=WAIT_S)
+        cluster.submit(env, name="worst-delay").wait(timeout=120)
 """
 USERS_LINE = 'if flight["delya"] > self.worst.value():'
 
@@ -89,6 +89,9 @@ def test_a_job_that_is_down_says_why_whatever_it_is_asked(shared_cluster: LocalC
     counting(env, None, 2000, Stuck).collect(name="all")
     job = shared_cluster.submit(env, name="down")
     eventually(lambda: job.status is JobStatus.RESTARTING, "a restart")
+    eventually(
+        lambda: "cannot stand 300" in str(job.details().failures), "the cause, which its neighbours may be ahead of"
+    )
     why = r"ValueError: cannot stand 300 \(in operator 'count', subtask \d, attempt 0, record \d+\)"
     with pytest.raises(TimeoutError, match=rf"'down' is restarting after .*; 1 restarts so far; last failure: {why}"):
         job.wait(timeout=0.05)
