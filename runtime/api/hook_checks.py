@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN

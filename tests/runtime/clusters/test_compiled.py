@@ -12,7 +12,7 @@ import pytest
 
 from understudy import KeyedOperator, LocalCluster, StreamEnvironment, ValueState
 from understudy.actors.ask_errors import AskFailed
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 
 from .jobs import Witness, environment, eventually
 from .test_savepoints_local import assert_exact, canceled, savepoint_of
