@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...messages import OperatorId, TaskDeployment
-from ..barriers.alignment_clock import AlignmentClock
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
-from ..barriers.input_gate import GateChannel, InputGate
+from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
 from ..compiled import equip
 from ..context import ActorContext, Clock
 from ..flow.channels import DataPlane
