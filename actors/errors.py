@@ -3,6 +3,7 @@
 ActorError
 ├── UserCodeError           a user's function raised; the cause is its exception
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
+├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
@@ -40,6 +41,10 @@ class RecordNotSent(UserCodeError):
     def __init__(self, operator_name: str, why: object) -> None:
         super().__init__(operator_name, None)
         self.args = (f"operator {operator_name!r} emitted a record that cannot be sent: {why}",)
+
+
+class UnusableRecord(ActorError, ValueError):
+    """A record, as the program made it, cannot be used: a base that says so of errors of the rooms above."""
 
 
 class UnwantedResult(ActorError, TypeError):

@@ -13,18 +13,15 @@ from collections.abc import Sequence
 
 from ..messages import UnregisteredMessage, UnsupportedValue
 from ..state import InvalidKey, SnapshotTooLarge, StateNotStorable, StorageError, WrongStateType
-from .errors import ChannelBroken, UserCodeError
-from .flow.key_selector import KeySelectionFailed
-from .flow.records import RecordMismatch
+from .errors import ChannelBroken, UnusableRecord, UserCodeError
 
 _OF_THE_PROGRAM = (
     UserCodeError,
-    KeySelectionFailed,
+    UnusableRecord,
     InvalidKey,
     StateNotStorable,
     WrongStateType,
     SnapshotTooLarge,
-    RecordMismatch,
     UnsupportedValue,
     UnregisteredMessage,
 )

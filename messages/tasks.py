@@ -15,7 +15,8 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .job import FailureCause, OperatorDescription, Partitioning
+from .job import FailureCause
+from .job_graph import OperatorDescription, Partitioning
 from .registry import message
 from .state_handles import SubtaskState
 

@@ -14,12 +14,21 @@ ChannelStateWriter, between start and finishInput.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 import pyarrow as pa
 
 from ...messages import CheckpointId, MessageError
 from ...state import pack_batch
-from ..flow.elements import Batch, CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
+from ..flow.elements import (
+    Batch,
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    Watermark,
+)
 from .barrier_handler import AbortReason
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
@@ -76,6 +85,12 @@ class InFlightLog:
                 self._give_up(AbortReason.CANCELLED)
             case EndOfPartition():
                 self._give_up(AbortReason.INPUT_ENDED)
+            case CheckpointBarrier() | CancelCheckpointMarker():
+                pass  # of an older checkpoint, which is over
+            case Watermark() | EndOfData():
+                pass
+            case _:
+                assert_never(element)
 
     def add(self, channel: int, batch: Batch) -> None:
         """A batch that is known to be in flight, be its channel overtaken or not."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
+import numba
 from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
@@ -103,27 +103,6 @@ def _of_math(function: Any) -> Any:
     return _intrinsic_of(function, resolve)
 
 
-def power(base: int, exponent: int) -> int:
-    """`base ** exponent` of integers; compiled like the user's own functions, with exact products."""
-    if exponent < 0:
-        raise ValueError("an integer to a negative power is a float in Python: write float(base) ** exponent")
-    result = 1
-    while True:
-        if exponent & 1:
-            result = result * base
-        exponent >>= 1
-        if exponent == 0:
-            return result
-        base = base * base
-
-
-@lru_cache(maxsize=1)
-def _compiled_power() -> Any:
-    from .function import compiled
-
-    return types.Dispatcher(compiled(power))
-
-
 @intrinsic
 def exact_power(typingctx: Any, base: Any, exponent: Any) -> Any:
     kinds = number_of(base), number_of(exponent)
@@ -131,7 +110,7 @@ def exact_power(typingctx: Any, base: Any, exponent: Any) -> Any:
         return own(typingctx, operator.pow, (base, exponent))
     if FLOAT in kinds:
         return FLOAT(FLOAT, FLOAT), float_power
-    return called(typingctx, _compiled_power(), (INT, INT))
+    return called(typingctx, _POWER, (INT, INT))
 
 
 @intrinsic
@@ -173,6 +152,26 @@ OPERATORS[operator.neg] = _exact(operator.neg, negative, float_negative)
 OPERATORS[operator.pos] = _exact(operator.pos, same, same)
 OPERATORS[operator.invert] = _exact(operator.invert, inverted)
 """By Python operator, in place or not."""
+
+_exact_product = OPERATORS[operator.mul]
+
+
+@numba.njit(error_model="python", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def power(base: int, exponent: int) -> int:
+    """`base ** exponent` of integers, with exact products; only compiled functions call it."""
+    if exponent < 0:
+        raise ValueError("an integer to a negative power is a float in Python: write float(base) ** exponent")
+    result = 1
+    while True:
+        if exponent & 1:
+            result = _exact_product(result, base)
+        exponent >>= 1
+        if exponent == 0:
+            return result
+        base = _exact_product(base, base)
+
+
+_POWER = types.Dispatcher(power)
 
 FUNCTIONS: dict[Any, Any] = {function: _of_math(function) for function in _OF_MATH_ONE | _OF_MATH_TWO}
 FUNCTIONS |= {

@@ -1,14 +1,14 @@
 """CompiledProcess: runs an operator's compiled `process` over whole batches.
 
-Owned by the operator, made when its state is; holds the state, the kernels for the kinds of batches it had, and their
-work tables. What is Python in the operator (`open`, `on_receive`, `on_end`) works on the same state, by the backend's
-accessors.
+Owned by the operator, given to it by `equip` when its task has placed it; holds the state, the kernels for the kinds
+of batches it had, and their work tables. What is Python in the operator (`open`, `on_receive`, `on_end`) works on the
+same state, by the backend's accessors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,15 @@ from ..errors import UserCodeError
 from ..flow.elements import Batch
 from ..flow.key_selector import KeySelectionFailed
 from ..flow.records import batch_of
+from ..operators.collector import Collector
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Operator
 from .errors import CannotCompile
 from .input_columns import WorkTable, address_of, put_columns
 from .kernel_cache import check_numba, compiled_for, empty_batch
 from .layout import POSITION, SLOTS, Layout
 from .output_rows import OutputRows, output_schema
 from .signature import RecordForm, Signature, check_operator, signature_of
-
-if TYPE_CHECKING:
-    from ..operators.operator import Collector, KeyedOperator
 
 
 @dataclass(slots=True)
@@ -109,10 +109,19 @@ class CompiledProcess:
         return kept
 
 
+def equip(operator: Operator) -> None:
+    """Give an operator that knows where it runs what it needs to run compiled; others need nothing."""
+    if isinstance(operator, KeyedOperator) and operator.compiled:
+        operator._batch_process = CompiledProcess(operator)
+
+
 def emitted_schema(operator: KeyedOperator, schema: pa.Schema | None) -> pa.Schema | None:
     """Of what `process` collects from input of these columns; None when it cannot be known. Asked at submit, so that
     errors of compilation show there. Raises CannotCompile, or NumbaMissing.
+
+    The operator remembers the columns, and is compiled for them when it is opened.
     """
+    operator._input_schema = schema
     check_operator(type(operator))
     check_numba(type(operator).__qualname__)
     signature = None if schema is None else _foreseen(operator, schema)

@@ -22,9 +22,9 @@ from numba.core.untyped_passes import InlineClosureLikes
 from .arithmetic import FUNCTIONS, OPERATORS
 from .layout import kind_of
 from .out_access import COLLECT, settle
-from .telling import refused
+from .refusal import refused
 from .types import OutType
-from .unwrapping import as_tuple, there
+from .unwrapping import there, unpacked
 
 _AS_NUMBA_HAS_IT = frozenset({bool, float, str, len, range, enumerate, zip, min, max, math.fabs, math.copysign})
 _AS_NUMBA_HAS_IT |= {math.isnan, math.isinf, math.isfinite, math.degrees, math.radians}
@@ -157,7 +157,7 @@ class _Rewriting:
         elif value.op == "unary" and value.fn in OPERATORS:
             self._replace(scope, statement, body, OPERATORS[value.fn], [value.value])
         elif value.op in ("exhaust_iter", "getitem", "static_getitem"):
-            prepare = as_tuple if value.op == "exhaust_iter" else there
+            prepare = unpacked if value.op == "exhaust_iter" else there
             made = ir.Assign(value.value, scope.make_temp(value.loc), value.loc)
             self._replace(scope, made, body, prepare, [value.value])
             body.append(made)

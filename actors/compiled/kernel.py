@@ -16,7 +16,7 @@ from .layout import POSITION, Layout
 from .machine_code import INT64, made_view, store_cell
 from .operator_access import self_type
 from .record_access import load_columns
-from .telling import told_failure
+from .refusal import refusal_of
 from .types import OutType, RecordType, column_type
 
 Kernel = Callable[[int, int], None]
@@ -39,8 +39,8 @@ def compile_kernel(operator: type, process: Any, layout: Layout) -> Kernel:
         made: Kernel = numba.njit("void(int64, int64)", error_model="python", no_cfunc_wrapper=True)(kernel)
     except CannotCompile:
         raise
-    except Exception as error:  # whatever Numba raises, the user gets the line and the reason
-        raise told_failure(error, process, layout) from error
+    except Exception as error:  # whatever Numba raises, it is told where and why
+        raise refusal_of(error, process, layout) from error
     return made
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from ..operators.keyed_operator import KeyedOperator
 from .errors import NumbaMissing
 from .layout import Layout
 from .signature import Signature, check_operator, layout_of
-
-if TYPE_CHECKING:
-    from ..operators.operator import KeyedOperator
 
 _compiled: dict[tuple[type, Signature], tuple[Layout, Any]] = {}
 
@@ -39,7 +37,6 @@ def compiled_for(cls: type[KeyedOperator], signature: Signature) -> tuple[Layout
 
 def warm_up() -> None:
     """Have Numba imported and its compiler used once, which makes the next compilation several times faster."""
-    from ..operators.operator import KeyedOperator
 
     class Nothing(KeyedOperator):
         compiled = True

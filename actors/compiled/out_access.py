@@ -16,7 +16,7 @@ from numba.extending import infer_getattr, lower_builtin
 
 from .layout import CAPACITY, COUNT, GROW, STORED, Kind, Layout, Output, OutputColumn
 from .machine_code import load_cell, raise_error, store_cell, store_number, view
-from .refusal import refuse, told_type
+from .refusal import refuse, shown_type
 from .types import NUMBERS, Opaque, OutType, RecordType
 
 COLLECT = "understudy.collect"
@@ -65,7 +65,7 @@ def _column(layout: Layout, name: str, item: Any) -> OutputColumn:
     for kind, wanted in (("bool", types.Boolean), ("int", types.Integer), ("float", types.Float)):
         if isinstance(item, wanted):
             return OutputColumn(name, kind)  # type: ignore[arg-type]
-    refuse(layout, f"out.collect takes numbers, bools and columns passed on; item {name} is {told_type(item)}")
+    refuse(layout, f"out.collect takes numbers, bools and columns passed on; item {name} is {shown_type(item)}")
 
 
 def _joined(layout: Layout, one: Output, other: Output) -> Output:

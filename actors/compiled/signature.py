@@ -7,18 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 
 from ...state import KeyedStateDeclaration, ReducingState, declared_states
 from ...state.columnar.value_kinds import DTYPES, ValueKinds
 from ...state.errors import InvalidState
+from ..operators.keyed_operator import KeyedOperator
 from .errors import CannotCompile
 from .layout import FIRST_FREE, Column, Kind, Layout, StateFields, kind_of
-
-if TYPE_CHECKING:
-    from ..operators.operator import KeyedOperator
 
 RecordForm = Literal["row", "dict", "dict row", "value"]
 _KINDS: Final[Mapping[type, Kind]] = {int: "int", float: "float", bool: "bool"}
@@ -64,8 +62,6 @@ def layout_of(cls: type[KeyedOperator], signature: Signature) -> Layout:
 @lru_cache(maxsize=1024)
 def check_operator(cls: type[KeyedOperator]) -> None:
     """Raises CannotCompile for what no input makes possible."""
-    from ..operators.operator import KeyedOperator
-
     name = cls.__qualname__
     if cls.inputs != 1:
         raise CannotCompile(f"{name} takes two inputs: a compiled operator has one; leave `compiled` out")
@@ -103,8 +99,6 @@ def _state_fields(cls: type, attribute: str, declaration: KeyedStateDeclaration,
 @lru_cache(maxsize=1024)
 def _names_used(cls: type) -> tuple[str, ...]:
     """Names that methods of the class mention, and that may be numbers of the instance."""
-    from ..operators.operator import KeyedOperator
-
     names: set[str] = set()
     for base in cls.__mro__[: cls.__mro__.index(KeyedOperator)]:
         for member in vars(base).values():

@@ -13,7 +13,7 @@ from numba.extending import infer_getattr, lower_builtin
 from .function import NONE, compiled, counterpart
 from .layout import STORED, Kind, StateFields
 from .machine_code import as_tuple, load_cell, load_number, store_number, view
-from .refusal import refuse, told_type
+from .refusal import refuse, shown_type
 from .types import NUMBERS, ReducingType, StateType
 
 
@@ -100,7 +100,7 @@ def _check_fits(state: Any, given: Any) -> None:
     where = f"self.{fields.attribute}"
     if fields.is_tuple != isinstance(given, types.BaseTuple):
         wanted = f"a tuple of {len(fields.kinds)} items" if fields.is_tuple else f"one {fields.kinds[0]}"
-        refuse(state.layout, f"{where}.update takes {wanted}, found {told_type(given)}")
+        refuse(state.layout, f"{where}.update takes {wanted}, found {shown_type(given)}")
     items = list(given.types) if fields.is_tuple else [given]
     if len(items) != len(fields.kinds):
         refuse(state.layout, f"{where}.update takes {len(fields.kinds)} items, found {len(items)}")
@@ -108,7 +108,7 @@ def _check_fits(state: Any, given: Any) -> None:
         if not fits(item, kind):
             which = f"item {place} of {where}" if fields.is_tuple else where
             hint = ": declare a default of 0.0" if kind == "int" and isinstance(item, types.Float) else ""
-            refuse(state.layout, f"{which} is of type {kind}, update gives {told_type(item)}{hint}")
+            refuse(state.layout, f"{which} is of type {kind}, update gives {shown_type(item)}{hint}")
 
 
 def fits(item: Any, kind: Kind) -> bool:

@@ -15,7 +15,7 @@ from .types import Opaque, RecordType, column_type
 
 
 @intrinsic
-def as_tuple(typingctx: Any, value: Any) -> Any:
+def unpacked(typingctx: Any, value: Any) -> Any:
     """What is unpacked: a record's columns, a tuple as it is."""
     if isinstance(value, RecordType):
         kinds = [column_type(column) for column in value.layout.columns]

@@ -20,7 +20,7 @@ from ...messages import Row, shape_of, shown, those_there_are
 from ...state.keys.column_hash import combined, hashes_of
 from ...state.keys.key_groups import groups_of_hashes, key_groups_of
 from ...state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash
-from ..errors import ActorError, UnwantedResult
+from ..errors import UnusableRecord, UnwantedResult
 from ..unrun import UNRUN, refuse_first
 from .elements import Batch
 from .records import rows_of, rows_one_by_one, values_of
@@ -28,7 +28,7 @@ from .records import rows_of, rows_one_by_one, values_of
 KeyPart: TypeAlias = "str | int | Callable[[Any], Any]"
 
 
-class KeySelectionFailed(ActorError, ValueError):
+class KeySelectionFailed(UnusableRecord):
     """A record has no usable key. `position` is its index in the batch; the cause, if any, is what user code raised."""
 
     def __init__(self, position: int, text: str) -> None:

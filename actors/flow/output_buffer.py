@@ -13,8 +13,7 @@ from math import inf
 
 import pyarrow as pa
 
-from .batch_size import estimated_bytes
-from .elements import Batch
+from .elements import Batch, estimated_bytes
 
 ROWS_PER_CHANNEL = 1024
 BYTES_PER_CHANNEL = 64 * 1024

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import Row, make_rows, shape_of, shown
-from ..errors import ActorError
+from ..errors import UnusableRecord
 
 _NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
 
 
-class RecordMismatch(ActorError, ValueError):
+class RecordMismatch(UnusableRecord):
     """A record or a batch does not fit the wanted columns; says which record and column, what was found and wanted."""
 
 

@@ -17,7 +17,8 @@ from ...state.columnar.columnar_table import ColumnarTable
 from ...state.keys.key_groups import key_group_range
 from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
 from ...state.kinds.aggregation_fit import describe_aggregation
-from .operator import Collector, Operator, Takes
+from .collector import Collector
+from .operator import Operator, Takes
 
 __all__ = ["Aggregate", "Avg", "ColumnarAggregate", "Count", "LocalAggregate", "Max", "Min", "Sum"]
 

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from ..flow.elements import Batch
 from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
-from .operator import Collector, Takes
+from .collector import Collector
+from .operator import Takes
 from .record_function import RecordFunction
 
 _CHECKED = 10_000

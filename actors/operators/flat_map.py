@@ -8,7 +8,7 @@ from typing import Any
 
 from ..flow.elements import Batch
 from ..unrun import UNRUN, check_records, refuse
-from .operator import Collector
+from .collector import Collector
 from .record_function import RecordFunction
 
 

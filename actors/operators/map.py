@@ -7,7 +7,7 @@ from typing import Any
 
 from ..flow.elements import Batch
 from ..unrun import check_records
-from .operator import Collector
+from .collector import Collector
 from .record_function import RecordFunction
 
 

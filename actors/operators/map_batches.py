@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ..unrun import UNRUN, refuse
-from .operator import Collector, Operator, Takes
+from .collector import Collector
+from .operator import Operator, Takes
 
 Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ...state.kinds.descriptors import ValueState
 from ..unrun import UNRUN, refuse
-from .operator import Collector, KeyedOperator
+from .collector import Collector
+from .keyed_operator import KeyedOperator
 
 
 class KeyedReduce(KeyedOperator):

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 from ...messages import CheckpointId
 from ...state import OperatorListState
 from ..unrun import has_run
-from .operator import Collector, Operator
+from .collector import Collector
+from .operator import Operator
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ asking before each read whether there is one would cost every record something.
 from __future__ import annotations
 
 from ...state.errors import NoCurrentKey
-from .operator import KeyedOperator, Operator
+from .keyed_operator import KeyedOperator
+from .operator import Operator
 
 
 def without_key(error: BaseException, operator: Operator, hook: str = "") -> BaseException:

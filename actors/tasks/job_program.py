@@ -25,8 +25,10 @@ from ...messages import (
     registered_serializers,
     script_record_types,
 )
+from ..compiled import warm_up
 from ..errors import ActorError
-from ..operators.operator import KeyedOperator, Operator
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Operator
 
 if TYPE_CHECKING:
     from ..flow.key_selector import KeySelector
@@ -125,7 +127,9 @@ def _pickled(serializer: Serializer) -> bytes:
 
 
 def _warm_up(chains: Mapping[VertexId, Sequence[ProgramOperator]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for chain in chains.values() for part in chain for name in part.operator._warm_up))
+    operators = [part.operator for chain in chains.values() for part in chain]
+    is_compiled = any(isinstance(each, KeyedOperator) and each.compiled for each in operators)
+    return (f"{warm_up.__module__}:{warm_up.__name__}",) if is_compiled else ()
 
 
 def _ship_record_types() -> tuple[bytes, ...]:

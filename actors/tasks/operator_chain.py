@@ -15,7 +15,8 @@ from ...messages import CheckpointId, UnsupportedValue
 from ..errors import RecordNotSent, UserCodeError
 from ..flow.elements import Batch
 from ..flow.records import batch_of, rows_of
-from ..operators.operator import Collector, Operator, Takes
+from ..operators.collector import Collector
+from ..operators.operator import Operator, Takes
 from ..operators.without_key import without_key
 from ..unrun import has_run, refuse
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, assert_never
 
-import pykka
+import pyarrow as pa
 
 from ...messages import (
     AskOperator,
     CancelTask,
     CheckpointId,
-    DeclineCheckpoint,
     ExecutionState,
     FailureCause,
     FirstBatchProcessed,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
-    OperatorAnswer,
     StopTask,
     SwitchToUnaligned,
     TaskDeployment,
@@ -34,25 +32,26 @@ from ...messages import (
     UpdateTaskExecutionState,
 )
 from ..actor import Actor, Step
-from ..ask_errors import NotRunning
-from ..barriers.barrier_handler import Aborted, AbortReason, Aligned, GateEvent
+from ..barriers.barrier_handler import Aborted, Aligned, GateEvent
 from ..context import Ref
 from ..errors import UserCodeError
-from ..failure import chain_of, describe_in_task
+from ..failure import describe_in_task
 from ..flow.elements import (
     Batch,
     CancelCheckpointMarker,
     CheckpointBarrier,
+    Element,
     EndOfData,
     EndOfPartition,
     Watermark,
 )
-from ..operators.source import END, Source, continue_source, offset_of, poll
-from ..passing_errors import is_repeatable
-from ..unrun import RETURN, has_run
+from ..operators.source import END, Source, continue_source, poll
 from .operator_chain import blame
-from .snapshot_under_way import SnapshotFailed, SnapshotUnderWay, SnapshotWritten
+from .questions import answer
+from .snapshot_under_way import SnapshotFailed, SnapshotWritten
+from .task_checkpoints import Progress, TaskCheckpoints
 from .task_setup import TaskParts, TaskServices, build_task
+from .task_watermarks import TaskWatermarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,14 @@ class _Restored:
 @dataclass(frozen=True, slots=True)
 class _RestoreFailed:
     error: BaseException
+
+
+_Control: TypeAlias = (
+    CancelTask | StopTask | TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+)
+"""What its TaskManager passes on to it, besides questions."""
+_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
+"""What it has piped to itself."""
 
 
 class Task(Actor):
@@ -78,9 +85,8 @@ class Task(Actor):
         self._owner = owner
         self._parts: TaskParts | None = None
         self._source: Source | None = None
-        self._last_checkpoint = CheckpointId(0)
-        self._unaligned: SnapshotUnderWay | None = None
-        """Taken, and to be written when all that is in flight is known."""
+        self._checkpoints: TaskCheckpoints | None = None
+        self._watermarks = TaskWatermarks(0)
         self._closing_from: ExecutionState | None = None
         """Its state before, as long as it closes its operators: they may still fail, and it has not ended yet."""
         self._ended_channels: set[int] = set()
@@ -96,7 +102,8 @@ class Task(Actor):
 
     def on_receive(self, message: Any) -> Any:
         if isinstance(message, AskOperator):
-            return self._answer(message)
+            answer(message, promise := self.context.promise(), self.state, self._parts)
+            return promise
         self._guard(self._handle, message)
         return None
 
@@ -148,6 +155,8 @@ class Task(Actor):
         self._parts = build_task(self.deployment, self._services, self.context)
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
+        self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
+        self._watermarks = TaskWatermarks(len(self._parts.gate.channels))
         restored = self.context.run_blocking(self._parts.state.restore)
         self.context.pipe_to_self(restored, lambda _: _Restored(), _RestoreFailed)
 
@@ -189,9 +198,16 @@ class Task(Actor):
         assert self._parts is not None, "the task has not been initialized"
         return self._parts
 
+    def _own_checkpoints(self) -> TaskCheckpoints:
+        assert self._checkpoints is not None, "the task has not been initialized"
+        return self._checkpoints
+
+    def _progress(self) -> Progress:
+        return Progress(self._records_in, self._data_ended)
+
     # -- control
 
-    def _handle(self, message: Any) -> None:
+    def _handle(self, message: _Control | _Outcome) -> None:
         match message:
             case _Restored():
                 self._open()
@@ -210,12 +226,11 @@ class Task(Actor):
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
-                self._acknowledge(message)
-            case SnapshotFailed(checkpoint_id, error):
-                repeatable = is_repeatable(chain_of(error))
-                self._decline(checkpoint_id, f"{type(error).__name__}: {error}", repeatable=repeatable)
+                self._own_checkpoints().acknowledge(message)
+            case SnapshotFailed():
+                self._own_checkpoints().not_written(message)
             case _:
-                super().on_receive(message)
+                assert_never(message)
 
     def _end_input(self) -> None:
         """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""
@@ -224,13 +239,23 @@ class Task(Actor):
             self._end_of_data()
 
     def _trigger(self, barrier: CheckpointBarrier, stop: bool) -> None:
+        checkpoints = self._own_checkpoints()
         if self.state is not ExecutionState.RUNNING:
-            self._decline(barrier.checkpoint_id, f"the task is {self.state.value}, not running")
+            checkpoints.decline(barrier.checkpoint_id, f"the task is {self.state.value}, not running")
         elif self._source is None:
-            self._decline(barrier.checkpoint_id, "checkpoints are triggered at sources only")
-        elif barrier.checkpoint_id > self._last_checkpoint:
-            self._checkpoint(barrier)
+            checkpoints.decline(barrier.checkpoint_id, "checkpoints are triggered at sources only")
+        elif not checkpoints.is_over(barrier.checkpoint_id):
+            checkpoints.take(barrier, self._progress())
             self._hold(barrier.checkpoint_id if stop else None)
+
+    def _switch(self, barrier: CheckpointBarrier) -> None:
+        """The JobManager will not wait for barriers any longer."""
+        if self.state is not ExecutionState.RUNNING:
+            return
+        if self._source is None:
+            self._own_checkpoints().overtake(barrier, self._progress())
+        elif not self._own_checkpoints().is_over(barrier.checkpoint_id):
+            self._trigger(barrier, stop=False)
 
     def _hold(self, checkpoint_id: CheckpointId | None) -> None:
         """Poll nothing until it is known what became of this checkpoint; None: go on. One that is triggered later shows
@@ -251,109 +276,18 @@ class Task(Actor):
 
     def _abort(self, checkpoint_id: CheckpointId) -> None:
         if self.state is ExecutionState.RUNNING:
-            parts = self._running_parts()
-            parts.gate.abort(checkpoint_id)
-            if self._unaligned is not None and self._unaligned.checkpoint_id == checkpoint_id:
-                self._unaligned = None
-            parts.chain.checkpoint_aborted(checkpoint_id)
+            self._own_checkpoints().abort(checkpoint_id)
             if self._held_by == checkpoint_id:
                 self._hold(None)
-
-    def _answer(self, question: AskOperator) -> pykka.Future[OperatorAnswer]:
-        """A promise, already kept or broken: what user code raises here fails the question, and not the attempt."""
-        answer = self.context.promise()
-        try:
-            answer.set(OperatorAnswer(self._ask_operator(question)))
-        except SystemExit as error:
-            answer.set_exception((RuntimeError, RuntimeError(f"on_receive raised SystemExit({error.code!r})"), None))
-        except Exception:  # noqa: BLE001 - supervision boundary: the client gets the error
-            answer.set_exception()
-        return answer
-
-    def _ask_operator(self, question: AskOperator) -> Any:
-        if self.state is not ExecutionState.RUNNING:
-            raise NotRunning(question.operator, f"its task is {self.state.value}; ask again")
-        parts = self._running_parts()
-        operator = parts.chain.find(question.operator)
-        assert operator is not None, f"no operator {question.operator!r} in {self.deployment.vertex_name!r}"
-        asked = question.plain_question if question.question is None else question.question
-        with parts.state.reading(operator, question.has_key, question.key):
-            return has_run(f"{type(operator).__name__}.on_receive", operator.on_receive(asked), RETURN)
-
-    # -- checkpoints
-
-    def _switch(self, barrier: CheckpointBarrier) -> None:
-        """The JobManager will not wait for barriers any longer."""
-        if self.state is not ExecutionState.RUNNING or barrier.checkpoint_id <= self._last_checkpoint:
-            return
-        if self._source is not None:
-            self._trigger(barrier, stop=False)
-            return
-        parts = self._running_parts()
-        for event in parts.gate.overtake(barrier):
-            if isinstance(event, Aligned):
-                self._checkpoint(event.barrier, overtaking=True)
-            else:
-                self._take(parts, event)
-
-    def _read_ahead(self, parts: TaskParts) -> None:
-        """See whether the log of an unaligned snapshot is over, which then can be written, or is given up."""
-        log, snapshot = parts.gate.read_ahead(), self._unaligned
-        if log is None or snapshot is None or log.checkpoint_id != snapshot.checkpoint_id:
-            return
-        if log.given_up is not None:
-            self._give_up_unaligned(log.given_up)
-            return
-        self._unaligned = None
-        self._write(snapshot, lambda: snapshot.write_with(log, parts.gate.channels))
-
-    def _give_up_unaligned(self, reason: AbortReason) -> None:
-        if self._unaligned is not None:
-            checkpoint_id, self._unaligned = self._unaligned.checkpoint_id, None
-            self._take(self._running_parts(), Aborted(checkpoint_id, reason))
-
-    def _checkpoint(self, barrier: CheckpointBarrier, overtaking: bool = False) -> None:
-        if barrier.checkpoint_id <= self._last_checkpoint:
-            return
-        self._give_up_unaligned(AbortReason.SUBSUMED)
-        self._last_checkpoint = barrier.checkpoint_id
-        parts, started_ms = self._running_parts(), self.context.clock.now_ms()
-        alignment_ms = parts.gate.alignment.stop(barrier.checkpoint_id)
-        parts.chain.checkpoint(barrier.checkpoint_id)
-        offset = None if self._source is None else (self._offset_of(self._source),)
-        data_ended = self._data_ended or parts.state.data_ended
-        finish = parts.state.snapshot(barrier.checkpoint_id, offset, data_ended=data_ended)
-        parts.outputs.broadcast(barrier)
-        snapshot = SnapshotUnderWay(
-            barrier.checkpoint_id, finish, self.context.clock, started_ms=started_ms, alignment_ms=alignment_ms
-        )
-        if overtaking:
-            self._unaligned = snapshot
-        else:
-            self._write(snapshot, snapshot.write)
-
-    def _write(self, snapshot: SnapshotUnderWay, write: Callable[[], SnapshotWritten]) -> None:
-        written = self.context.run_blocking(write)
-        self.context.pipe_to_self(written, lambda it: it, lambda error: SnapshotFailed(snapshot.checkpoint_id, error))
-
-    def _offset_of(self, source: Source) -> Any:
-        with blame(source, self._records_in):
-            return offset_of(source)
-
-    def _acknowledge(self, written: SnapshotWritten) -> None:
-        self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
-
-    def _decline(self, checkpoint_id: CheckpointId, reason: str, *, repeatable: bool = False) -> None:
-        job_id, attempt_id = self.deployment.job_id, self.deployment.attempt_id
-        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, repeatable))
 
     # -- data
 
     def _step(self) -> Step:
         parts = self._running_parts()
         now_ms = self.context.clock.now_ms()
-        if self._unaligned is not None:
-            self._read_ahead(parts)
+        checkpoints = self._checkpoints
+        if checkpoints is not None and checkpoints.unaligned is not None:
+            checkpoints.read_ahead()
         due_ms = parts.outputs.send_due(now_ms)
         if not parts.outputs.is_available():
             self.idle_ms = due_ms
@@ -411,21 +345,32 @@ class Task(Actor):
 
     def _take(self, parts: TaskParts, event: GateEvent) -> None:
         match event:
+            case (channel, element):
+                self._take_element(parts, channel, element)
             case Aligned(barrier=barrier):
-                self._checkpoint(barrier)
-            case Aborted(checkpoint_id=checkpoint_id, reason=reason):
-                parts.outputs.broadcast(CancelCheckpointMarker(checkpoint_id))
-                self._decline(checkpoint_id, reason.value)
-            case (_, EndOfPartition()):
-                pass  # its producer has finished, with the job's last checkpoint; this task is notified of that too
-            case (channel, EndOfData()):
+                self._own_checkpoints().take(barrier, self._progress())
+            case Aborted():
+                self._own_checkpoints().give_up(event)
+            case _:
+                assert_never(event)
+
+    def _take_element(self, parts: TaskParts, channel: int, element: Element) -> None:
+        match element:
+            case pa.RecordBatch() | list():
+                self._process(element, parts.gate.channels[channel].input_index, 0)
+            case Watermark(timestamp_ms):
+                self._watermarks.receive(channel, timestamp_ms)
+            case EndOfData():
+                self._watermarks.end(channel)
                 self._ended_channels.add(channel)
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:
                     self._end_of_data()
-            case (channel, Watermark()):
-                pass  # nothing here reads event time yet
-            case (channel, element):
-                self._process(element, parts.gate.channels[channel].input_index, 0)
+            case EndOfPartition():
+                pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
+            case CheckpointBarrier() | CancelCheckpointMarker():
+                raise AssertionError(f"the gate's handler makes events of barriers, found {element}")
+            case _:
+                assert_never(element)
 
     def _process(self, batch: Batch, input_index: int, start: int) -> None:
         self._running_parts().chain.process(batch, input_index, start)

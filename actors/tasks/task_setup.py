@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...messages import OperatorId, TaskDeployment
-from ..barriers.alignment_clock import AlignmentClock
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
-from ..barriers.input_gate import GateChannel, InputGate
+from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
+from ..compiled import equip
 from ..context import ActorContext, Clock
 from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
@@ -75,7 +75,7 @@ def place(
     wake: Callable[[], None],
     resources: dict[str, Any],
 ) -> None:
-    """Tell the operators of the deployment's chain where they run."""
+    """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
         operator.context = OperatorContext(
             job_id=deployment.job_id,
@@ -92,6 +92,7 @@ def place(
             wake=wake,
             resources=resources,
         )
+        equip(operator)
 
 
 def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:

@@ -31,7 +31,8 @@ from ...state import (
     store_inline,
 )
 from ..flow.elements import Batch
-from ..operators.operator import KeyedOperator, Operator
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Operator
 from ..operators.source import RecordedOffset, Source
 from ..operators.without_key import without_key
 from .operator_chain import blame

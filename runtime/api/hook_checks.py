@@ -13,7 +13,8 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN

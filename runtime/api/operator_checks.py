@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, TypeVar
 
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks

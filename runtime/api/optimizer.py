@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
 from ...messages import Partitioning
 from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource
 from .schemas import key_columns

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...actors.compiled import emitted_schema
+from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...messages import those_there_are
 from .errors import InvalidProgram, InvalidSetting, SchemaMismatch, UnknownColumn
@@ -46,11 +48,20 @@ def _check_column(where: str, column: str | int, schema: pa.Schema) -> None:
 def output_schema(name: str, operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
     """The schema of what the operator emits. Raises SchemaMismatch when the inputs do not fit it."""
     try:
-        return operator.output_schema(*inputs)
+        return foreseen_schema(operator, inputs)
     except (ValueError, KeyError, TypeError) as error:
         raise SchemaMismatch(
             f"operator {name!r} ({type(operator).__name__}) does not fit its input: {error}"
         ) from error
+
+
+def foreseen_schema(operator: Operator, inputs: Sequence[pa.Schema | None]) -> pa.Schema | None:
+    """The same, raising what the operator raises; a compiled one learns which columns it will be given."""
+    declared = operator.output_schema(*inputs)
+    if isinstance(operator, KeyedOperator) and operator.compiled:
+        emitted = emitted_schema(operator, inputs[0])
+        return emitted if declared is None else declared
+    return declared
 
 
 def common_schema(name: str, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:

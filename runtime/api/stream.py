@@ -21,9 +21,10 @@ from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
+from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink

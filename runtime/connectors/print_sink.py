@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ...actors.operators.operator import Collector, Operator
+from ...actors.operators.collector import Collector
+from ...actors.operators.operator import Operator
 
 
 class PrintSink(Operator):

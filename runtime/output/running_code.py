@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-from ...actors.operators.operator import KeyedOperator, Operator
+from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 

@@ -17,9 +17,8 @@ from threading import Lock
 import pyarrow as pa
 
 from ...actors.errors import ChannelBroken
-from ...actors.flow.batch_size import estimated_bytes
 from ...actors.flow.channels import InputChannel, OutputChannel
-from ...actors.flow.elements import Element, EndOfPartition
+from ...actors.flow.elements import Element, EndOfPartition, estimated_bytes
 from ...messages import ChannelDescriptor, ChannelId
 from .limits import FRAME_BYTES, grown
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager, raised, tell_line, tell_story
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.messages import ExecutionState, FailureCause, UpdateTaskExecutionState
 
 from .tasks.task_stage import TaskStage, deployment

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import UnwantedResult, UserCodeError
+from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.filter import Filter
 from understudy.actors.operators.flat_map import FlatMap
+from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.map import Map
 from understudy.actors.operators.map_batches import MapBatches
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.reduce import KeyedReduce
 from understudy.actors.operators.source import END, Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink

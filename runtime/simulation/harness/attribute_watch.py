@@ -19,7 +19,20 @@ from ....actors.operators.operator import Operator
 from ....state import StateDeclaration, declared_states
 
 _FRAMEWORK = frozenset(
-    {"context", "key", "_backend", "_loop", "_selectors", "_taken", "_state", "_schema", "_file", "_writer"}
+    {
+        "context",
+        "key",
+        "_backend",
+        "_batch_process",
+        "_input_schema",
+        "_loop",
+        "_selectors",
+        "_taken",
+        "_state",
+        "_schema",
+        "_file",
+        "_writer",
+    }
 )
 """Attributes that tasks and our own operators set, and find again by other means."""
 

@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from ....actors.flow.key_selector import KeySelector
 from ....actors.operators.aggregate import ColumnarAggregate
-from ....actors.operators.operator import KeyedOperator, Operator
+from ....actors.operators.keyed_operator import KeyedOperator
+from ....actors.operators.operator import Operator
 from ....actors.operators.source import Source
 from ....actors.tasks.job_program import JobProgram, ProgramOperator
 from ....messages import OperatorDescription, OperatorId, VertexId
 from ...api.operator_checks import operator_of, source_of
 from ...api.pickling import check_picklable
+from ...api.schemas import foreseen_schema
 from ...api.stream import DataStream, DataStreamSink
 from ...api.stream_graph import kebab_case
 from .harness_snapshot import HarnessMisused
@@ -56,7 +58,7 @@ class HostedChain:
             if isinstance(operator, Source):
                 schemas = (operator.source_schema(),)
             else:
-                schemas = (operator.output_schema(*schemas),)
+                schemas = (foreseen_schema(operator, schemas),)
         return made
 
 

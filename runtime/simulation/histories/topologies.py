@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from ....actors.operators.aggregate import Count, Sum
-from ....actors.operators.operator import Collector, KeyedOperator
+from ....actors.operators.collector import Collector
+from ....actors.operators.keyed_operator import KeyedOperator
 from ....state import FoldingState, ListState, MapState, ReducingState, ValueState
 from ...api.environment import StreamEnvironment
 from ...api.restart import fixed_delay

@@ -7,10 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from understudy.actors.compiled import emitted_schema, equip
 from understudy.actors.flow.elements import Batch
 from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.flow.records import rows_of
-from understudy.actors.operators.operator import Collector, KeyedOperator, OperatorContext
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
 from understudy.state import OperatorStateBackend, bind_states, declared_states, make_keyed_backend
 
@@ -23,9 +26,10 @@ class Stage:
     def __init__(self, operator: KeyedOperator, *key: Any, schema: pa.Schema | None = None) -> None:
         self.operator = operator
         operator.context = _context(type(operator).__name__)
+        equip(operator)
         operator._selectors = (KeySelector(*(key or ("key",))),)
         if schema is not None:
-            self.schema = operator.output_schema(schema)
+            self.schema = emitted_schema(operator, schema)
         self.backend = operator.keyed_state or make_keyed_backend("memory", range(MAX_PARALLELISM), MAX_PARALLELISM)
         bind_states(operator, self.backend, OperatorStateBackend())
         operator._backend = self.backend

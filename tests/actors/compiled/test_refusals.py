@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import KeyedOperator, ListState, OperatorListState, ValueState
-from understudy.actors.compiled import CannotCompile, NullRead, NumbaMissing
+from understudy.actors.compiled import CannotCompile, NullRead, NumbaMissing, emitted_schema
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.key_selector import NullKey
 
@@ -174,7 +174,7 @@ def test_what_no_input_makes_possible_is_told_without_a_schema() -> None:
     ):
         cls = type("Op", (KeyedOperator,), {"compiled": True, **body})
         with pytest.raises(CannotCompile, match=told):
-            cls().output_schema(None)
+            emitted_schema(cls(), None)
 
 
 def test_a_list_state_of_the_operator_is_left_to_python() -> None:
@@ -247,7 +247,7 @@ def test_the_schema_of_what_is_collected_is_known_at_submit() -> None:
 def test_without_numba_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(NumbaMissing, match=re.escape("pip install 'understudy[compiled]'")):
-        Running().output_schema(None)
+        emitted_schema(Running(), None)
 
 
 def test_numba_is_not_imported_before_something_is_compiled() -> None:

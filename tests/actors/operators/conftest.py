@@ -10,7 +10,9 @@ import pytest
 
 from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.operators.aggregate import ColumnarAggregate
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator, OperatorContext
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator, OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex
 from understudy.state import MemoryBackend, OperatorStateBackend, bind_states, handle_reader
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.operators.aggregate import Avg, ColumnarAggregate, Count, LocalAggregate, Max, Sum
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state import InvalidKey, SnapshotTarget, StateIncompatible
 

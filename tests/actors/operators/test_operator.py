@@ -13,7 +13,7 @@ import pytest
 
 from understudy import Collector, KeyedOperator, Operator, ValueState
 from understudy.actors.errors import UserCodeError
-from understudy.actors.operators.operator import PIECE_ROWS
+from understudy.actors.operators.keyed_operator import PIECE_ROWS
 from understudy.actors.tasks.operator_chain import OperatorChain
 
 

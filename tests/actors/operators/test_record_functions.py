@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.key_selector import NullKey
+from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.filter import Filter
 from understudy.actors.operators.flat_map import FlatMap
+from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.map import Map
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.reduce import KeyedReduce
 from understudy.actors.tasks.operator_chain import OperatorChain
 

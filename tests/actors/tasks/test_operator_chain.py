@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.messages import CheckpointId
 

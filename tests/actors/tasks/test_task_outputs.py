@@ -18,7 +18,8 @@ from understudy.actors.flow.elements import (
     EndOfData,
     EndOfPartition,
 )
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.messages import (
     CancelTask,
     ChannelId,

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from understudy.actors.flow.elements import CheckpointBarrier
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source
 from understudy.messages import (
     ChannelId,

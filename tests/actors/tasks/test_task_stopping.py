@@ -12,7 +12,8 @@ from typing import Any, Literal
 import pytest
 
 from understudy.actors.flow.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source, SourceState
 from understudy.messages import (
     AcknowledgeCheckpoint,

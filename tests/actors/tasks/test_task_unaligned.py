@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.messages import (
     AcknowledgeCheckpoint,
     ChannelId,

@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import END, Source
 from understudy.runtime.api import StreamEnvironment, Translation, translate
 

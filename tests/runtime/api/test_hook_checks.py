@@ -11,7 +11,9 @@ import pytest
 
 from understudy import FileSink
 from understudy.actors.errors import UnwantedResult
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.api import InvalidOperator, StreamEnvironment

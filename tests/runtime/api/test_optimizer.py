@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
-from understudy.actors.operators.operator import KeyedOperator
+from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.messages import VertexId
 from understudy.runtime.api import StreamEnvironment
 from understudy.runtime.connectors import FileSource

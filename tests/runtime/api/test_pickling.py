@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.runtime.api import NotPicklable, StreamEnvironment
 
 LOCK = threading.Lock()

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from understudy.actors.operators.aggregate import Sum
-from understudy.actors.operators.operator import Collector, KeyedOperator, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator
 from understudy.messages import row_type
 from understudy.runtime.api import (
     DuplicateName,

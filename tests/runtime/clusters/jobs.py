@@ -20,9 +20,8 @@ from typing import Any, TypeVar
 import psutil
 import pyarrow.parquet as pq
 
-from understudy import FileSink, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
-from understudy.actors.operators.operator import Collector
-from understudy.actors.operators.source import END
+from understudy import END, FileSink, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
+from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
 from understudy.runtime.api import DataStream
 from understudy.runtime.connectors import GeneratorSource

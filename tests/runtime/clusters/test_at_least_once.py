@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from understudy import LocalCluster, StreamEnvironment
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.messages import CheckpointId
 
 from .jobs import WAIT_S, Gate, GatedGenerator, Witness, environment, generated

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from understudy import JobCanceled, JobStatus, LocalCluster
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.messages import TaskMetrics
 
 from .jobs import WAIT_S, Counting, Passing, Witness, counted, counting, counts_of, environment, eventually

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink, JobFailed, JobStatus, LocalCluster, fixed_delay, no_restart
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import UnwritableRoot
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink, Operator, StreamEnvironment
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.runtime.api import InvalidProgram, OperatorCheckFailed
 from understudy.runtime.clusters import SparkCluster
 from understudy.runtime.connectors.errors import UnusableOutput

@@ -12,7 +12,7 @@ import pytest
 
 from understudy import KeyedOperator, LocalCluster, StreamEnvironment, ValueState
 from understudy.actors.ask_errors import AskFailed
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 
 from .jobs import WAIT_S, Gate, Witness, environment, eventually, generated
 from .test_savepoints_local import assert_exact, canceled, savepoint_of

@@ -18,7 +18,7 @@ import pytest
 
 from understudy import FileSink, JobCanceled, JobFailed, JobHandle, JobStatus, LocalCluster, fixed_delay
 from understudy.actors.jobs.job_master import JobMaster
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.runtime.clusters import JobLost
 
 from .conftest import MARK, processes_of

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from understudy import JobFailed, LocalCluster, Operator, StreamEnvironment, no_restart
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 
 from .jobs import WAIT_S, Mark, environment
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from understudy import FileSink, JobCanceled, JobFailed, JobHandle, JobStatus, LocalCluster, no_restart
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 
 from .jobs import (
     WAIT_S,

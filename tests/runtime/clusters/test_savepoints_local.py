@@ -25,7 +25,7 @@ from understudy import (
     Sum,
     ValueState,
 )
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 
 from .jobs import WAIT_S, Counting, Passing, Witness, counting, environment, read_output
 

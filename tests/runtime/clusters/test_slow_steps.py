@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink, JobCanceled, LocalCluster, Operator, Source
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.source import END
 
 from .jobs import WAIT_S, Counting, counting, environment, eventually

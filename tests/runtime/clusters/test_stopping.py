@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy import JobHandle, JobStatus, LocalCluster
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted
 from understudy.runtime.clusters import JobCanceled, SavepointFailed
 

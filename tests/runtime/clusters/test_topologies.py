@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from understudy import KeyedOperator, ListState, LocalCluster, ValueState
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.runtime.api import DataStream, StreamEnvironment
 
 from .jobs import KEYS, WAIT_S, Counting, Gate, Passing, Witness, counted, counting, counts_of, environment, generated

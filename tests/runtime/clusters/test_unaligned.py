@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy import JobCanceled, JobHandle, LocalCluster
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointAborted, CheckpointCompleted
 from understudy.state import CheckpointStorage
 from understudy.state.checkpoints.checkpoint_metadata import decode_metadata

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink, JobFailed, JobStatus, LocalCluster, Source, fixed_delay, no_restart
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.source import END
 from understudy.messages import FailureCause, TaskManagerChanged
 from understudy.runtime.api import StreamEnvironment

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from understudy.actors.operators.operator import Collector, Operator, OperatorContext
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator, OperatorContext
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, OperatorListHandle, SubtaskIndex
 from understudy.state.backends.binding import bind_states
 from understudy.state.backends.operator_state import OperatorStateBackend

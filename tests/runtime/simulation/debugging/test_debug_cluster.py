@@ -30,7 +30,8 @@ from understudy import (
     ValueState,
     fixed_delay,
 )
-from understudy.actors.operators.operator import Collector, Operator
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import END
 from understudy.messages import CheckpointCompleted
 from understudy.runtime.clusters import Cluster

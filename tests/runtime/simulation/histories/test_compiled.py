@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import KeyedOperator, StreamEnvironment, ValueState
-from understudy.actors.operators.operator import Collector
+from understudy.actors.operators.collector import Collector
 from understudy.runtime.simulation import assert_exactly_once
 
 pytest.importorskip("numba")

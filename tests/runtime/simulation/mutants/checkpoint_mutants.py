@@ -19,6 +19,7 @@ from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.jobs.job_ending import JobEnding
 from understudy.actors.tasks import task_setup
 from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_checkpoints import Progress, TaskCheckpoints
 from understudy.actors.tasks.task_state import TaskState
 from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.simulation.world.faults import FailingStorage, SlowStorage
@@ -82,12 +83,12 @@ def one_channel_is_not_aligned(patch: Patch) -> None:
 @mutant(CUT, within=20)
 def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
     """It is sent on at once, and the snapshot is taken a while later."""
-    checkpoint, handle, broadcast = Task._checkpoint, Task._handle, TaskOutputs.broadcast
+    checkpoint, handle, broadcast = TaskCheckpoints.take, Task._handle, TaskOutputs.broadcast
 
-    def forward(self: Task, barrier: CheckpointBarrier, overtaking: bool = False) -> None:
-        self._running_parts().outputs.broadcast(barrier)
-        later = self.context.run_blocking(lambda: None)
-        self.context.pipe_to_self(later, lambda _: barrier, lambda _: barrier)
+    def forward(self: TaskCheckpoints, barrier: CheckpointBarrier, _progress: Progress, **_more: Any) -> None:
+        self._parts.outputs.broadcast(barrier)
+        later = self._context.run_blocking(lambda: None)
+        self._context.pipe_to_self(later, lambda _: barrier, lambda _: barrier)
 
     def take(self: Task, message: Any) -> None:
         if not isinstance(message, CheckpointBarrier):
@@ -95,10 +96,10 @@ def the_barrier_goes_on_before_the_snapshot(patch: Patch) -> None:
             return
         outputs = self._running_parts().outputs
         outputs.broadcast = nothing
-        checkpoint(self, message)
+        checkpoint(self._own_checkpoints(), message, self._progress())
         outputs.broadcast = broadcast.__get__(outputs)
 
-    patch.setattr(Task, "_checkpoint", forward)
+    patch.setattr(TaskCheckpoints, "take", forward)
     patch.setattr(Task, "_handle", take)
 
 
@@ -127,16 +128,16 @@ def the_snapshot_is_acknowledged_before_it_is_written(patch: Patch) -> None:
 
         return promise
 
-    def written(self: Task, *args: Any) -> None:
+    def written(self: TaskCheckpoints, *args: Any) -> None:
         acknowledge(self, *args)
         while _PROMISES:
             storage, path, data = _PROMISES.pop()
-            self.context.run_blocking(lambda at=storage, to=path, what=data: write(at, to, what))
+            self._context.run_blocking(lambda at=storage, to=path, what=data: write(at, to, what))
 
-    acknowledge = Task._acknowledge
+    acknowledge = TaskCheckpoints.acknowledge
     _PROMISES.clear()
     patch.setattr(TaskState, "snapshot", promising)
-    patch.setattr(Task, "_acknowledge", written)
+    patch.setattr(TaskCheckpoints, "acknowledge", written)
 
 
 _PROMISES: list[tuple[CheckpointStorage, str, bytes]] = []
@@ -150,12 +151,12 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any, **_: Any) -> Stat
 
 @mutant(OUTPUT, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
-    def decline(self: Task, checkpoint_id: Any, _reason: str, **_more: Any) -> None:
+    def decline(self: TaskCheckpoints, checkpoint_id: Any, _reason: str, **_more: Any) -> None:
         self._owner.tell(
-            AcknowledgeCheckpoint(self.deployment.job_id, self.deployment.attempt_id, checkpoint_id, None, 0)
+            AcknowledgeCheckpoint(self._deployment.job_id, self._deployment.attempt_id, checkpoint_id, None, 0)
         )
 
-    patch.setattr(Task, "_decline", decline)
+    patch.setattr(TaskCheckpoints, "decline", decline)
 
 
 # ---- completing checkpoints

@@ -7,7 +7,7 @@ from typing import Any
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_checkpoints import TaskCheckpoints
 from understudy.actors.tasks.task_state import TaskState
 from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.world.faults import PowerFailure, RottenFile
@@ -60,11 +60,11 @@ def sources_begin_anew(patch: Patch) -> None:
 @mutant(OUTPUT, within=20)
 def sources_are_one_record_ahead(patch: Patch) -> None:
     """The offset in a snapshot is that of the record after the next."""
-    offset_of = Task._offset_of
+    offset_of = TaskCheckpoints._offset_of
     patch.setattr(
-        Task,
+        TaskCheckpoints,
         "_offset_of",
-        lambda self, source: {**offset_of(self, source), "next": offset_of(self, source)["next"] + 1},
+        lambda self, *asked: {**offset_of(self, *asked), "next": offset_of(self, *asked)["next"] + 1},
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from understudy.actors.barriers.in_flight_log import InFlightLog
 from understudy.actors.barriers.input_gate import InputGate
 from understudy.actors.flow.elements import CheckpointBarrier
-from understudy.actors.tasks.task import Task
+from understudy.actors.tasks.task_checkpoints import TaskCheckpoints
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.world.faults import KillProcess, SlowProcess
@@ -51,8 +51,10 @@ def a_log_ends_one_batch_early(patch: Patch) -> None:
 
 @mutant(CUT, OUTPUT, within=20, scenarios=held_up)
 def an_unaligned_snapshot_is_acknowledged_without_what_is_in_flight(patch: Patch) -> None:
-    checkpoint = Task._checkpoint
-    patch.setattr(Task, "_checkpoint", lambda self, barrier, overtaking=False: checkpoint(self, barrier))
+    take = TaskCheckpoints.take
+    patch.setattr(
+        TaskCheckpoints, "take", lambda self, barrier, progress, overtaking=False: take(self, barrier, progress)
+    )
 
 
 @mutant(CUT, OUTPUT, within=60, scenarios=held_up)

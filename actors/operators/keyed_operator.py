@@ -1,0 +1,175 @@
+"""KeyedOperator: an operator with one actor per key, whose `process` takes one record at a time.
+
+Its task gives it key selectors and a keyed backend before `open`; to one whose `process` is compiled also the
+BatchProcess that runs in its place. It compiles nothing itself: see `compiled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import pyarrow as pa
+
+from ...state.backends.heap_state import NO_KEY
+from ...state.errors import HasCurrentKey, NoCurrentKey
+from ..errors import UserCodeError
+from ..flow.elements import Batch
+from ..flow.key_selector import KeySelectionFailed
+from ..unrun import refuse
+from .collector import Collector
+from .operator import Operator, Takes
+
+if TYPE_CHECKING:
+    from ...state.backends.backend import KeyedStateBackend
+    from ..flow.key_selector import KeySelector
+
+
+class BatchProcess(Protocol):
+    """What takes whole batches of the first input in place of `process`, and holds the state that they work on."""
+
+    @property
+    def state(self) -> KeyedStateBackend: ...
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Get ready for batches of these columns, ahead of the first."""
+        ...
+
+    def process(self, batch: Batch, out: Collector) -> None:
+        """Raises UserCodeError with the position of the record at which `process` raised."""
+        ...
+
+
+PIECE_ROWS = 1024
+"""So many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers and
+tuples of a larger batch would not stay in the processor's cache.
+"""
+
+
+class KeyedOperator(Operator):
+    """One actor per key: `process` runs with `self.key` set and keyed state scoped to that key.
+
+    A question has the key that it was put with. All other methods run without a key, and there `self.key` and keyed
+    state raise NoCurrentKey; what must look at all keys, as `on_end`, goes through `self.keys()`.
+    """
+
+    takes: ClassVar[Takes] = "records"
+
+    compiled: ClassVar[bool] = False
+    """True: `process` is compiled by Numba and runs over whole batches (docs/compiled.md)."""
+
+    key: Any
+    """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
+    _backend: KeyedStateBackend
+    _selectors: tuple[KeySelector, ...]
+    _taken: int = 0
+    _input_schema: pa.Schema | None = None
+    """Of a compiled operator, when it is known before the job runs."""
+    _batch_process: BatchProcess | None = None
+    """Of a compiled operator, from when its task has placed it."""
+    _loop: object = None
+    """The loop over `keys()` whose key is the current one."""
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
+        where each object had it as the first, even if it was deleted since.
+        """
+        operator = super().__new__(cls)
+        operator.key = None
+        del operator.key
+        return operator
+
+    def keys(self) -> Iterator[Any]:
+        """Every key that holds something in a state of this subtask, once each: `for key in self.keys():`.
+
+        In the body of the loop `self.key` and keyed state are those of this key, and state may be changed and cleared.
+        After the loop there is no key again. The keys are those at its begin, in no order to rely on. To be used where
+        there is no key; elsewhere, as in `process`, it raises HasCurrentKey.
+        """
+        backend = self._backend
+        self._check_no_key()
+        loop = self._loop = object()
+        try:
+            for key in backend.each_key():
+                self.key = key
+                yield key
+                if self._loop is not loop:  # the iterator was kept for longer than the hook
+                    self._check_no_key()
+                    raise NoCurrentKey("an iterator of self.keys() from an earlier call", self.context.name)
+        finally:
+            if self._loop is loop:
+                self._leave_key()
+
+    def _check_no_key(self) -> None:
+        if self._backend.current_key is not NO_KEY:
+            raise HasCurrentKey(self._backend.current_key, self.context.name)
+
+    def _enter_key(self, key: Any) -> None:
+        self._backend.current_key = self.key = key
+
+    def _leave_key(self) -> None:
+        self._loop = None
+        if hasattr(self, "_backend"):  # `close` is called even if state could not be restored
+            self._backend.current_key = NO_KEY
+        if hasattr(self, "key"):
+            del self.key
+
+    def process(self, record: Any, out: Collector) -> None:
+        """Take one record of the first input. Never block: see Operator."""
+        raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        """Take one record of the second input of a connected stream."""
+        raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
+
+    def process_batch(self, batch: Batch, out: Collector) -> None:
+        if self._batch_process is not None:
+            self._batch_process.process(batch, out)
+        else:
+            self._process_keyed(self.process, 0, batch, out)
+
+    def process_batch_2(self, batch: Batch, out: Collector) -> None:
+        self._process_keyed(self.process_2, 1, batch, out)
+
+    @property
+    def keyed_state(self) -> KeyedStateBackend | None:
+        """The state of a compiled operator, once its task has placed it; None: the job's backend holds it."""
+        if self._batch_process is None:
+            assert not self.compiled, "whoever places a compiled operator gives it the BatchProcess that it runs"
+            return None
+        return self._batch_process.state
+
+    def _opened(self) -> None:
+        if self._batch_process is not None and self._input_schema is not None:
+            self._batch_process.prepare(self._input_schema)
+
+    def _taken_as(self, input_index: int) -> Takes:
+        own = (KeyedOperator.process_batch, KeyedOperator.process_batch_2)[input_index]
+        return "any" if getattr(type(self), own.__name__) is own else self.takes
+
+    def _in_pieces(self, input_index: int, batch: Batch) -> Iterable[Batch]:
+        if self.compiled or len(batch) <= PIECE_ROWS or not isinstance(batch, pa.RecordBatch):
+            return (batch,)
+        if self._taken_as(input_index) != "any":
+            return (batch,)
+        return (batch.slice(start, PIECE_ROWS) for start in range(0, len(batch), PIECE_ROWS))
+
+    def _process_keyed(
+        self, process: Callable[[Any, Collector], Any], input_index: int, batch: Batch, out: Collector
+    ) -> None:
+        try:
+            keys, records = self._selectors[input_index].keyed_rows(batch)
+        except KeySelectionFailed as error:
+            raise UserCodeError(self.context.name, self._taken + error.position) from error
+        backend, left = self._backend, iter(keys)
+        try:
+            for key, record in zip(left, records, strict=True):
+                backend.current_key = self.key = key
+                if (result := process(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
+        except Exception as error:
+            raise UserCodeError(self.context.name, self._taken + len(batch) - length_hint(left) - 1) from error
+        finally:
+            self._leave_key()
+        self._taken += len(batch)

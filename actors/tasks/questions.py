@@ -1,0 +1,38 @@
+"""Questions: what was put to an operator with `job.ask`, answered by its task between two batches.
+
+What user code raises here fails the question, and not the attempt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pykka
+
+from ...messages import AskOperator, ExecutionState, OperatorAnswer
+from ..ask_errors import NotRunning
+from ..unrun import RETURN, has_run
+from .task_setup import TaskParts
+
+
+def answer(
+    question: AskOperator, promise: pykka.Future[OperatorAnswer], state: ExecutionState, parts: TaskParts | None
+) -> None:
+    """Keep the promise, or break it. `state` and `parts`: the task's."""
+    try:
+        promise.set(OperatorAnswer(_ask(question, state, parts)))
+    except SystemExit as error:
+        promise.set_exception((RuntimeError, RuntimeError(f"on_receive raised SystemExit({error.code!r})"), None))
+    except Exception:  # noqa: BLE001 - supervision boundary: the asker gets it
+        promise.set_exception()
+
+
+def _ask(question: AskOperator, state: ExecutionState, parts: TaskParts | None) -> Any:
+    if state is not ExecutionState.RUNNING:
+        raise NotRunning(question.operator, f"its task is {state.value}; ask again")
+    assert parts is not None, "a task that runs has its parts"
+    operator = parts.chain.find(question.operator)
+    assert operator is not None, f"no operator {question.operator!r} in this task"
+    asked = question.plain_question if question.question is None else question.question
+    with parts.state.reading(operator, question.has_key, question.key):
+        return has_run(f"{type(operator).__name__}.on_receive", operator.on_receive(asked), RETURN)

@@ -1,0 +1,92 @@
+"""TaskWatermarks: the least of all channels, which never goes back. Flink: StatusWatermarkValveTest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.actors.flow.elements import EndOfData, Watermark
+from understudy.actors.operators import Map
+from understudy.actors.tasks.task_watermarks import ENDED, UNKNOWN, TaskWatermarks
+
+from .task_stage import TaskStage, deployment
+
+
+def test_a_channel_that_has_said_nothing_holds_the_task_back() -> None:
+    watermarks = TaskWatermarks(2)
+
+    assert not watermarks.receive(0, 7)
+    assert watermarks.current_ms == UNKNOWN
+    assert watermarks.receive(1, 3)
+    assert watermarks.current_ms == 3
+
+
+def test_only_the_slowest_channel_brings_the_task_further() -> None:
+    watermarks = TaskWatermarks(2)
+    watermarks.receive(0, 5)
+    watermarks.receive(1, 3)
+
+    assert not watermarks.receive(0, 9)
+    assert watermarks.receive(1, 8)
+    assert watermarks.current_ms == 8
+
+
+def test_a_channel_whose_data_has_ended_holds_nothing_back() -> None:
+    watermarks = TaskWatermarks(2)
+    watermarks.receive(0, 5)
+
+    assert watermarks.end(1)
+    assert watermarks.current_ms == 5
+    assert watermarks.end(0)
+    assert watermarks.current_ms == ENDED
+
+
+def test_an_older_watermark_changes_nothing() -> None:
+    watermarks = TaskWatermarks(1)
+    assert watermarks.receive(0, 5)
+
+    assert not watermarks.receive(0, 5)
+    assert not watermarks.receive(0, 4)
+    assert watermarks.of_channel(0) == watermarks.current_ms == 5
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers())))
+    )
+)
+def test_it_is_the_least_of_the_newest_of_each_channel(case: tuple[int, list[tuple[int, int]]]) -> None:
+    channels, said = case
+    watermarks, newest = TaskWatermarks(channels), [UNKNOWN] * channels
+    for channel, timestamp_ms in said:
+        before = watermarks.current_ms
+        newest[channel] = max(newest[channel], timestamp_ms)
+        assert watermarks.receive(channel, timestamp_ms) == (min(newest) > before)
+        assert watermarks.current_ms == min(newest)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> TaskStage:
+    return TaskStage(Map(lambda record: record), deployment(inputs=2), str(tmp_path))
+
+
+def test_a_task_keeps_the_watermarks_of_its_channels_and_sends_none_on(stage: TaskStage) -> None:
+    stage.arrives(0, Watermark(5), [1])
+    stage.arrives(1, Watermark(3))
+
+    assert stage.task._watermarks.current_ms == 3
+    assert stage.emitted() == [[1]]
+
+
+def test_the_end_of_a_channels_data_is_its_last_watermark(stage: TaskStage) -> None:
+    stage.arrives(0, Watermark(5), EndOfData())
+    stage.arrives(1, Watermark(3))
+    assert stage.task._watermarks.current_ms == 3
+
+    stage.arrives(1, EndOfData())
+
+    assert stage.task._watermarks.current_ms == ENDED
+    assert stage.emitted() == [EndOfData()]
