@@ -10,6 +10,7 @@ from .checkpoint_statistics import (
     SubtaskStatistics,
 )
 from .checkpointing import (
+    AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
     NotifyCheckpointAborted,
@@ -43,6 +44,7 @@ from .job import (
     CheckpointConfig,
     CheckpointRetention,
     FailureCause,
+    FailureKind,
     FirstBatchProcessed,
     JobDetails,
     JobEdge,
@@ -134,6 +136,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_MESSAGE_BYTES",
     "MAX_NESTED",
+    "AbortReason",
     "AcknowledgeCheckpoint",
     "AcknowledgeRegistration",
     "AskOperator",
@@ -159,6 +162,7 @@ __all__ = [
     "ExecutionAttemptId",
     "ExecutionState",
     "FailureCause",
+    "FailureKind",
     "FirstBatchProcessed",
     "Heartbeat",
     "InputDescriptor",

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, MessageError
+from ...messages import AbortReason, CheckpointId, MessageError
 from ...state import pack_batch
 from ..flow.elements import Batch, CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
-from .barrier_handler import AbortReason
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
 """A log that gets larger is given up. What is truly in flight is bounded by credit; this is for a barrier that does not

@@ -258,7 +258,7 @@ class CheckpointCoordinator:
         who = str(message.attempt_id)
         if pending is not None:
             who = who_is(message.attempt_id, pending, self._vertices)
-            self._abort(pending, CheckpointFailure.DECLINED, f"{who}: {message.reason}")
+            self._abort(pending, CheckpointFailure.DECLINED, f"{who}: {message.text}")
         self._effects.extend(self._failures.count_decline(message, who))
         if pending is not None:
             self._resume_unless_newer_pending(message.checkpoint_id)

@@ -293,7 +293,7 @@ class ManagedJob:
         afterwards = self._savepoints.pop(token, None)
         if afterwards is None:  # the job's end has answered it
             return
-        if isinstance(answer, TriggerSavepointFailure) and (why := self._why_down()) and why not in answer.cause:
+        if isinstance(answer, TriggerSavepointFailure) and self._why_down():
             answer = replace(answer, cause=f"{answer.cause}; the job is {self.told_status()}")
         self._services.files.settled(token)
         self._services.savepoint_coordinator.tell(PromiseSettled(token, answer))

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...messages import CheckpointId, FailureCause, JobGraph
-from ..failure import REPEATED_FAILURE
+from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
 from .execution_graph import ExecutionGraph, Region
-from .failure_history import FailureHistory, is_secondhand
+from .failure_history import FailureHistory
 from .job_effects import FailureKnown, Restart
 from .repeated_failures import RepeatedFailures
 
@@ -68,7 +67,7 @@ class JobFailures:
             return None
         decisive = self.history.explain(region, self._repeated.add(cause))
         unsaid = self._unsaid.pop(region, None)
-        is_the_end = decisive.error_type == REPEATED_FAILURE
+        is_the_end = decisive.kind is FailureKind.REPEATED
         if unsaid is not None:
             self._emit(FailureKnown(decisive, None if is_the_end else unsaid.restart))
         return decisive if is_the_end else None
@@ -81,7 +80,7 @@ class JobFailures:
                 self._emit(FailureKnown(unsaid.failure, unsaid.restart))
 
     def _make_known(self, region: Region, news: _Unsaid) -> None:
-        if is_secondhand(news.failure):
+        if news.failure.is_secondhand:
             self._unsaid[region] = news
         elif self._emitted is not news.failure:
             self._emitted = news.failure

@@ -29,6 +29,7 @@ from ...messages import (
     DeclineCheckpoint,
     ExecutionState,
     FailureCause,
+    FailureKind,
     FirstBatchProcessed,
     Heartbeat,
     JobGraph,
@@ -47,7 +48,7 @@ from ..checkpoints import checkpoint_effects as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
-from ..failure import REPEATED_FAILURE, lost_task_manager
+from ..failure import lost_task_manager
 from ..job_graph import SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
 from .attempt_orders import AttemptOrders
@@ -280,7 +281,9 @@ class JobMaster:
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
         restored = self._restore_points.choose(region)
         if restored is None and self._restore_points.are_used_up:
-            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure))
+            kind = FailureKind.NO_RESTORABLE_CHECKPOINT
+            cause = FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure, kind=kind)
+            self._fail_job(cause)
             return
         self._failures.history.settled(region)
         is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
@@ -359,7 +362,7 @@ class JobMaster:
         if region in self._restarts:
             return
         cause = self._failures.failed(cause, region)
-        restart = None if cause.error_type == REPEATED_FAILURE else self._restarts.failed(region, self._now_ms)
+        restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms)
         if restart is None:
             self._failures.given_up(region, cause)
             self._stop_everything(JobStatus.FAILING, cause)

@@ -15,6 +15,7 @@ from typing import Any
 import pykka
 
 from ...messages import (
+    AbortReason,
     AskOperator,
     CancelTask,
     CheckpointId,
@@ -35,7 +36,7 @@ from ...messages import (
 )
 from ..actor import Actor, Step
 from ..ask_errors import NotRunning
-from ..barriers.barrier_handler import Aborted, AbortReason, Aligned, GateEvent
+from ..barriers.barrier_handler import Aborted, Aligned, GateEvent
 from ..context import Ref
 from ..errors import UserCodeError
 from ..failure import chain_of, describe_in_task
@@ -213,7 +214,8 @@ class Task(Actor):
                 self._acknowledge(message)
             case SnapshotFailed(checkpoint_id, error):
                 repeatable = is_repeatable(chain_of(error))
-                self._decline(checkpoint_id, f"{type(error).__name__}: {error}", repeatable=repeatable)
+                detail = f"{type(error).__name__}: {error}"
+                self._decline(checkpoint_id, AbortReason.SNAPSHOT_FAILED, detail, repeatable=repeatable)
             case _:
                 super().on_receive(message)
 
@@ -225,9 +227,10 @@ class Task(Actor):
 
     def _trigger(self, barrier: CheckpointBarrier, stop: bool) -> None:
         if self.state is not ExecutionState.RUNNING:
-            self._decline(barrier.checkpoint_id, f"the task is {self.state.value}, not running")
+            detail = f"the task is {self.state.value}, not running"
+            self._decline(barrier.checkpoint_id, AbortReason.NOT_RUNNING, detail)
         elif self._source is None:
-            self._decline(barrier.checkpoint_id, "checkpoints are triggered at sources only")
+            self._decline(barrier.checkpoint_id, AbortReason.NOT_A_SOURCE, "checkpoints are triggered at sources only")
         elif barrier.checkpoint_id > self._last_checkpoint:
             self._checkpoint(barrier)
             self._hold(barrier.checkpoint_id if stop else None)
@@ -343,9 +346,11 @@ class Task(Actor):
     def _acknowledge(self, written: SnapshotWritten) -> None:
         self._owner.tell(written.acknowledgement(self.deployment.job_id, self.deployment.attempt_id))
 
-    def _decline(self, checkpoint_id: CheckpointId, reason: str, *, repeatable: bool = False) -> None:
+    def _decline(
+        self, checkpoint_id: CheckpointId, reason: AbortReason, detail: str = "", *, repeatable: bool = False
+    ) -> None:
         job_id, attempt_id = self.deployment.job_id, self.deployment.attempt_id
-        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, repeatable))
+        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, detail, repeatable))
 
     # -- data
 
@@ -415,7 +420,7 @@ class Task(Actor):
                 self._checkpoint(barrier)
             case Aborted(checkpoint_id=checkpoint_id, reason=reason):
                 parts.outputs.broadcast(CancelCheckpointMarker(checkpoint_id))
-                self._decline(checkpoint_id, reason.value)
+                self._decline(checkpoint_id, reason)
             case (_, EndOfPartition()):
                 pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
             case (channel, EndOfData()):

@@ -28,6 +28,7 @@ from understudy.actors.checkpoints.checkpoint_effects import (
 from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
+    AbortReason,
     AcknowledgeCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
@@ -67,8 +68,10 @@ def ack(task: str, checkpoint: int, state: str | None = None, job: JobId = JOB) 
     return AcknowledgeCheckpoint(job, ExecutionAttemptId(task), CheckpointId(checkpoint), state_named(state), 1)
 
 
-def decline(task: str, checkpoint: int, reason: str = "broken") -> DeclineCheckpoint:
-    return DeclineCheckpoint(JOB, ExecutionAttemptId(task), CheckpointId(checkpoint), reason)
+def decline(
+    task: str, checkpoint: int, detail: str = "broken", reason: AbortReason = AbortReason.SNAPSHOT_FAILED
+) -> DeclineCheckpoint:
+    return DeclineCheckpoint(JOB, ExecutionAttemptId(task), CheckpointId(checkpoint), reason, detail)
 
 
 def changed(task: str, attempt: str | None = None, *, running: bool = True) -> AttemptChanged:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.barriers.barrier_handler import AbortReason
 from understudy.actors.checkpoints.checkpoint_effects import (
     AllDataEnded,
     AnswerSavepoint,
@@ -30,6 +29,7 @@ from understudy.actors.checkpoints.checkpoint_effects import (
 from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
+    AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
@@ -179,7 +179,8 @@ def test_the_state_of_an_attempt_that_was_not_asked_is_discarded() -> None:
 def test_a_decline_of_another_job_is_ignored() -> None:
     driver = make_driver()
     driver.tell(TriggerCheckpointNow())
-    assert driver.tell(DeclineCheckpoint(JobId("other"), ExecutionAttemptId("a"), CheckpointId(1), "no")) == []
+    attempt, reason = ExecutionAttemptId("a"), AbortReason.NOT_RUNNING
+    assert driver.tell(DeclineCheckpoint(JobId("other"), attempt, CheckpointId(1), reason)) == []
     assert driver.pending_ids() == [1]
 
 
@@ -203,14 +204,19 @@ def test_failures_in_a_row_are_counted_and_a_completion_begins_anew() -> None:
 @pytest.mark.parametrize("reason", [AbortReason.CANCELLED, AbortReason.SUBSUMED, AbortReason.INPUT_ENDED])
 def test_a_decline_that_passes_on_another_ones_is_not_counted_but_that_other_one_is(reason: AbortReason) -> None:
     driver = make_driver()
-    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason.value)))
+    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason=reason)))
     assert fails_job(driver.tell(decline("a", 1, "broken")))
     assert not fails_job(driver.tell(decline("a", 1, "broken")))
 
 
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_the_text_of_a_decline_does_not_decide_whether_it_is_counted(reason: AbortReason) -> None:
+    assert fails_job(make_driver().tell(TriggerCheckpointNow(), decline("a", 1, detail=reason.value)))
+
+
 def test_declines_that_echo_a_restart_are_not_counted() -> None:
     driver = make_driver()
-    driver.tell(TriggerCheckpointNow(), decline("b", 1, AbortReason.INPUT_ENDED.value), RegionRestarting())
+    driver.tell(TriggerCheckpointNow(), decline("b", 1, reason=AbortReason.INPUT_ENDED), RegionRestarting())
     assert not fails_job(driver.tell(decline("a", 1, "the task is canceling")))
 
 

@@ -46,6 +46,7 @@ from understudy.actors.checkpoints.checkpoint_effects import (
 )
 from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
 from understudy.messages import (
+    AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointConfig,
@@ -167,10 +168,10 @@ class Coordination(RuleBasedStateMachine):
             self.acknowledge(attempt, checkpoint)
 
     @precondition(lambda self: self.asked)
-    @rule(data=st.data(), reason=st.sampled_from(["broken", "cancellation_barrier"]))
-    def an_attempt_declines(self, data: st.DataObject, reason: str) -> None:
+    @rule(data=st.data(), reason=st.sampled_from(AbortReason))
+    def an_attempt_declines(self, data: st.DataObject, reason: AbortReason) -> None:
         attempt, checkpoint = data.draw(self.attempt_and_checkpoint())
-        self.tell(decline(attempt, checkpoint, reason))
+        self.tell(decline(attempt, checkpoint, reason=reason))
 
     @precondition(lambda self: self.writes)
     @rule(data=st.data(), succeeds=st.booleans())

@@ -22,6 +22,7 @@ from understudy.messages import (
     CancelTask,
     ExecutionState,
     FailureCause,
+    FailureKind,
     Heartbeat,
     JobStatus,
     NotifyCheckpointComplete,
@@ -193,8 +194,7 @@ def test_corrupt_state_condemns_the_checkpoint_and_the_next_older_is_used() -> N
     stage = Stage(graph(attempts=5))
     deployments = stage.running()
     older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
-    unreadable = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
-    for failure, wanted in ((FAILURE, newer), (unreadable, older)):
+    for failure, wanted in ((FAILURE, newer), (UNREADABLE, older)):
         for each in deployments:
             stage.report(each, ExecutionState.FAILED, failure)
         stage.tell(RestartDue(stage.master.graph.regions()[0]))
@@ -324,7 +324,9 @@ def test_reports_of_replaced_attempts_change_nothing(state: ExecutionState) -> N
     assert stage.report(deployments[0], state) == []
 
 
-UNREADABLE = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
+UNREADABLE = FailureCause(
+    "RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum", kind=FailureKind.UNREADABLE_STATE)
+)
 
 
 def test_when_no_retained_checkpoint_can_be_read_the_job_fails_instead_of_beginning_anew() -> None:
@@ -361,7 +363,7 @@ def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None
         assert {d.restored_checkpoint_id for d in deployments} == {wanted[name]}
 
 
-BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it")
+BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it", kind=FailureKind.CHANNEL_BROKEN)
 
 
 def test_the_cause_that_comes_after_a_broken_channel_takes_its_place() -> None:

@@ -9,6 +9,7 @@ from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
 from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue, Schedule
 from understudy.actors.jobs.job_ending import RELEASES_REPEATED
 from understudy.messages import (
+    AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
     ExecutionState,
@@ -113,7 +114,9 @@ def test_what_a_failed_stop_says_to_held_sources_is_said_again_a_few_times() -> 
     stage.tell(STOP)
     sources = {message.attempt_id for message in stage.said(TriggerCheckpoint)}
     checkpoint_id = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     rounds = 0
     while any(isinstance(effect.event, RepeatFinalNotify) for effect in stage.of(Schedule)):
         stage.tell(RepeatFinalNotify())
@@ -128,7 +131,9 @@ def test_an_aborted_periodic_checkpoint_is_said_once() -> None:
     deployments = stage.running()
     stage.tell(checkpoint.TriggerSavepointNow("sp"))
     checkpoint_id = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     assert not [effect for effect in stage.of(Schedule) if isinstance(effect.event, RepeatFinalNotify)]
 
 
@@ -137,7 +142,7 @@ def test_a_stop_that_follows_a_failed_one_is_not_undone_by_its_echo() -> None:
     deployments = stage.running()
     stage.tell(STOP)
     first = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, first, "broken"))
+    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, first, AbortReason.SNAPSHOT_FAILED, "broken"))
     stopped(stage, deployments)
     stage.tell(RepeatFinalNotify())
     assert stage.said(NotifyCheckpointAborted) == []
@@ -246,7 +251,9 @@ def test_a_drain_that_is_refused_does_not_stop_the_job() -> None:
     (answer,) = answers(stage)
     assert isinstance(answer, TriggerSavepointFailure)
     assert stage.said(StopTask) == []
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     assert stage.said(StopTask) == []
 
 
