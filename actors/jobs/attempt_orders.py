@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...messages import CancelTask, ExecutionAttemptId, JobId, Message
+from ..job_graph import Region
 from .execution import Execution
-from .execution_graph import ExecutionGraph, Region
+from .execution_graph import ExecutionGraph
 from .job_effects import RepeatFinalNotify, Schedule, Tell
 from .job_ending import JobEnding
 

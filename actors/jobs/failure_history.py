@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...messages import FailureCause, FailureKind, TaskManagerId
-from .execution_graph import Region
+from ..job_graph import Region
 
 FAILURES_KEPT = 20
 

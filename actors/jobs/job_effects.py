@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId, VertexId
+from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId
 from ..checkpoints.checkpoint_effects import (
     AnswerSavepoint,
     CancelTimer,
@@ -18,6 +18,7 @@ from ..checkpoints.checkpoint_effects import (
     StoreMetadata,
     TimerEvent,
 )
+from ..job_graph import Region
 
 # ------------------------------------------------------------------------------------------------------ events
 
@@ -26,7 +27,7 @@ from ..checkpoints.checkpoint_effects import (
 class RestartDue:
     """Timer: the restart strategy's delay for this region is over."""
 
-    region: frozenset[VertexId]
+    region: Region
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from ...messages import (
     StopTask,
     TriggerCheckpoint,
 )
+from ..job_graph import Region
 from .execution import Execution
-from .execution_graph import ExecutionGraph, Region
+from .execution_graph import ExecutionGraph
 
 RELEASES_REPEATED = 5
 """How often a held source is told again that it may go on. A connection that has not come back by then is a lost

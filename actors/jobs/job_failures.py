@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
-from .execution_graph import ExecutionGraph, Region
+from ..job_graph import Region
+from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
 from .job_effects import FailureKnown, Restart
 from .repeated_failures import RepeatedFailures

@@ -49,11 +49,11 @@ from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..failure import lost_task_manager
-from ..job_graph import SubtaskKey
+from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
 from .attempt_orders import AttemptOrders
 from .execution import Execution, UpdateResult
-from .execution_graph import ExecutionGraph, Region
+from .execution_graph import ExecutionGraph
 from .job_effects import (
     CancelOverdue,
     FailureKnown,

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...messages import FailureCause, JobGraph
 from ..errors import NoResourceAvailable
-from ..job_graph import SubtaskKey
-from .execution_graph import ExecutionGraph, Region
+from ..job_graph import Region, SubtaskKey
+from .execution_graph import ExecutionGraph
 from .job_effects import CancelOverdue, RestartDue, Schedule, SlotsOverdue
 from .restart_strategy import RestartStrategy
 from .slot_pool import SlotId, SlotPool

@@ -8,8 +8,7 @@ from itertools import chain
 
 from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph, Predecessor, SubtaskState
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
-from ..job_graph import SubtaskKey
-from ..jobs.execution_graph import Region
+from ..job_graph import Region, SubtaskKey
 from .restored_operators import RestoredOperators
 
 
