@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...messages import CheckpointConfig, CheckpointId, ExecutionAttemptId
-from .checkpoint_effects import AlignmentOverdue, CancelTimer, ScheduleTimer, Send
+from .checkpoint_effects import CancelTimer, Schedule, Send
+from .checkpoint_events import AlignmentOverdue, TimerEvent
 from .checkpoint_tasks import CheckpointTasks
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
 
@@ -18,7 +19,7 @@ from .pending_checkpoint import CheckpointKind, PendingCheckpoint
 class AlignmentPatience:
     """Savepoints, final checkpoints, and all of a job that is not exactly-once, are aligned as long as it takes."""
 
-    def __init__(self, config: CheckpointConfig, emit: Callable[[ScheduleTimer | CancelTimer], None]) -> None:
+    def __init__(self, config: CheckpointConfig, emit: Callable[[Schedule[TimerEvent] | CancelTimer], None]) -> None:
         self._timeout_ms = config.alignment_timeout_ms if config.exactly_once else None
         self._emit = emit
         self._told: dict[CheckpointId, set[ExecutionAttemptId]] = {}
@@ -26,7 +27,7 @@ class AlignmentPatience:
 
     def begin(self, pending: PendingCheckpoint) -> None:
         if self._timeout_ms is not None and pending.kind is CheckpointKind.CHECKPOINT:
-            self._emit(ScheduleTimer(self._timeout_ms, AlignmentOverdue(pending.checkpoint_id)))
+            self._emit(Schedule(self._timeout_ms, AlignmentOverdue(pending.checkpoint_id)))
 
     def overdue(self, checkpoint_id: CheckpointId) -> None:
         """Its time is over, and it is still pending."""

@@ -32,30 +32,32 @@ from ...state.checkpoints.shared_state import SharedStateRegistry
 from .alignment_patience import AlignmentPatience
 from .checkpoint_effects import (
     AckIgnored,
+    CancelTimer,
+    CheckpointEffect,
+    CheckpointFailure,
+    Discard,
+    Publish,
+    Schedule,
+    StoreMetadata,
+)
+from .checkpoint_events import (
     AlignmentOverdue,
     AllDataEnded,
     AttemptChanged,
     AttemptFailed,
-    CancelTimer,
-    CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
-    CheckpointFailure,
-    Discard,
     FinalSavepointWanted,
     JobStopping,
     MetadataFailed,
     MetadataStored,
     PeriodicTick,
-    Publish,
     RegionRestarting,
     RegionRunsOn,
     RetryFinal,
-    ScheduleTimer,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
@@ -209,7 +211,7 @@ class CheckpointCoordinator:
         )
         self._pending[pending.checkpoint_id] = pending
         self.statistics.triggered(pending)
-        self._emit(ScheduleTimer(self._config.timeout_ms, CheckpointExpired(pending.checkpoint_id)))
+        self._emit(Schedule(self._config.timeout_ms, CheckpointExpired(pending.checkpoint_id)))
         self._patience.begin(pending)
         self._effects.extend(self._tasks.trigger(pending))
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...messages import CheckpointConfig
-from .checkpoint_effects import CancelTimer, PeriodicTick, Refusal, ScheduleTimer
+from .checkpoint_effects import CancelTimer, Refusal, Schedule
+from .checkpoint_events import PeriodicTick, TimerEvent
 
 
 class CheckpointPace:
     """Interval, minimum pause and the limit of concurrent checkpoints."""
 
-    def __init__(self, config: CheckpointConfig, emit: Callable[[ScheduleTimer | CancelTimer], None]) -> None:
+    def __init__(self, config: CheckpointConfig, emit: Callable[[Schedule[TimerEvent] | CancelTimer], None]) -> None:
         self.is_on = False
         self._config = config
         self._emit = emit
@@ -83,7 +84,7 @@ class CheckpointPace:
         self._cancel_tick()
         self._ticks += 1
         self._tick = PeriodicTick(self._ticks)
-        self._emit(ScheduleTimer(delay_ms, self._tick))
+        self._emit(Schedule(delay_ms, self._tick))
 
     def _cancel_tick(self) -> None:
         if self._tick is not None:

@@ -10,17 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...messages import CheckpointConfig, CheckpointId, JobId, TriggerSavepointFailure, TriggerSavepointSuccess
-from .checkpoint_effects import (
-    AnswerSavepoint,
-    CheckpointEffect,
-    CheckpointFailure,
-    PeriodicTick,
-    Refusal,
-    Refused,
-    RetryFinal,
-    ScheduleTimer,
-    TriggerSavepointNow,
-)
+from .checkpoint_effects import AnswerSavepoint, CheckpointEffect, CheckpointFailure, Refusal, Refused, Schedule
+from .checkpoint_events import PeriodicTick, RetryFinal, TriggerSavepointNow
 from .checkpoint_pace import CheckpointPace
 from .checkpoint_tasks import CheckpointTasks
 from .final_checkpoint import FinalCheckpoint
@@ -201,7 +192,7 @@ class CheckpointRequests:
         if kind.is_savepoint:
             self._break_promise(token, cause)
         if kind.is_final and self.final.is_due:
-            self._emit(ScheduleTimer(FINAL_RETRY_MS, RetryFinal()))
+            self._emit(Schedule(FINAL_RETRY_MS, RetryFinal()))
 
     def _break_promise(self, token: str, cause: str) -> None:
         self._parting.discard(token)

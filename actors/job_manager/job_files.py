@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...messages import JobId
-from ...state import CheckpointStorage, checkpoint_directory
+from ...state import CheckpointStorage, checkpoint_directory, state_handles
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
 from ...state.errors import MissingSavepoint, MissingState
-from ..checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
+from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..context import ActorContext
-from .tidying import delete_discarded, delete_files
 
 log = logging.getLogger(__name__)
 
@@ -208,3 +208,36 @@ def _store(
                 savepoints.forget(pointer)
         raise
     return pointers
+
+
+def delete_discarded(storage: CheckpointStorage, discard: Discard) -> None:
+    """Delete a discarded checkpoint: its metadata, and then all of its files that nobody else needs.
+
+    The metadata first: a checkpoint without it is no checkpoint, while one without its state would be a broken one.
+    """
+    if discard.metadata_path:
+        storage.delete(discard.metadata_path)
+    delete_files(storage, [path for path in _paths(discard) if path not in discard.kept])
+
+
+def delete_files(storage: CheckpointStorage, paths: Iterable[str]) -> None:
+    """Delete these files, in this order and for good, and the folders that get empty.
+
+    A file that cannot be deleted keeps nobody else; the first error is raised when all have been tried.
+    """
+    errors: list[OSError] = []
+    paths = list(paths)
+    for path in paths:
+        try:
+            storage.delete(path)
+        except OSError as error:
+            errors.append(error)
+    storage.make_deletions_last(paths)
+    if errors:
+        raise errors[0]
+
+
+def _paths(discard: Discard) -> Iterator[str]:
+    """Each file of the states, once; several states of one subtask lie in one file."""
+    handles = (handle for state in discard.states for handle in state_handles(state))
+    yield from dict.fromkeys(handle.path for handle in handles if handle.path is not None)

@@ -32,14 +32,8 @@ from ...messages import (
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
 from ..ask_errors import NotRunning
-from ..checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CancelTimer,
-    Discard,
-    ScheduleTimer,
-    StoreMetadata,
-    TriggerSavepointNow,
-)
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
+from ..checkpoints.checkpoint_events import TriggerSavepointNow
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
 from ..jobs.failure_log import FailureLog
@@ -49,7 +43,6 @@ from ..jobs.job_effects import (
     JobEnded,
     KillTaskManager,
     ProcessEnded,
-    Schedule,
     StartTaskManager,
     TaskManagerLost,
     Tell,
@@ -258,7 +251,7 @@ class ManagedJob:
                     self._services.launcher.start(self.job_id, index)
                 case KillTaskManager(index):
                     self._services.launcher.kill(self.job_id, index)
-                case Schedule(delay_ms, event) | ScheduleTimer(delay_ms, event):
+                case Schedule(delay_ms, event):
                     self._timers[event] = self._context.schedule(delay_ms, TimerDue(self.job_id, event))
                 case CancelTimer(event):
                     if (timer := self._timers.pop(event, None)) is not None:

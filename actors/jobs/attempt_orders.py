@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...messages import CancelTask, ExecutionAttemptId, JobId, Message
+from ..checkpoints.checkpoint_effects import Schedule
 from ..job_graph import Region
 from .execution import Execution
 from .execution_graph import ExecutionGraph
-from .job_effects import RepeatFinalNotify, Schedule, Tell
+from .job_effects import RepeatFinalNotify, Tell
 from .job_ending import JobEnding
 
 FINAL_NOTIFY_REPEAT_MS = 2000
@@ -22,7 +23,11 @@ class AttemptOrders:
     """To the current attempts of one job."""
 
     def __init__(
-        self, job_id: JobId, graph: ExecutionGraph, ending: JobEnding, emit: Callable[[Tell | Schedule], None]
+        self,
+        job_id: JobId,
+        graph: ExecutionGraph,
+        ending: JobEnding,
+        emit: Callable[[Tell | Schedule[RepeatFinalNotify]], None],
     ) -> None:
         self._job_id = job_id
         self._graph = graph

@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId
-from ..checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CancelTimer,
-    Discard,
-    ScheduleTimer,
-    StoreMetadata,
-    TimerEvent,
-)
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
+from ..checkpoints.checkpoint_events import TimerEvent
 from ..job_graph import Region
 
 # ------------------------------------------------------------------------------------------------------ events
@@ -93,14 +87,6 @@ class KillTaskManager:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """Hand `event` back after `delay_ms`."""
-
-    delay_ms: float
-    event: JobTimerEvent
-
-
-@dataclass(frozen=True, slots=True)
 class Tidings:
     """For the job's listeners: one of the events of messages/job.py."""
 
@@ -146,8 +132,7 @@ JobEffect: TypeAlias = (
     Tell
     | StartTaskManager
     | KillTaskManager
-    | Schedule
-    | ScheduleTimer
+    | Schedule[JobTimerEvent]
     | CancelTimer
     | Tidings
     | StoreMetadata

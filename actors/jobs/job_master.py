@@ -44,8 +44,9 @@ from ...messages import (
 )
 from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
-from ..checkpoints import checkpoint_effects as checkpoint
+from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from ..checkpoints.checkpoint_effects import AckIgnored, AnswerSavepoint, FailJob, Publish, Refused, Schedule, Send
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..failure import lost_task_manager
@@ -63,7 +64,6 @@ from .job_effects import (
     ProcessEnded,
     RepeatFinalNotify,
     RestartDue,
-    Schedule,
     SlotsOverdue,
     StartDue,
     StartTaskManager,
@@ -180,7 +180,7 @@ class JobMaster:
         self._begin(now_ms, wall_ms)
         if savepoint_token is not None:
             self._coordinate(checkpoint.FinalSavepointWanted(savepoint_token))
-        is_refused = any(isinstance(effect, checkpoint.AnswerSavepoint) for effect in self._effects)
+        is_refused = any(isinstance(effect, AnswerSavepoint) for effect in self._effects)
         if not self.status.is_terminal and not is_refused:
             self._ending.is_stopping = True
             self._coordinate(checkpoint.JobStopping())
@@ -457,16 +457,16 @@ class JobMaster:
     def _coordinate(self, event: checkpoint.CheckpointEvent | DeclineCheckpoint) -> None:
         for effect in self.coordinator.on(event, self._now_ms, self._wall_ms):
             match effect:
-                case checkpoint.Send(attempt_id, message):
+                case Send(attempt_id, message):
                     self._orders.send(attempt_id, message)
-                case checkpoint.Publish(message):
+                case Publish(message):
                     if isinstance(message, CheckpointCompleted):
                         self._restore_points.completed()
                         self._failures.checkpoint_completed()
                     self._effects.append(Tidings(message))
-                case checkpoint.FailJob(cause):
+                case FailJob(cause):
                     self._fail_checkpoints(cause)
-                case checkpoint.Refused() | checkpoint.AckIgnored():
+                case Refused() | AckIgnored():
                     pass
                 case _:
                     self._effects.append(effect)

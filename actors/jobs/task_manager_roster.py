@@ -19,7 +19,8 @@ from ...messages import (
     TaskManagerId,
     TaskMetrics,
 )
-from .job_effects import Schedule, StartDue, StartTaskManager
+from ..checkpoints.checkpoint_effects import Schedule
+from .job_effects import StartDue, StartTaskManager
 
 STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
 
@@ -68,7 +69,7 @@ class TaskManagerRoster:
         """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
         return self._lost.pop(index, None)
 
-    def ended(self, index: int, reason: str) -> StartTaskManager | Schedule:
+    def ended(self, index: int, reason: str) -> StartTaskManager | Schedule[StartDue]:
         """Its process has ended: start it again, at once if it had registered."""
         if index not in self._stillborn:
             self._stillborn[index] = 0

@@ -6,12 +6,14 @@ from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
-    AttemptChanged,
-    AttemptFailed,
     CheckpointEffect,
     CheckpointFailure,
     Refused,
     Send,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AttemptChanged,
+    AttemptFailed,
     Shutdown,
     StartScheduler,
     StopScheduler,

@@ -12,17 +12,19 @@ from typing import Any, TypeVar
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from understudy.actors.checkpoints.checkpoint_effects import (
     AckIgnored,
-    AttemptChanged,
     CancelTimer,
     CheckpointEffect,
-    CheckpointEvent,
     Discard,
-    MetadataFailed,
-    MetadataStored,
     Publish,
-    ScheduleTimer,
+    Schedule,
     Send,
     StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AttemptChanged,
+    CheckpointEvent,
+    MetadataFailed,
+    MetadataStored,
     TimerEvent,
 )
 from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
@@ -112,7 +114,7 @@ class Driver:
 
     def _carry_out(self, effect: CheckpointEffect) -> list[CheckpointEffect]:
         match effect:
-            case ScheduleTimer(delay_ms, event):
+            case Schedule(delay_ms, event):
                 self.timers[event] = self.now_ms + delay_ms
             case CancelTimer(event):
                 self.timers.pop(event, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from understudy.actors.checkpoints.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_events import (
     AlignmentOverdue,
     StartScheduler,
     TriggerCheckpointNow,

@@ -5,24 +5,26 @@ from __future__ import annotations
 import pytest
 
 from understudy.actors.checkpoints.checkpoint_effects import (
-    AllDataEnded,
     AnswerSavepoint,
-    AttemptChanged,
-    AttemptFailed,
     CheckpointEffect,
-    CheckpointEvent,
     Discard,
     FailJob,
-    MetadataFailed,
     Refusal,
     Refused,
+    Schedule,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AllDataEnded,
+    AttemptChanged,
+    AttemptFailed,
+    CheckpointEvent,
+    MetadataFailed,
     RegionRestarting,
     RetryFinal,
-    ScheduleTimer,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
@@ -322,7 +324,7 @@ def test_a_periodic_trigger_inside_the_pause_comes_when_the_pause_is_over() -> N
 
 def test_a_tick_that_was_cancelled_while_it_was_under_way_does_nothing() -> None:
     driver = make_driver(interval_ms=10)
-    stale = next(iter(of_type(ScheduleTimer, driver.tell(StartScheduler())))).event
+    stale = next(iter(of_type(Schedule, driver.tell(StartScheduler())))).event
     driver.tell(StartScheduler())
     assert driver.tell(stale) == []
 

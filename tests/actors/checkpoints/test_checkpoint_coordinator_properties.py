@@ -23,24 +23,26 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_effects import (
+    AnswerSavepoint,
+    CheckpointEffect,
+    Publish,
+    Send,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
     AlignmentOverdue,
     AllDataEnded,
-    AnswerSavepoint,
     AttemptChanged,
     AttemptFailed,
-    CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
     FinalSavepointWanted,
     MetadataFailed,
-    Publish,
     RegionRestarting,
     RegionRunsOn,
-    Send,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, CheckpointEffect
+from understudy.actors.checkpoints.checkpoint_events import (
     AttemptFailed,
-    CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
     MetadataFailed,

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CheckpointEffect,
-    Discard,
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, CheckpointEffect, Discard, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_events import (
     MetadataStored,
     RegionRestarting,
     Shutdown,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import FailJob
+from understudy.actors.checkpoints.checkpoint_events import (
     AllDataEnded,
     CheckpointExpired,
-    FailJob,
     FinalSavepointWanted,
     TriggerCheckpointNow,
     TriggerSavepointNow,

@@ -12,22 +12,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_effects import (
-    AllDataEnded,
     AnswerSavepoint,
-    AttemptFailed,
     CheckpointEffect,
+    Refusal,
+    Refused,
+    Send,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AllDataEnded,
+    AttemptFailed,
     CheckpointEvent,
     CheckpointExpired,
     FinalSavepointWanted,
     MetadataFailed,
-    Refusal,
-    Refused,
     RegionRestarting,
     RegionRunsOn,
-    Send,
     Shutdown,
     StartScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )

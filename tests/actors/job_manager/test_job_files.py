@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from understudy.actors.actor import Actor
-from understudy.actors.checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_effects import Discard, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from understudy.actors.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
 from understudy.messages import (
     CheckpointId,

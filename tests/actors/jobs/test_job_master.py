@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
+from understudy.actors.checkpoints.checkpoint_effects import Schedule
 from understudy.actors.jobs.job_effects import (
     CancelOverdue,
     JobEnded,
     KillTaskManager,
     ProcessEnded,
     RestartDue,
-    Schedule,
     SlotsOverdue,
     StartTaskManager,
     TaskManagerLost,
@@ -91,9 +91,9 @@ def test_checkpoints_start_when_all_tasks_run() -> None:
     *others, last = stage.deployed()
     for each in others:
         stage.report(each, ExecutionState.RUNNING)
-        assert not [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+        assert not [t for t in stage.of(Schedule) if isinstance(t.event, checkpoint.PeriodicTick)]
     stage.report(last, ExecutionState.RUNNING)
-    assert [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+    assert [t for t in stage.of(Schedule) if isinstance(t.event, checkpoint.PeriodicTick)]
 
 
 def test_a_failed_task_restarts_its_region_from_the_latest_checkpoint() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, Schedule
 from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
-from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue, Schedule
+from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue
 from understudy.actors.jobs.job_ending import RELEASES_REPEATED
 from understudy.messages import (
     AbortReason,
@@ -37,7 +38,7 @@ def stopped(stage: Stage, deployments: list[TaskDeployment]) -> int:
 
 
 def answers(stage: Stage) -> list[TriggerSavepointSuccess | TriggerSavepointFailure]:
-    return [effect.answer for effect in stage.of(checkpoint.AnswerSavepoint)]
+    return [effect.answer for effect in stage.of(AnswerSavepoint)]
 
 
 def restarted(stage: Stage, deployments: list[TaskDeployment]) -> list[TaskDeployment]:

@@ -12,7 +12,8 @@ from understudy.actors.barriers.barrier_buffer import BarrierBuffer
 from understudy.actors.barriers.barrier_handler import Aligned
 from understudy.actors.barriers.barrier_tracker import BarrierTracker
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import RetryFinal, ScheduleTimer, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_effects import Schedule, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_events import RetryFinal
 from understudy.actors.checkpoints.pending_checkpoint import PendingCheckpoint
 from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.flow.outputs import TaskOutputs
@@ -244,7 +245,7 @@ def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
     emit = CheckpointCoordinator._emit
 
     def once(self: CheckpointCoordinator, effect: Any) -> None:
-        if not (isinstance(effect, ScheduleTimer) and isinstance(effect.event, RetryFinal)):
+        if not (isinstance(effect, Schedule) and isinstance(effect.event, RetryFinal)):
             emit(self, effect)
 
     patch.setattr(CheckpointCoordinator, "_emit", once)

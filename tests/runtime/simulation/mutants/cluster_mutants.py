@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import ScheduleTimer
+from understudy.actors.checkpoints.checkpoint_effects import Schedule
 from understudy.actors.flow.elements import EndOfData, EndOfPartition
 from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.flow.partitioner import HashByKey
@@ -47,7 +47,7 @@ def a_task_manager_that_ended_is_not_replaced(patch: Patch) -> None:
 
     def forget(self: TaskManagerRoster, index: int, reason: str) -> Any:
         ended(self, index, reason)
-        return ScheduleTimer(1e9, None)  # type: ignore[arg-type]
+        return Schedule(1e9, None)  # type: ignore[arg-type]
 
     patch.setattr(TaskManagerRoster, "ended", forget)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, MetadataFailed, MetadataStored
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint
+from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
 from understudy.actors.job_manager.job_files import ForJob, JobFiles
