@@ -26,6 +26,7 @@ from ...messages import (
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from .checkpoint_events import TimerEvent
 from .pending_checkpoint import AckResult, CheckpointKind
+from .savepoint_request import SavepointRequest
 
 
 class Refusal(Enum):
@@ -89,8 +90,8 @@ class StoreMetadata:
     """
 
     draft: CompletedCheckpoint
-    tokens: tuple[str, ...] = ()
-    """Whose savepoints."""
+    savepoints: tuple[SavepointRequest, ...] = ()
+    """Those that it is to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSavepoint:
-    """The promise behind a TriggerSavepointNow is kept or broken."""
+    """The promise behind a SavepointRequest is kept or broken."""
 
-    token: str
+    request: SavepointRequest
     answer: TriggerSavepointSuccess | TriggerSavepointFailure
 
 

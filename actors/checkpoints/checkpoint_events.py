@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ...messages import AcknowledgeCheckpoint, CheckpointId, DeclineCheckpoint, ExecutionAttemptId, JobStatus
 from ..job_graph import SubtaskKey
+from .savepoint_request import SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,9 @@ class TriggerCheckpointNow:
 
 @dataclass(frozen=True, slots=True)
 class TriggerSavepointNow:
-    """A person wants a savepoint. Answered by exactly one `AnswerSavepoint(token, ...)`, at once or later."""
+    """A person wants a savepoint. Answered by exactly one `AnswerSavepoint(request, ...)`, at once or later."""
 
-    token: str
-    stop: bool = False
-    """It is to be the last thing the job does, without its data being ended first: kind STOP. When all data has ended
-    already, the final checkpoint serves.
-    """
-    then_cancel: bool = False
-    """The job is cancelled as soon as it is there, and nothing newer is to be committed by then: no checkpoint begins
-    while it is pending.
-    """
+    request: SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +74,7 @@ class FinalSavepointWanted:
     stays open while that checkpoint is repeated, through restarts too.
     """
 
-    token: str
+    request: SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +154,24 @@ class Shutdown:
 
 TimerEvent: TypeAlias = PeriodicTick | RetryFinal | CheckpointExpired | AlignmentOverdue
 
-CheckpointEvent: TypeAlias = (
-    StartScheduler
-    | StopScheduler
-    | TimerEvent
+RequestEvent: TypeAlias = (
+    PeriodicTick
+    | RetryFinal
     | TriggerCheckpointNow
     | TriggerSavepointNow
     | FinalSavepointWanted
+    | JobStopping
+    | AllDataEnded
+    | RegionRunsOn
+)
+"""They say that a checkpoint is wanted, or which ones can be."""
+
+CheckpointEvent: TypeAlias = (
+    RequestEvent
+    | StartScheduler
+    | StopScheduler
+    | CheckpointExpired
+    | AlignmentOverdue
     | AcknowledgeCheckpoint
     | DeclineCheckpoint
     | MetadataStored
@@ -175,8 +179,5 @@ CheckpointEvent: TypeAlias = (
     | AttemptChanged
     | AttemptFailed
     | RegionRestarting
-    | RegionRunsOn
-    | JobStopping
-    | AllDataEnded
     | Shutdown
 )

@@ -9,9 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId
+from ...messages import (
+    CheckpointId,
+    FailureCause,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobStatus,
+    Message,
+    NotifyEndOfData,
+    RegisterTaskManager,
+    TaskManagerExited,
+    TaskManagerId,
+    UpdateTaskExecutionState,
+)
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
-from ..checkpoints.checkpoint_events import TimerEvent
+from ..checkpoints.checkpoint_events import CheckpointEvent, TimerEvent
 from ..job_graph import Region
 
 # ------------------------------------------------------------------------------------------------------ events
@@ -60,7 +72,20 @@ class TaskManagerLost:
     """False: its process may still be there, and must be ended before another takes its index."""
 
 
-JobTimerEvent: TypeAlias = TimerEvent | RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent
+
+JobEvent: TypeAlias = (
+    RegisterTaskManager
+    | TaskManagerExited
+    | TaskManagerLost
+    | Heartbeat
+    | UpdateTaskExecutionState
+    | NotifyEndOfData
+    | FirstBatchProcessed
+    | OwnTimerEvent
+    | CheckpointEvent
+)
 
 
 # ----------------------------------------------------------------------------------------------------- effects

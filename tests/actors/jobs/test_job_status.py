@@ -23,6 +23,7 @@ from understudy.messages import (
     UpdateTaskExecutionState,
 )
 
+from ..savepoint_requests import savepoint_now
 from .job_stage import FAILURE, Stage, graph
 
 
@@ -143,11 +144,11 @@ def test_a_savepoint_is_refused_before_the_sources_run_and_taken_once_the_job_do
     last, *others = stage.deployed()
     for each in others:
         stage.report(each, ExecutionState.RUNNING)
-    stage.tell(checkpoint.TriggerSavepointNow("s-1"))
+    stage.tell(savepoint_now("s-1"))
     (refused,) = stage.of(AnswerSavepoint)
     assert isinstance(refused.answer, TriggerSavepointFailure)
     stage.report(last, ExecutionState.RUNNING)
-    stage.tell(checkpoint.TriggerSavepointNow("s-2"))
+    stage.tell(savepoint_now("s-2"))
     assert stage.of(AnswerSavepoint) == []
     assert stage.said(TriggerCheckpoint)
 
