@@ -36,7 +36,14 @@ class ActorDead(AskFailed, pykka.ActorDeadError):
 
 
 class Unreachable(AskFailed):
-    """The actor's process cannot be reached; whether it got the message is not known."""
+    """The actor's process cannot be reached; whether it got the message is not known.
+
+    `is_refused`: it is there, and does not accept this process's key.
+    """
+
+    def __init__(self, address: str, reason: str, *, is_refused: bool = False) -> None:
+        super().__init__(address, reason)
+        self.is_refused = is_refused
 
 
 class RemoteActorError(AskFailed):

@@ -10,21 +10,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 
-from ..messages import FailureCause, MissingColumn, Row, TaskDeployment
-from .errors import UserCodeError
+from ..messages import FailureCause, FailureKind, MissingColumn, Row, TaskDeployment
+from ..state.errors import CorruptState, MissingState, OutsideRoot
+from .errors import ChannelBroken, UserCodeError
 from .passing_errors import is_repeatable
 from .remedies import remedy
 from .traceback_text import traceback_text
-
-LOST_TASK_MANAGER = "TaskManagerLost"
-REPEATED_FAILURE = "RepeatedFailure"
 
 MAX_CAUSES = 10
 MAX_TEXT = 20_000
 LONGEST_LINE = 400
 
-_WRAPPERS = frozenset({REPEATED_FAILURE, UserCodeError.__name__})
-"""Text around the error that was raised."""
+_WRAPPERS = (FailureKind.REPEATED, FailureKind.USER_CODE)
+"""What stands around the error that was raised."""
+
+_KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
+    (UserCodeError, FailureKind.USER_CODE),
+    (ChannelBroken, FailureKind.CHANNEL_BROKEN),
+    (CorruptState, FailureKind.UNREADABLE_STATE),
+    (MissingState, FailureKind.UNREADABLE_STATE),
+    (OutsideRoot, FailureKind.UNREADABLE_STATE),
+)
 
 
 def describe(error: BaseException) -> FailureCause:
@@ -39,9 +45,14 @@ def describe(error: BaseException) -> FailureCause:
             error_message=_text(lambda step=step: _message(step)),  # type: ignore[misc]
             traceback=_text(lambda step=step: _traceback(step)),  # type: ignore[misc]
             cause=told,
+            kind=_kind(step),
         )
     assert told is not None
     return told
+
+
+def _kind(error: BaseException) -> FailureKind:
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), FailureKind.OTHER)
 
 
 def _message(error: BaseException) -> str:
@@ -127,13 +138,14 @@ def died_in_silence(deployment: TaskDeployment, task_manager: str, reason: str) 
 
 def lost_task_manager(task_manager: str, reason: str) -> FailureCause:
     """Why the attempts of a lost TaskManager failed."""
-    return FailureCause(LOST_TASK_MANAGER, f"TaskManager {task_manager} was lost: {reason}", task_manager=task_manager)
+    text = f"TaskManager {task_manager} was lost: {reason}"
+    return FailureCause("TaskManagerLost", text, task_manager=task_manager, kind=FailureKind.TASK_MANAGER_LOST)
 
 
 def raised(failure: FailureCause) -> FailureCause:
     """What was raised first of all, as the user sees it: without what this package has put around it."""
     step = failure
-    while step.error_type in _WRAPPERS and step.cause is not None:
+    while step.kind in _WRAPPERS and step.cause is not None:
         step = step.cause
     return step
 

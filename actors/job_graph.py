@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..messages import JobEdge, JobGraph, JobVertex, Partitioning, SubtaskIndex, VertexId
 from .errors import InvalidJobGraph
 
 MAX_PARALLELISM = 32_768
 """As in Flink: key groups are counted in 15 bits."""
+
+
+Region: TypeAlias = frozenset[VertexId]
+"""Vertices that exchange data, directly or not, and so restart together. Flink: pipelined region."""
 
 
 class SubtaskKey(NamedTuple):
@@ -129,19 +133,16 @@ def pointwise_producers(producers: int, consumers: int, index: int) -> range:
     return range(first, max(first + 1, (index + 1) * producers // consumers))
 
 
-def regions(graph: JobGraph) -> tuple[frozenset[VertexId], ...]:
-    """The connected components: sets of vertices that exchange data, directly or not, and so restart together.
-
-    In topological order of their first vertices. Flink: pipelined regions.
-    """
-    found: list[frozenset[VertexId]] = []
+def regions(graph: JobGraph) -> tuple[Region, ...]:
+    """The connected components, in topological order of their first vertices."""
+    found: list[Region] = []
     for vertex in topological_order(graph):
         if not any(vertex.vertex_id in region for region in found):
             found.append(_connected_to(graph, vertex.vertex_id))
     return tuple(found)
 
 
-def _connected_to(graph: JobGraph, vertex_id: VertexId) -> frozenset[VertexId]:
+def _connected_to(graph: JobGraph, vertex_id: VertexId) -> Region:
     region, todo = {vertex_id}, [vertex_id]
     while todo:
         here = todo.pop()

@@ -10,6 +10,7 @@ from .checkpoint_statistics import (
     SubtaskStatistics,
 )
 from .checkpointing import (
+    AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
     NotifyCheckpointAborted,
@@ -41,6 +42,7 @@ from .job import (
     CheckpointAborted,
     CheckpointCompleted,
     FailureCause,
+    FailureKind,
     FirstBatchProcessed,
     JobDetails,
     JobList,
@@ -136,6 +138,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_MESSAGE_BYTES",
     "MAX_NESTED",
+    "AbortReason",
     "AcknowledgeCheckpoint",
     "AcknowledgeRegistration",
     "AskOperator",
@@ -161,6 +164,7 @@ __all__ = [
     "ExecutionAttemptId",
     "ExecutionState",
     "FailureCause",
+    "FailureKind",
     "FirstBatchProcessed",
     "Heartbeat",
     "InputDescriptor",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from .ids import CheckpointId, ExecutionAttemptId, JobId
 from .registry import message
 from .state_handles import SubtaskState
@@ -66,16 +68,44 @@ class AcknowledgeCheckpoint:
     metrics: SnapshotMetrics = SnapshotMetrics()
 
 
+class AbortReason(Enum):
+    """Why a task does not take part in a checkpoint. Flink: CheckpointFailureReason."""
+
+    SUBSUMED = "subsumed_by_newer_barrier"
+    CANCELLED = "cancellation_barrier"
+    INPUT_ENDED = "input_end_of_stream"
+    LIMIT_EXCEEDED = "alignment_limit_exceeded"
+    GIVEN_UP = "checkpoint_given_up"
+    """The JobManager gave it up before this task had all its barriers."""
+    NOT_RUNNING = "task_not_running"
+    NOT_A_SOURCE = "not_a_source"
+    """Checkpoints are triggered at sources only."""
+    SNAPSHOT_FAILED = "snapshot_failed"
+    """The snapshot could not be taken or written."""
+
+    @property
+    def is_secondhand(self) -> bool:
+        """Whether the decline passes on what happened elsewhere: another task's decline has the cause."""
+        return self in (AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED)
+
+
 @message
 class DeclineCheckpoint:
-    """TaskManager -> JobManager: this subtask could not take the snapshot; `reason` says why."""
+    """TaskManager -> JobManager: this subtask could not take the snapshot."""
 
     job_id: JobId
     attempt_id: ExecutionAttemptId
     checkpoint_id: CheckpointId
-    reason: str
+    reason: AbortReason
+    detail: str = ""
+    """For people: what went wrong in the task, if more is known than the reason."""
     repeatable: bool = False
     """As of a FailureCause: whether the program is to blame, so that the next one is likely to be declined too."""
+
+    @property
+    def text(self) -> str:
+        """For people: why."""
+        return self.detail or self.reason.value
 
 
 @message

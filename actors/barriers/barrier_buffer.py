@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...messages import CheckpointId
+from ...messages import AbortReason, CheckpointId
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
-from .barrier_handler import NO_CHECKPOINT, Aborted, AbortReason, Aligned, GateEvent
+from .barrier_handler import NO_CHECKPOINT, Aborted, Aligned, GateEvent
 
 _ACTED_ON = frozenset({CheckpointBarrier, CancelCheckpointMarker, EndOfPartition})
 """All other elements pass an open channel untouched."""

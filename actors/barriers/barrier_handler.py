@@ -8,25 +8,13 @@ BarrierBuffer aligns (exactly once), BarrierTracker counts (at least once). Flin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol, TypeAlias
 
-from ...messages import CheckpointId
+from ...messages import AbortReason, CheckpointId
 from ..flow.elements import CheckpointBarrier, Element
 
 NO_CHECKPOINT = CheckpointId(-1)
 """Older than any checkpoint."""
-
-
-class AbortReason(Enum):
-    """Why a task will not take part in a checkpoint. Flink: CheckpointFailureReason."""
-
-    SUBSUMED = "subsumed_by_newer_barrier"
-    CANCELLED = "cancellation_barrier"
-    INPUT_ENDED = "input_end_of_stream"
-    LIMIT_EXCEEDED = "alignment_limit_exceeded"
-    GIVEN_UP = "checkpoint_given_up"
-    """The JobManager gave it up before this task had all its barriers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ barriers).
 
 from __future__ import annotations
 
-from ...messages import CheckpointId
+from ...messages import AbortReason, CheckpointId
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element
-from .barrier_handler import NO_CHECKPOINT, Aborted, AbortReason, Aligned, GateEvent
+from .barrier_handler import NO_CHECKPOINT, Aborted, Aligned, GateEvent
 
 MAX_CHECKPOINTS_TO_TRACK = 50
 """The oldest incomplete checkpoint is forgotten when there are more."""

@@ -18,7 +18,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, MessageError
+from ...messages import AbortReason, CheckpointId, MessageError
 from ...state import pack_batch
 from ..flow.elements import (
     Batch,
@@ -29,7 +29,6 @@ from ..flow.elements import (
     EndOfPartition,
     Watermark,
 )
-from .barrier_handler import AbortReason
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
 """A log that gets larger is given up. Credit bounds the batches in flight; this limit is for a barrier that does not

@@ -12,9 +12,9 @@ would restore from, a savepoint, or a `Discard`. Files may stand in several: Che
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeAlias
 
 from ...messages import (
     AcknowledgeCheckpoint,
@@ -32,41 +32,38 @@ from ...state.checkpoints.shared_state import SharedStateRegistry
 from .alignment_patience import AlignmentPatience
 from .checkpoint_effects import (
     AckIgnored,
-    AlignmentOverdue,
-    AllDataEnded,
-    AttemptChanged,
-    AttemptFailed,
     CancelTimer,
     CheckpointEffect,
-    CheckpointEvent,
-    CheckpointExpired,
     CheckpointFailure,
     Discard,
+    Publish,
+    Schedule,
+    StoreMetadata,
+)
+from .checkpoint_events import (
+    AlignmentOverdue,
+    AttemptChanged,
+    AttemptFailed,
+    CheckpointEvent,
+    CheckpointExpired,
     FinalSavepointWanted,
-    JobStopping,
     MetadataFailed,
     MetadataStored,
-    PeriodicTick,
-    Publish,
     RegionRestarting,
-    RegionRunsOn,
-    RetryFinal,
-    ScheduleTimer,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
 from .checkpoint_failures import CheckpointFailures, how_far, who_is
 from .checkpoint_files import CheckpointFiles
 from .checkpoint_plan import CheckpointPlan
-from .checkpoint_requests import CheckpointRequests
+from .checkpoint_requests import CheckpointRequests, Decisions, Start
 from .checkpoint_statistics import CheckpointStatisticsTracker
 from .checkpoint_tasks import CheckpointTasks
 from .finished_checkpoints import FinishedCheckpoints
-from .pending_checkpoint import AckResult, CheckpointKind, PendingCheckpoint
+from .pending_checkpoint import AckResult, PendingCheckpoint
 
 _HEARD_WHEN_DOWN = (
     AcknowledgeCheckpoint,
@@ -87,6 +84,9 @@ _CUTS_OFF = frozenset(
     }
 )
 """Acknowledgements that come after these are of an unknown checkpoint, not late ones."""
+
+
+Effects: TypeAlias = list[CheckpointEffect]
 
 
 class CheckpointCoordinator:
@@ -115,11 +115,10 @@ class CheckpointCoordinator:
         self._pending: dict[CheckpointId, PendingCheckpoint] = {}
         self._abandoned: dict[CheckpointId, PendingCheckpoint] = {}  # given up while their metadata was being written
         self._finished = FinishedCheckpoints(store)
-        self._requests = CheckpointRequests(job_id, config, self._tasks, self._pending, self._start, self._emit)
-        self._patience = AlignmentPatience(config, self._emit)
+        self._requests = CheckpointRequests(job_id, config, self._tasks)
+        self._patience = AlignmentPatience(config)
         self._failures = CheckpointFailures(config.tolerable_failures)
         self._now_ms, self._wall_ms = 0.0, 0
-        self._effects: list[CheckpointEffect] = []
 
     @property
     def pending(self) -> tuple[PendingCheckpoint, ...]:
@@ -130,264 +129,273 @@ class CheckpointCoordinator:
         """Whether it is pending, or one of the last 16 that ended by themselves. Flink: recentPendingCheckpoints."""
         return checkpoint_id in self._pending or self._finished.is_known(checkpoint_id)
 
-    def on(self, event: CheckpointEvent, now_ms: float, wall_ms: int) -> list[CheckpointEffect]:
+    def on(self, event: CheckpointEvent, now_ms: float, wall_ms: int) -> Effects:
         """Take one event; returns what to do, in this order. `now_ms` never goes back, `wall_ms` is Unix time."""
-        self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []
-        if not self._requests.are_closed or isinstance(event, _HEARD_WHEN_DOWN):
-            self._handle(event)
-        self._effects.extend(self._patience.switches(self._pending.values(), self._tasks))
-        return self._effects
+        self._now_ms, self._wall_ms = now_ms, wall_ms
+        is_heard = not self._requests.are_closed or isinstance(event, _HEARD_WHEN_DOWN)
+        effects = self._handle(event) if is_heard else []
+        effects.extend(self._patience.switches(self._pending.values(), self._tasks))
+        return effects
 
-    def _handle(self, event: CheckpointEvent) -> None:
+    def _handle(self, event: CheckpointEvent) -> Effects:
         match event:
-            case StartScheduler(keep_pending):
-                self._start_scheduler(keep_pending)
-            case StopScheduler():
-                self._stop_scheduler()
-            case PeriodicTick():
-                self._requests.tick(event, self._now_ms)
-            case TriggerCheckpointNow(is_periodic):
-                self._requests.wanted_now(self._now_ms, periodic=is_periodic)
-            case TriggerSavepointNow():
-                self._requests.savepoint_wanted(event, self._now_ms)
-            case FinalSavepointWanted(token):
-                self._requests.final_savepoint_wanted(token)
-            case JobStopping():
-                self._requests.is_stopping = True
-            case AllDataEnded():
-                self._requests.data_ended(self._now_ms)
-            case RetryFinal():
-                self._requests.try_final(self._now_ms)
             case AcknowledgeCheckpoint():
-                self._acknowledge(event)
+                return self._acknowledge(event)
             case DeclineCheckpoint():
-                self._decline(event)
+                return self._decline(event)
+            case MetadataStored():
+                return self._metadata_stored(event)
+            case MetadataFailed():
+                return self._metadata_failed(event)
             case CheckpointExpired(checkpoint_id):
-                self._expire(checkpoint_id)
+                return self._expire(checkpoint_id)
             case AlignmentOverdue(checkpoint_id):
                 if checkpoint_id in self._pending:
                     self._patience.overdue(checkpoint_id)
-            case MetadataStored():
-                self._metadata_stored(event)
-            case MetadataFailed():
-                self._metadata_failed(event)
+                return []
             case AttemptChanged(subtask, attempt_id, is_running):
                 self._tasks.change(subtask, attempt_id, is_running)
+                return []
             case AttemptFailed(attempt_id):
-                self._attempt_failed(attempt_id)
+                return self._attempt_failed(attempt_id)
             case RegionRestarting():
-                self._region_restarting()
-            case RegionRunsOn():
-                self._requests.runs_on()
+                return self._region_restarting()
+            case StartScheduler(keep_pending):
+                return self._start_scheduler(keep_pending)
+            case StopScheduler():
+                return self._stop_scheduler()
             case Shutdown(status):
-                self._shut_down(status)
+                return self._shut_down(status)
             case _:
-                assert_never(event)
+                return self._carry_out(self._requests.on(event, self._pending.values(), self._now_ms))
 
     # ---------------------------------------------------------------------------------------------- triggering
 
-    def _start_scheduler(self, keep_pending: bool) -> None:
-        if keep_pending:
-            self._requests.pace.stop()
-        else:
-            self._stop_scheduler()
-        self._requests.pace.start()
+    def _carry_out(self, decisions: Decisions) -> Effects:
+        effects: Effects = []
+        for decision in decisions:
+            if isinstance(decision, Start):
+                effects.extend(self._start(decision))
+            else:
+                effects.append(decision)
+        return effects
 
-    def _stop_scheduler(self) -> None:
-        self._requests.pace.stop()
-        self._abort_all(CheckpointFailure.SCHEDULER_STOPPED)
+    def _start_scheduler(self, keep_pending: bool) -> Effects:
+        stopped = self._requests.pace.stop() if keep_pending else self._stop_scheduler()
+        return [*stopped, *self._requests.pace.start()]
 
-    def _start(self, kind: CheckpointKind, token: str) -> None:
+    def _stop_scheduler(self) -> Effects:
+        return [*self._requests.pace.stop(), *self._abort_all(CheckpointFailure.SCHEDULER_STOPPED)]
+
+    def _start(self, granted: Start) -> Effects:
         pending = PendingCheckpoint(
             self._job_id,
             self._ids.get_and_increment(),
-            kind,
+            granted.kind,
             self._tasks.to_acknowledge(),
             timestamp_ms=self._wall_ms,
             started_ms=self._now_ms,
-            token=token,
+            savepoint=granted.savepoint,
         )
         self._pending[pending.checkpoint_id] = pending
         self.statistics.triggered(pending)
-        self._emit(ScheduleTimer(self._config.timeout_ms, CheckpointExpired(pending.checkpoint_id)))
-        self._patience.begin(pending)
-        self._effects.extend(self._tasks.trigger(pending))
+        expiry = Schedule(self._config.timeout_ms, CheckpointExpired(pending.checkpoint_id))
+        return [expiry, *self._patience.begin(pending), *self._tasks.trigger(pending)]
 
     # ------------------------------------------------------------------------------------------ acknowledgements
 
-    def _acknowledge(self, ack: AcknowledgeCheckpoint) -> None:
-        result = self._take(ack)
+    def _acknowledge(self, ack: AcknowledgeCheckpoint) -> Effects:
+        result, discarded = self._take(ack)
         if result is not AckResult.SUCCESS:
-            self._emit(AckIgnored(ack.attempt_id, ack.checkpoint_id, result))
-            return
+            return [*discarded, AckIgnored(ack.attempt_id, ack.checkpoint_id, result)]
         self.statistics.acknowledged(ack, self._now_ms)
         pending = self._pending[ack.checkpoint_id]
-        if pending.is_fully_acknowledged:
-            tokens = self._requests.promised(pending)
-            draft = pending.finalize(
-                self._vertices, self._wall_ms, is_savepoint=bool(tokens), predecessors=self._predecessors
-            )
-            self._emit(StoreMetadata(draft, tokens))
+        return [self._store(pending)] if pending.is_fully_acknowledged else []
 
-    def _take(self, ack: AcknowledgeCheckpoint) -> AckResult:
+    def _store(self, pending: PendingCheckpoint) -> StoreMetadata:
+        savepoints = self._requests.promised(pending)
+        draft = pending.finalize(
+            self._vertices, self._wall_ms, is_savepoint=bool(savepoints), predecessors=self._predecessors
+        )
+        return StoreMetadata(draft, savepoints)
+
+    def _take(self, ack: AcknowledgeCheckpoint) -> tuple[AckResult, list[Discard]]:
         if ack.job_id != self._job_id:
-            return AckResult.WRONG_JOB  # its state is that job's to keep or discard
+            return AckResult.WRONG_JOB, []  # its state is that job's to keep or discard
         pending = self._pending.get(ack.checkpoint_id)
         if pending is None:
             return self._come_late(ack)
         result = pending.acknowledge(ack)
         if result is AckResult.SUCCESS:
             self._files.acknowledged(ack.checkpoint_id, ack.state)
-        if result is AckResult.UNKNOWN_TASK:
-            self._discard_state_of(ack)
-        return result
+        return result, self._discard_state_of(ack) if result is AckResult.UNKNOWN_TASK else []
 
-    def _come_late(self, ack: AcknowledgeCheckpoint) -> AckResult:
-        """No checkpoint owns its state, unless it repeats a settled one: that state may be part of a savepoint."""
+    def _come_late(self, ack: AcknowledgeCheckpoint) -> tuple[AckResult, list[Discard]]:
+        """Its state is nobody's, unless it repeats what was settled: that may stand in a savepoint."""
         is_remembered = ack.checkpoint_id in self._finished
-        if (is_remembered or not self._requests.are_closed) and self._finished.settle(ack):
-            self._discard_state_of(ack)
+        is_nobodys = (is_remembered or not self._requests.are_closed) and self._finished.settle(ack)
+        discarded = self._discard_state_of(ack) if is_nobodys else []
         if self._requests.are_closed:
-            return AckResult.SHUT_DOWN
-        return AckResult.LATE if self._finished.is_known(ack.checkpoint_id) else AckResult.UNKNOWN_CHECKPOINT
+            return AckResult.SHUT_DOWN, discarded
+        is_known = self._finished.is_known(ack.checkpoint_id)
+        return AckResult.LATE if is_known else AckResult.UNKNOWN_CHECKPOINT, discarded
 
-    def _decline(self, message: DeclineCheckpoint) -> None:
+    def _decline(self, message: DeclineCheckpoint) -> Effects:
         if message.job_id != self._job_id:
-            return
+            return []
         pending = self._pending.get(message.checkpoint_id)
-        who = str(message.attempt_id)
-        if pending is not None:
-            who = who_is(message.attempt_id, pending, self._vertices)
-            self._abort(pending, CheckpointFailure.DECLINED, f"{who}: {message.reason}")
-        self._effects.extend(self._failures.count_decline(message, who))
-        if pending is not None:
-            self._resume_unless_newer_pending(message.checkpoint_id)
+        if pending is None:
+            return [*self._failures.count_decline(message, str(message.attempt_id))]
+        who = who_is(message.attempt_id, pending, self._vertices)
+        return [
+            *self._abort(pending, CheckpointFailure.DECLINED, f"{who}: {message.text}"),
+            *self._failures.count_decline(message, who),
+            *self._resume_unless_newer_pending(message.checkpoint_id),
+        ]
 
     # -------------------------------------------------------------------------------------------------- completion
 
-    def _metadata_stored(self, stored: MetadataStored) -> None:
-        if self._discard_abandoned(stored.checkpoint_id, stored.path, tuple(stored.savepoints.values())):
-            return
+    def _metadata_stored(self, stored: MetadataStored) -> Effects:
+        if stored.checkpoint_id in self._abandoned:
+            return [*self._discard_abandoned(stored.checkpoint_id, stored.path, tuple(stored.savepoints.values()))]
         pending = self._pending[stored.checkpoint_id]
         assert pending.draft is not None, "stored without a StoreMetadata"
-        self._complete(pending, replace(pending.draft, metadata_path=stored.path), stored.savepoints)
+        return self._complete(pending, replace(pending.draft, metadata_path=stored.path), stored.savepoints)
 
     def _complete(
         self, pending: PendingCheckpoint, completed: CompletedCheckpoint, savepoints: Mapping[str, str]
-    ) -> None:
-        self._finish(pending)
+    ) -> Effects:
+        finished = self._finish(pending)
         self._failures.completed()
         self._requests.pace.completed(self._now_ms)
-        self._emit(Publish(self.statistics.completed(completed, self._now_ms, self._wall_ms)))
+        published = Publish(self.statistics.completed(completed, self._now_ms, self._wall_ms))
         promised = self._requests.promised(pending)
-        paths = {token: savepoints.get(token, completed.metadata_path) for token in promised}
+        paths = {request: savepoints.get(request.token, completed.metadata_path) for request in promised}
         self._files.completed(completed, paths.values())
-        for dropped in self.store.add(completed):
-            self._discard(self._files.drop(dropped))
-        self._discard_superseded_savepoints()
+        dropped = self._drop(self.store.add(completed))
         if completed.is_savepoint:
             self._finished.keep(completed.checkpoint_id)
-        self._requests.completed(pending.kind, paths)
-        if not completed.is_savepoint or completed.is_final:
-            self._subsume_older_than(completed.checkpoint_id)
-        self._effects.extend(self._tasks.notify_complete(completed))
-        self._requests.resume_queued(self._now_ms)
+        answers = self._carry_out(self._requests.completed(pending.kind, paths))
+        subsumes = not completed.is_savepoint or completed.is_final
+        subsumed = self._subsume_older_than(completed.checkpoint_id) if subsumes else []
+        told = self._tasks.notify_complete(completed)
+        return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
 
-    def _subsume_older_than(self, checkpoint_id: CheckpointId) -> None:
+    def _subsume_older_than(self, checkpoint_id: CheckpointId) -> Effects:
+        effects: Effects = []
         for pending in self.pending:
             if pending.checkpoint_id < checkpoint_id and pending.kind.can_be_subsumed:
-                self._abort(pending, CheckpointFailure.SUBSUMED)
+                effects.extend(self._abort(pending, CheckpointFailure.SUBSUMED))
+        return effects
 
     # ------------------------------------------------------------------------------------------------ giving it up
 
-    def _metadata_failed(self, failed: MetadataFailed) -> None:
-        if self._discard_abandoned(failed.checkpoint_id, failed.path):
-            return
+    def _metadata_failed(self, failed: MetadataFailed) -> Effects:
+        if failed.checkpoint_id in self._abandoned:
+            return [*self._discard_abandoned(failed.checkpoint_id, failed.path)]
         pending = self._pending[failed.checkpoint_id]
-        self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path)
-        self._effects.extend(self._failures.count(failed.checkpoint_id, f"could not be stored: {failed.reason}"))
-        self._requests.resume_queued(self._now_ms)
+        return [
+            *self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path),
+            *self._failures.count(failed.checkpoint_id, f"could not be stored: {failed.reason}"),
+            *self._resume_queued(),
+        ]
 
-    def _expire(self, checkpoint_id: CheckpointId) -> None:
+    def _expire(self, checkpoint_id: CheckpointId) -> Effects:
         pending = self._pending.get(checkpoint_id)
-        if pending is not None:
-            what = f"after {self._config.timeout_ms} ms {how_far(pending, self._vertices)}"
-            self._abort(pending, CheckpointFailure.EXPIRED, what)
-            self._effects.extend(self._failures.count(checkpoint_id, f"expired: {what}"))
-            self._requests.resume_queued(self._now_ms)
+        if pending is None:
+            return []
+        what = f"after {self._config.timeout_ms} ms {how_far(pending, self._vertices)}"
+        return [
+            *self._abort(pending, CheckpointFailure.EXPIRED, what),
+            *self._failures.count(checkpoint_id, f"expired: {what}"),
+            *self._resume_queued(),
+        ]
 
-    def _attempt_failed(self, attempt_id: ExecutionAttemptId) -> None:
+    def _attempt_failed(self, attempt_id: ExecutionAttemptId) -> Effects:
         self._tasks.fail(attempt_id)
+        effects: Effects = []
         for pending in self.pending:
             if pending.is_waiting_for(attempt_id):
                 who = who_is(attempt_id, pending, self._vertices)
-                self._abort(pending, CheckpointFailure.TASK_FAILED, f"{who} ended before it had acknowledged")
-                self._resume_unless_newer_pending(pending.checkpoint_id)
+                why = f"{who} ended before it had acknowledged"
+                effects.extend(self._abort(pending, CheckpointFailure.TASK_FAILED, why))
+                effects.extend(self._resume_unless_newer_pending(pending.checkpoint_id))
+        return effects
 
-    def _region_restarting(self) -> None:
-        self._requests.restarting()
-        self._abort_all(CheckpointFailure.REGION_RESTARTING)
+    def _region_restarting(self) -> Effects:
+        timers = self._requests.restarting()
+        aborted = self._abort_all(CheckpointFailure.REGION_RESTARTING)
         self._failures.forget_uncounted()
+        return [*timers, *aborted]
 
-    def _shut_down(self, status: JobStatus) -> None:
-        self._requests.close()
-        self._abort_all(CheckpointFailure.COORDINATOR_SHUT_DOWN)
-        self._requests.break_promises(f"the job is {status.value}, and took no final checkpoint")
-        for completed in self.store.shutdown(status):
-            self._discard(self._files.drop(completed))
-        self._discard_superseded_savepoints()
+    def _shut_down(self, status: JobStatus) -> Effects:
+        return [
+            *self._requests.close(),
+            *self._abort_all(CheckpointFailure.COORDINATOR_SHUT_DOWN),
+            *self._requests.break_promises(f"the job is {status.value}, and took no final checkpoint"),
+            *self._drop(self.store.shutdown(status)),
+        ]
 
-    def _abort_all(self, failure: CheckpointFailure) -> None:
-        for pending in self.pending:
-            self._abort(pending, failure)
+    def _abort_all(self, failure: CheckpointFailure) -> Effects:
+        return [effect for pending in self.pending for effect in self._abort(pending, failure)]
 
     def _abort(
         self, pending: PendingCheckpoint, failure: CheckpointFailure, detail: str = "", metadata_path: str = ""
-    ) -> None:
+    ) -> Effects:
         reason = f"{failure.value}: {detail}" if detail else failure.value
-        self._finish(pending, is_cut_off=failure in _CUTS_OFF)
+        finished = self._finish(pending, is_cut_off=failure in _CUTS_OFF)
         self._failures.gave_up(pending, failure)
+        discarded: list[Discard] = []
         if pending.is_storing and failure is not CheckpointFailure.METADATA_FAILED:
             self._abandoned[pending.checkpoint_id] = pending
         else:
-            self._discard(self._files.give_up(pending.checkpoint_id, pending.states(), metadata_path))
-        self._emit(Publish(self.statistics.failed(pending.checkpoint_id, reason, self._now_ms, self._wall_ms)))
-        self._effects.extend(self._tasks.notify_aborted(pending, reason))
-        self._requests.given_up(pending, failure, reason)
+            discarded = self._give_up(pending, metadata_path)
+        published = Publish(self.statistics.failed(pending.checkpoint_id, reason, self._now_ms, self._wall_ms))
+        told = self._tasks.notify_aborted(pending, reason)
+        return [
+            *finished,
+            *discarded,
+            published,
+            *told,
+            *self._carry_out(self._requests.given_up(pending, failure, reason)),
+        ]
 
-    def _finish(self, pending: PendingCheckpoint, *, is_cut_off: bool = False) -> None:
+    def _finish(self, pending: PendingCheckpoint, *, is_cut_off: bool = False) -> list[CancelTimer]:
         del self._pending[pending.checkpoint_id]
-        self._emit(CancelTimer(CheckpointExpired(pending.checkpoint_id)))
-        self._patience.end(pending)
         self._finished.add(pending, is_cut_off=is_cut_off)
+        return [CancelTimer(CheckpointExpired(pending.checkpoint_id)), *self._patience.end(pending)]
 
-    def _resume_unless_newer_pending(self, checkpoint_id: CheckpointId) -> None:
+    def _resume_queued(self) -> Effects:
+        return self._carry_out(self._requests.resume_queued(self._pending.values(), self._now_ms))
+
+    def _resume_unless_newer_pending(self, checkpoint_id: CheckpointId) -> Effects:
         """While a newer one is under way the queued request waits for that one, as in Flink."""
-        if all(pending.checkpoint_id < checkpoint_id for pending in self._pending.values()):
-            self._requests.resume_queued(self._now_ms)
+        is_newest = all(pending.checkpoint_id < checkpoint_id for pending in self._pending.values())
+        return self._resume_queued() if is_newest else []
 
     # ------------------------------------------------------------------------------------------------------ state
 
-    def _discard_state_of(self, ack: AcknowledgeCheckpoint) -> None:
-        self._discard(self._files.nobodys(ack.state))
+    def _discard_state_of(self, ack: AcknowledgeCheckpoint) -> list[Discard]:
+        return _those(self._files.nobodys(ack.state))
 
-    def _discard_superseded_savepoints(self) -> None:
-        """The job lets go of those it would not restore from; a user who has not disposed of his keeps it."""
-        for discard in self._files.superseded({each.checkpoint_id for each in self.store.restorable()}):
-            self._discard(discard)
+    def _drop(self, dropped: Iterable[CompletedCheckpoint]) -> list[Discard]:
+        """The job would restore from none of these any more, nor from savepoints that newer ones supersede; a user who
+        has not disposed of his keeps it.
+        """
+        discards = [discard for each in dropped for discard in _those(self._files.drop(each))]
+        return discards + self._files.superseded({each.checkpoint_id for each in self.store.restorable()})
 
     def _discard_abandoned(
         self, checkpoint_id: CheckpointId, metadata_path: str = "", savepoints: tuple[str, ...] = ()
-    ) -> bool:
-        """Whether it was given up while its metadata was being written; until now its state could not be touched."""
-        abandoned = self._abandoned.pop(checkpoint_id, None)
-        if abandoned is not None:
-            self._discard(self._files.give_up(checkpoint_id, abandoned.states(), metadata_path, savepoints))
-        return abandoned is not None
+    ) -> list[Discard]:
+        """It was given up while its metadata was being written; until now its state could not be touched."""
+        return self._give_up(self._abandoned.pop(checkpoint_id), metadata_path, savepoints)
 
-    def _discard(self, discard: Discard | None) -> None:
-        if discard is not None:
-            self._emit(discard)
+    def _give_up(
+        self, pending: PendingCheckpoint, metadata_path: str = "", savepoints: tuple[str, ...] = ()
+    ) -> list[Discard]:
+        return _those(self._files.give_up(pending.checkpoint_id, pending.states(), metadata_path, savepoints))
 
-    def _emit(self, effect: CheckpointEffect) -> None:
-        self._effects.append(effect)
+
+def _those(discard: Discard | None) -> list[Discard]:
+    return [] if discard is None else [discard]

@@ -1,25 +1,20 @@
-"""The CheckpointCoordinator's events, and the effects it requests. Data only; the JobMaster carries them in and out.
+"""What the CheckpointCoordinator wants done. Data only; the JobMaster carries it out, or hands it on.
 
-Events that come back (timers, answers of storage) are made by the shell from the effect that asked for them: a timer
-delivers the very event that stands in its `ScheduleTimer`.
+A timer hands the very event back that stands in its `Schedule`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from ...messages import (
-    AcknowledgeCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
-    DeclineCheckpoint,
     ExecutionAttemptId,
     FailureCause,
-    JobStatus,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SubtaskState,
@@ -29,8 +24,9 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ..job_graph import SubtaskKey
+from .checkpoint_events import TimerEvent
 from .pending_checkpoint import AckResult, CheckpointKind
+from .savepoint_request import SavepointRequest
 
 
 class Refusal(Enum):
@@ -62,181 +58,6 @@ class CheckpointFailure(Enum):
     COORDINATOR_SHUT_DOWN = "coordinator_shut_down"
 
 
-# ------------------------------------------------------------------------------------------------------ events
-
-
-@dataclass(frozen=True, slots=True)
-class StartScheduler:
-    """Trigger periodically from now on; a scheduler that runs is stopped first, and its pending checkpoints with it."""
-
-    keep_pending: bool = False
-    """They go on: somebody may have wanted a savepoint while not all tasks ran yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopScheduler:
-    """No periodic checkpoints any more; all pending ones are given up."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodicTick:
-    """Timer: time for the next checkpoint. A tick with an older number was cancelled and does nothing."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class RetryFinal:
-    """Timer: try the final checkpoint again, unless one is under way or done."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointExpired:
-    """Timer: the checkpoint has had its time."""
-
-    checkpoint_id: CheckpointId
-
-
-@dataclass(frozen=True, slots=True)
-class AlignmentOverdue:
-    """Timer: the checkpoint's barriers have had their time to be aligned."""
-
-    checkpoint_id: CheckpointId
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerCheckpointNow:
-    """A person wants a checkpoint; pause and concurrency limit hold for it too."""
-
-    is_periodic: bool = False
-    """Whether it is refused like a periodic one while the scheduler is off."""
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerSavepointNow:
-    """A person wants a savepoint. Answered by exactly one `AnswerSavepoint(token, ...)`, at once or later."""
-
-    token: str
-    stop: bool = False
-    """It is to be the last thing the job does, without its data being ended first: kind STOP. When all data has ended
-    already, the final checkpoint serves.
-    """
-    then_cancel: bool = False
-    """The job is cancelled as soon as it is there, and nothing newer is to be committed by then: no checkpoint begins
-    while it is pending.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class FinalSavepointWanted:
-    """The final checkpoint, whenever it comes, is to be a savepoint too. Answered like TriggerSavepointNow; the promise
-    stays open while that checkpoint is repeated, through restarts too.
-    """
-
-    token: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataStored:
-    """Answer to StoreMetadata: the file is durable at `path`, and so are the savepoints' pointers."""
-
-    checkpoint_id: CheckpointId
-    path: str
-    savepoints: Mapping[str, str] = field(default_factory=dict)
-    """Token -> path of its pointer, for each of StoreMetadata's."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataFailed:
-    """Answer to StoreMetadata: the file may be missing or incomplete."""
-
-    checkpoint_id: CheckpointId
-    reason: str
-    path: str = ""
-    """Where the file may be all the same: it may have been put in place before something failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptChanged:
-    """This attempt stands for the subtask now, and is or is not RUNNING (not so any more from CANCELING on).
-
-    Gives up no pending checkpoint by itself. Repeats are harmless.
-    """
-
-    subtask: SubtaskKey
-    attempt_id: ExecutionAttemptId | None
-    """None: no attempt does, the subtask is not deployed."""
-    is_running: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
-    """It will acknowledge nothing more. Checkpoints that have its acknowledgement go on."""
-
-    attempt_id: ExecutionAttemptId
-
-
-@dataclass(frozen=True, slots=True)
-class RegionRestarting:
-    """Attempts are about to be replaced. Must come before the checkpoint to restore from is chosen.
-
-    All pending checkpoints are given up, and data has not ended any more until AllDataEnded is said again. After the
-    last checkpoint of a job nothing follows all the same, unless RegionRunsOn is said.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class RegionRunsOn:
-    """A region is deployed that takes data, from the start or from a checkpoint that is not the job's last."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobStopping:
-    """Sources are ordered to end their data early. From now on only the final checkpoint can be a savepoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllDataEnded:
-    """Every task has taken all its input: take the final checkpoint, and repeat it until one completes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shutdown:
-    """The job ended with this status, or, if it is not terminal, is suspended: leadership was lost.
-
-    Acknowledgements that come after it, and answers to StoreMetadata that are still out, must be handed in all the
-    same: their state is discarded then.
-    """
-
-    status: JobStatus
-
-
-TimerEvent: TypeAlias = PeriodicTick | RetryFinal | CheckpointExpired | AlignmentOverdue
-
-CheckpointEvent: TypeAlias = (
-    StartScheduler
-    | StopScheduler
-    | TimerEvent
-    | TriggerCheckpointNow
-    | TriggerSavepointNow
-    | FinalSavepointWanted
-    | AcknowledgeCheckpoint
-    | DeclineCheckpoint
-    | MetadataStored
-    | MetadataFailed
-    | AttemptChanged
-    | AttemptFailed
-    | RegionRestarting
-    | RegionRunsOn
-    | JobStopping
-    | AllDataEnded
-    | Shutdown
-)
-
-
-# ----------------------------------------------------------------------------------------------------- effects
-
-
 @dataclass(frozen=True, slots=True)
 class Send:
     """Tell the TaskManager of this attempt. It may be gone by now: then the message is lost."""
@@ -245,12 +66,15 @@ class Send:
     message: TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
 
 
+E_co = TypeVar("E_co", covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class ScheduleTimer:
+class Schedule(Generic[E_co]):
     """After `delay_ms`, hand `event` back. The event is the timer's name, too."""
 
     delay_ms: float
-    event: TimerEvent
+    event: E_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +90,8 @@ class StoreMetadata:
     """
 
     draft: CompletedCheckpoint
-    tokens: tuple[str, ...] = ()
-    """Whose savepoints."""
+    savepoints: tuple[SavepointRequest, ...] = ()
+    """Those that it is to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +118,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSavepoint:
-    """The promise behind a TriggerSavepointNow is kept or broken."""
+    """The promise behind a SavepointRequest is kept or broken."""
 
-    token: str
+    request: SavepointRequest
     answer: TriggerSavepointSuccess | TriggerSavepointFailure
 
 
@@ -326,7 +150,7 @@ class AckIgnored:
 
 CheckpointEffect: TypeAlias = (
     Send
-    | ScheduleTimer
+    | Schedule[TimerEvent]
     | CancelTimer
     | StoreMetadata
     | Discard

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ...messages import CheckpointId, DeclineCheckpoint, ExecutionAttemptId, FailureCause, SubtaskIndex, VertexId
-from ..barriers.barrier_handler import AbortReason
 from .checkpoint_effects import CheckpointFailure, FailJob
 from .checkpoint_plan import VertexShape
 from .finished_checkpoints import REMEMBERED_CHECKPOINTS
@@ -18,11 +17,6 @@ from .pending_checkpoint import PendingCheckpoint
 
 _COUNTED = frozenset({CheckpointFailure.DECLINED, CheckpointFailure.EXPIRED, CheckpointFailure.METADATA_FAILED})
 """The others have their cause outside the checkpoint."""
-
-_SECONDHAND = frozenset(
-    reason.value for reason in (AbortReason.SUBSUMED, AbortReason.CANCELLED, AbortReason.INPUT_ENDED)
-)
-"""Declines that pass on what happened elsewhere: they end the checkpoint, but the one that began it is counted."""
 
 NAMES_SHOWN, INDEXES_SHOWN = 4, 8
 """How many operators, and subtasks of each, an error names."""
@@ -49,10 +43,10 @@ class CheckpointFailures:
         self._uncounted.clear()
 
     def count_decline(self, message: DeclineCheckpoint, who: str) -> list[FailJob]:
-        """`who` declined, in words."""
-        if message.reason in _SECONDHAND:
+        """`who` declined, in words. A secondhand decline ends the checkpoint; the one that began it is counted."""
+        if message.reason.is_secondhand:
             return []
-        what = f"was declined by {who}: {message.reason}"
+        what = f"was declined by {who}: {message.text}"
         return self.count(message.checkpoint_id, what, repeatable=message.repeatable)
 
     def count(self, checkpoint_id: CheckpointId, what: str, *, repeatable: bool = False) -> list[FailJob]:

@@ -2,46 +2,49 @@
 
 The ticking stops while a tick that found no room is queued, and while the minimum pause runs; it resumes when the
 checkpoint that was in the way is gone, or the pause is over. At most one request is queued. It belongs to the
-CheckpointCoordinator, whose effects it adds its timers to.
+CheckpointRequests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TypeAlias
 
 from ...messages import CheckpointConfig
-from .checkpoint_effects import CancelTimer, PeriodicTick, Refusal, ScheduleTimer
+from .checkpoint_effects import CancelTimer, Refusal, Schedule
+from .checkpoint_events import PeriodicTick, TimerEvent
+
+Timers: TypeAlias = list[Schedule[TimerEvent] | CancelTimer]
 
 
 class CheckpointPace:
     """Interval, minimum pause and the limit of concurrent checkpoints."""
 
-    def __init__(self, config: CheckpointConfig, emit: Callable[[ScheduleTimer | CancelTimer], None]) -> None:
+    def __init__(self, config: CheckpointConfig) -> None:
         self.is_on = False
         self._config = config
-        self._emit = emit
         self._ticks = 0
         self._tick: PeriodicTick | None = None
         self._is_request_queued = False
         self._last_completion_ms: float | None = None
 
-    def start(self) -> None:
+    def start(self) -> Timers:
         self.is_on = True
-        self.schedule_next()
+        return self.schedule_next()
 
-    def stop(self) -> None:
+    def stop(self) -> Timers:
         self.is_on = False
-        self.suspend()
+        return self.suspend()
 
-    def suspend(self) -> None:
+    def suspend(self) -> Timers:
         """No tick and no queued request until `schedule_next`."""
         self._is_request_queued = False
-        self._cancel_tick()
+        return self._cancel_tick()
 
-    def schedule_next(self) -> None:
+    def schedule_next(self) -> Timers:
         """Tick one interval from now; a job without an interval has no periodic checkpoints."""
-        if self.is_on and self._config.interval_ms is not None:
-            self._schedule_tick(max(self._config.interval_ms, self._config.min_pause_ms))
+        if not self.is_on or self._config.interval_ms is None:
+            return []
+        return self._schedule_tick(max(self._config.interval_ms, self._config.min_pause_ms))
 
     def take_tick(self, tick: PeriodicTick) -> bool:
         """Whether this is the tick that is due, and not one that was cancelled while it was under way."""
@@ -59,33 +62,29 @@ class CheckpointPace:
         """The minimum pause begins."""
         self._last_completion_ms = now_ms
 
-    def refusal(self, pending: int, now_ms: float) -> Refusal | None:
+    def refusal(self, pending: int, now_ms: float) -> tuple[Refusal | None, Timers]:
         """Why one more checkpoint may not start beside `pending` others; the request is queued or its tick put off."""
         if self._is_request_queued:
-            return Refusal.ALREADY_QUEUED
+            return Refusal.ALREADY_QUEUED, []
         if pending >= self._config.max_concurrent:
             self._is_request_queued = True
-            self._cancel_tick()
-            return Refusal.TOO_MANY_CONCURRENT
+            return Refusal.TOO_MANY_CONCURRENT, self._cancel_tick()
         pause_ms = self._remaining_pause_ms(now_ms)
         if pause_ms > 0:
-            if self.is_on:
-                self._schedule_tick(pause_ms)
-            return Refusal.MIN_PAUSE
-        return None
+            return Refusal.MIN_PAUSE, self._schedule_tick(pause_ms) if self.is_on else []
+        return None, []
 
     def _remaining_pause_ms(self, now_ms: float) -> float:
         if self._last_completion_ms is None:
             return 0
         return self._last_completion_ms + self._config.min_pause_ms - now_ms
 
-    def _schedule_tick(self, delay_ms: float) -> None:
-        self._cancel_tick()
+    def _schedule_tick(self, delay_ms: float) -> Timers:
+        cancelled = self._cancel_tick()
         self._ticks += 1
         self._tick = PeriodicTick(self._ticks)
-        self._emit(ScheduleTimer(delay_ms, self._tick))
+        return [*cancelled, Schedule(delay_ms, self._tick)]
 
-    def _cancel_tick(self) -> None:
-        if self._tick is not None:
-            self._emit(CancelTimer(self._tick))
-            self._tick = None
+    def _cancel_tick(self) -> Timers:
+        tick, self._tick = self._tick, None
+        return [] if tick is None else [CancelTimer(tick)]

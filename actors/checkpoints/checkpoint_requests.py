@@ -1,30 +1,34 @@
 """CheckpointRequests: who wants a checkpoint, whether it may start now, and who gets the refusal when there is none.
 
 Requests come from the clock (CheckpointPace), from people, and from the end of the data (FinalCheckpoint). One that is
-refused is logged; whoever was promised a savepoint is answered, exactly once; the final checkpoint is tried again.
-Belongs to the CheckpointCoordinator, which starts what is granted. Flink: CheckpointRequestDecider.
+granted is a `Start`; one that is refused is logged; whoever was promised a savepoint is answered, exactly once; the
+final checkpoint is tried again. A value machine of the CheckpointCoordinator. Flink: CheckpointRequestDecider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
 
-from ...messages import CheckpointConfig, CheckpointId, JobId, TriggerSavepointFailure, TriggerSavepointSuccess
-from .checkpoint_effects import (
-    AnswerSavepoint,
-    CheckpointEffect,
-    CheckpointFailure,
+from ...messages import CheckpointConfig, JobId, TriggerSavepointFailure, TriggerSavepointSuccess
+from .checkpoint_effects import AnswerSavepoint, CheckpointEffect, CheckpointFailure, Refusal, Refused, Schedule
+from .checkpoint_events import (
+    AllDataEnded,
+    FinalSavepointWanted,
+    JobStopping,
     PeriodicTick,
-    Refusal,
-    Refused,
+    RegionRunsOn,
+    RequestEvent,
     RetryFinal,
-    ScheduleTimer,
+    TriggerCheckpointNow,
     TriggerSavepointNow,
 )
-from .checkpoint_pace import CheckpointPace
+from .checkpoint_pace import CheckpointPace, Timers
 from .checkpoint_tasks import CheckpointTasks
 from .final_checkpoint import FinalCheckpoint
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
+from .savepoint_request import Afterwards, SavepointRequest
 
 FINAL_RETRY_MS = 1000
 """How long after a final checkpoint could not start or did not complete the next one is tried."""
@@ -45,164 +49,178 @@ _CAUSE = {
 """For the same, where nothing else says why."""
 
 
-class CheckpointRequests:
-    """One job's. `pending`: a view of what is under way; `start` makes a pending checkpoint of a kind, for a token."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A request is granted: trigger a checkpoint of this kind now, for this savepoint."""
 
-    def __init__(
-        self,
-        job_id: JobId,
-        config: CheckpointConfig,
-        tasks: CheckpointTasks,
-        pending: Mapping[CheckpointId, PendingCheckpoint],
-        start: Callable[[CheckpointKind, str], None],
-        emit: Callable[[CheckpointEffect], None],
-    ) -> None:
+    kind: CheckpointKind
+    savepoint: SavepointRequest | None = None
+
+
+Decision: TypeAlias = Start | CheckpointEffect
+Decisions: TypeAlias = list[Decision]
+Pending: TypeAlias = Collection[PendingCheckpoint]
+
+
+class CheckpointRequests:
+    """One job's. `pending` is always what is under way now, oldest first."""
+
+    def __init__(self, job_id: JobId, config: CheckpointConfig, tasks: CheckpointTasks) -> None:
         self.are_closed = False
         """The coordinator was shut down: everything is refused."""
-        self.is_stopping = False
+        self._is_stopping = False
         """Data is being ended before its time: no savepoint but the final one."""
-        self.pace = CheckpointPace(config, emit)
+        self.pace = CheckpointPace(config)
         self.final = FinalCheckpoint()
-        self._parting: set[str] = set()
-        """Tokens of savepoints after which the job is cancelled."""
         self._job_id = job_id
         self._tasks = tasks
-        self._pending = pending
-        self._start = start
-        self._emit = emit
 
     # -- what is wanted
 
-    def wanted_now(self, now_ms: float, *, periodic: bool) -> None:
+    def on(self, event: RequestEvent, pending: Pending, now_ms: float) -> Decisions:
+        match event:
+            case PeriodicTick():
+                return self._tick(event, pending, now_ms)
+            case RetryFinal():
+                return self._try_final(pending, now_ms)
+            case TriggerCheckpointNow(is_periodic):
+                return self._wanted_now(pending, now_ms, periodic=is_periodic)
+            case TriggerSavepointNow(request):
+                return self._savepoint_wanted(request, pending, now_ms)
+            case FinalSavepointWanted(request):
+                return self._final_savepoint_wanted(request, pending)
+            case JobStopping():
+                self._is_stopping = True
+                return []
+            case AllDataEnded():
+                return self._data_ended(pending, now_ms)
+            case RegionRunsOn():
+                return [*self.pace.schedule_next()] if self.final.runs_on() else []
+            case _:
+                assert_never(event)
+
+    def _wanted_now(self, pending: Pending, now_ms: float, *, periodic: bool) -> Decisions:
         """A person wants a checkpoint, or a clock that is not ours."""
         if periodic and not self.pace.is_on and not self.are_closed:
-            self._emit(Refused(CheckpointKind.CHECKPOINT, Refusal.PERIODIC_SCHEDULER_OFF))
-        else:
-            self._trigger(CheckpointKind.CHECKPOINT, now_ms)
+            return [Refused(CheckpointKind.CHECKPOINT, Refusal.PERIODIC_SCHEDULER_OFF)]
+        return self._decide(CheckpointKind.CHECKPOINT, pending, now_ms)
 
-    def tick(self, tick: PeriodicTick, now_ms: float) -> None:
+    def _tick(self, tick: PeriodicTick, pending: Pending, now_ms: float) -> Decisions:
         if not self.pace.is_on:
-            self._emit(Refused(CheckpointKind.CHECKPOINT, Refusal.PERIODIC_SCHEDULER_OFF))
-        elif self.pace.take_tick(tick):
-            self._trigger_periodic(now_ms)
+            return [Refused(CheckpointKind.CHECKPOINT, Refusal.PERIODIC_SCHEDULER_OFF)]
+        return self._decide_periodic(pending, now_ms) if self.pace.take_tick(tick) else []
 
-    def resume_queued(self, now_ms: float) -> None:
+    def resume_queued(self, pending: Pending, now_ms: float) -> Decisions:
         """A checkpoint is gone: the request that found no room goes now, not at the next interval."""
-        if self.pace.take_queued():
-            self._trigger_periodic(now_ms)
+        return self._decide_periodic(pending, now_ms) if self.pace.take_queued() else []
 
-    def data_ended(self, now_ms: float) -> None:
-        if self.final.data_ended():
-            self.pace.suspend()
-            self.try_final(now_ms)
+    def _data_ended(self, pending: Pending, now_ms: float) -> Decisions:
+        if not self.final.data_ended():
+            return []
+        return [*self.pace.suspend(), *self._try_final(pending, now_ms)]
 
-    def try_final(self, now_ms: float) -> None:
+    def _try_final(self, pending: Pending, now_ms: float) -> Decisions:
         """A pending one, or a stop with savepoint in its place, must be settled first; this is tried again then."""
-        is_under_way = any(pending.kind.is_final for pending in self._pending.values())
-        if self.final.is_due and not is_under_way:
-            self._trigger(CheckpointKind.FINAL, now_ms)
+        is_under_way = any(each.kind.is_final for each in pending)
+        if not self.final.is_due or is_under_way:
+            return []
+        return self._decide(CheckpointKind.FINAL, pending, now_ms)
 
-    def savepoint_wanted(self, wanted: TriggerSavepointNow, now_ms: float) -> None:
-        if wanted.then_cancel:
-            self._parting.add(wanted.token)
-        if wanted.stop and self.final.is_due:
-            self.final_savepoint_wanted(wanted.token)
-        else:
-            self._trigger(CheckpointKind.STOP if wanted.stop else CheckpointKind.SAVEPOINT, now_ms, wanted.token)
+    def _savepoint_wanted(self, request: SavepointRequest, pending: Pending, now_ms: float) -> Decisions:
+        stop = request.afterwards is Afterwards.STOP
+        if stop and self.final.is_due:
+            return self._final_savepoint_wanted(request, pending)
+        return self._decide(CheckpointKind.STOP if stop else CheckpointKind.SAVEPOINT, pending, now_ms, request)
 
-    def final_savepoint_wanted(self, token: str) -> None:
-        pending = self._pending.values()
+    def _final_savepoint_wanted(self, request: SavepointRequest, pending: Pending) -> Decisions:
         refusal = Refusal.COORDINATOR_SHUT_DOWN if self.are_closed else self.final.promise_refusal(pending)
         if refusal is None:
-            self.final.promise(token)
-        else:
-            self._emit(Refused(CheckpointKind.FINAL, refusal))
-            self._break_promise(token, f"the job cannot be drained into a savepoint: {self._why(refusal)}")
+            self.final.promise(request)
+            return []
+        cause = f"the job cannot be drained into a savepoint: {self._why(refusal)}"
+        return [Refused(CheckpointKind.FINAL, refusal), self._broken(request, cause)]
 
-    def _trigger_periodic(self, now_ms: float) -> None:
-        if self.final.is_ahead:
-            self.pace.schedule_next()
-            self._trigger(CheckpointKind.CHECKPOINT, now_ms)
+    def _decide_periodic(self, pending: Pending, now_ms: float) -> Decisions:
+        if not self.final.is_ahead:
+            return []
+        return [*self.pace.schedule_next(), *self._decide(CheckpointKind.CHECKPOINT, pending, now_ms)]
 
-    def _trigger(self, kind: CheckpointKind, now_ms: float, token: str = "") -> None:
-        refusal = self._refusal(kind, now_ms)
+    def _decide(
+        self, kind: CheckpointKind, pending: Pending, now_ms: float, savepoint: SavepointRequest | None = None
+    ) -> Decisions:
+        timers: Timers = []
+        refusal = self._ruled_out(kind, pending)
+        if refusal is None and not kind.is_forced:
+            refusal, timers = self.pace.refusal(len(pending), now_ms)
+        if refusal is None and not self._tasks.are_ready:
+            refusal = Refusal.TASKS_NOT_READY
         if refusal is None:
-            self._start(kind, token)
-            return
-        self._emit(Refused(kind, refusal))
-        self._disappoint(kind, token, f"no {kind.value} could be triggered: {self._why(refusal)}")
+            return [*timers, Start(kind, savepoint)]
+        cause = f"no {kind.value} could be triggered: {self._why(refusal)}"
+        return [*timers, Refused(kind, refusal), *self._disappoint(kind, savepoint, cause)]
 
     def _why(self, refusal: Refusal) -> str:
         meaning = self._tasks.not_ready() if refusal is Refusal.TASKS_NOT_READY else _MEANING.get(refusal, "")
         return f"{refusal.value}: {meaning}" if meaning else refusal.value
 
-    def _refusal(self, kind: CheckpointKind, now_ms: float) -> Refusal | None:
+    def _ruled_out(self, kind: CheckpointKind, pending: Pending) -> Refusal | None:
+        """Why no checkpoint of this kind may start now, whatever pace and tasks say."""
         if self.are_closed:
             return Refusal.COORDINATOR_SHUT_DOWN
-        ending = self.final.refusal(self._pending.values())
+        ending = self.final.refusal(pending)
         if ending is not None:
             return ending
-        if kind.is_savepoint and (self.is_stopping or self.final.promises):
+        if kind.is_savepoint and (self._is_stopping or self.final.promises):
             return Refusal.JOB_IS_STOPPING
-        if any(each.token in self._parting for each in self._pending.values()):
+        if any(each.savepoint is not None and each.savepoint.afterwards is Afterwards.CANCEL for each in pending):
             return Refusal.STOP_UNDER_WAY
-        if not kind.is_forced:
-            refusal = self.pace.refusal(len(self._pending), now_ms)
-            if refusal is not None:
-                return refusal
-        return None if self._tasks.are_ready else Refusal.TASKS_NOT_READY
+        return None
 
     # -- what became of it
 
-    def promised(self, pending: PendingCheckpoint) -> tuple[str, ...]:
-        """The tokens of those who are promised a savepoint of it."""
-        if pending.kind.is_savepoint:
-            return (pending.token,)
+    def promised(self, pending: PendingCheckpoint) -> tuple[SavepointRequest, ...]:
+        """The savepoints that it is to be."""
+        if pending.savepoint is not None:
+            return (pending.savepoint,)
         return self.final.promises if pending.kind is CheckpointKind.FINAL else ()
 
-    def completed(self, kind: CheckpointKind, paths: Mapping[str, str]) -> None:
-        """It is stored, as these savepoints, by token."""
+    def completed(self, kind: CheckpointKind, paths: Mapping[SavepointRequest, str]) -> Decisions:
+        """It is stored, as these savepoints."""
         if kind is CheckpointKind.FINAL:
             self.final.take_promises()
-        for token, path in paths.items():
-            self._emit(AnswerSavepoint(token, TriggerSavepointSuccess(self._job_id, path)))
-        if kind.is_final:
-            self.final.completed()
-            self.pace.suspend()
+        answers: Decisions = [
+            AnswerSavepoint(request, TriggerSavepointSuccess(self._job_id, path)) for request, path in paths.items()
+        ]
+        if not kind.is_final:
+            return answers
+        self.final.completed()
+        return [*answers, *self.pace.suspend()]
 
-    def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> None:
-        """`reason` goes to the tasks; whoever waits for a savepoint gets its meaning in words."""
+    def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> Decisions:
+        """`reason`: what the tasks are told; whoever waits for a savepoint is told what it means."""
         cause = f"{reason}: {_CAUSE[failure]}" if reason == failure.value and failure in _CAUSE else reason
-        self._disappoint(pending.kind, pending.token, f"the {pending.kind.value} was given up: {cause}")
+        return self._disappoint(pending.kind, pending.savepoint, f"the {pending.kind.value} was given up: {cause}")
 
-    def restarting(self) -> None:
-        """Attempts are about to be replaced: data has to end again, and the interval starts again."""
+    def restarting(self) -> Timers:
+        """Attempts are about to be replaced: data has to end again, and the interval begins anew."""
         self.final.restarting()
-        self.pace.suspend()
-        self.pace.schedule_next()
+        return [*self.pace.suspend(), *self.pace.schedule_next()]
 
-    def runs_on(self) -> None:
-        """A region takes data, even if the last checkpoint had been taken."""
-        if self.final.runs_on():
-            self.pace.schedule_next()
-
-    def close(self) -> None:
+    def close(self) -> Timers:
         self.are_closed = True
         self.final.restarting()
-        self.pace.stop()
+        return self.pace.stop()
 
-    def break_promises(self, cause: str) -> None:
+    def break_promises(self, cause: str) -> list[AnswerSavepoint]:
         """There will be no final checkpoint."""
-        for token in self.final.take_promises():
-            self._break_promise(token, cause)
+        return [self._broken(request, cause) for request in self.final.take_promises()]
 
-    def _disappoint(self, kind: CheckpointKind, token: str, cause: str) -> None:
+    def _disappoint(self, kind: CheckpointKind, savepoint: SavepointRequest | None, cause: str) -> Decisions:
         """No checkpoint for whoever needs it: a savepoint's promise breaks, the final one is tried again."""
-        if kind.is_savepoint:
-            self._break_promise(token, cause)
+        decisions: Decisions = [] if savepoint is None else [self._broken(savepoint, cause)]
         if kind.is_final and self.final.is_due:
-            self._emit(ScheduleTimer(FINAL_RETRY_MS, RetryFinal()))
+            decisions.append(Schedule(FINAL_RETRY_MS, RetryFinal()))
+        return decisions
 
-    def _break_promise(self, token: str, cause: str) -> None:
-        self._parting.discard(token)
-        self._emit(AnswerSavepoint(token, TriggerSavepointFailure(self._job_id, cause)))
+    def _broken(self, request: SavepointRequest, cause: str) -> AnswerSavepoint:
+        return AnswerSavepoint(request, TriggerSavepointFailure(self._job_id, cause))

@@ -18,6 +18,7 @@ from enum import Enum, auto
 
 from .checkpoint_effects import Refusal
 from .pending_checkpoint import CheckpointKind, PendingCheckpoint
+from .savepoint_request import SavepointRequest
 
 
 class _State(Enum):
@@ -31,7 +32,7 @@ class FinalCheckpoint:
 
     def __init__(self) -> None:
         self._state = _State.NOT_DUE
-        self._tokens: list[str] = []
+        self._promises: list[SavepointRequest] = []
 
     @property
     def is_due(self) -> bool:
@@ -44,9 +45,9 @@ class FinalCheckpoint:
         return self._state is _State.NOT_DUE
 
     @property
-    def promises(self) -> tuple[str, ...]:
-        """The tokens of those who want it to be one."""
-        return tuple(self._tokens)
+    def promises(self) -> tuple[SavepointRequest, ...]:
+        """The savepoints that it is to be."""
+        return tuple(self._promises)
 
     def data_ended(self) -> bool:
         """All data has; returns whether that is news."""
@@ -70,14 +71,14 @@ class FinalCheckpoint:
             self._state = _State.NOT_DUE
         return was_taken
 
-    def promise(self, token: str) -> None:
-        """It is to be a savepoint, and whoever holds this token is answered when it has completed."""
-        self._tokens.append(token)
+    def promise(self, request: SavepointRequest) -> None:
+        """It is to be this savepoint, which is answered when it has completed."""
+        self._promises.append(request)
 
-    def take_promises(self) -> tuple[str, ...]:
-        """Those who are to be answered now; they are no longer remembered."""
-        tokens, self._tokens = tuple(self._tokens), []
-        return tokens
+    def take_promises(self) -> tuple[SavepointRequest, ...]:
+        """Those that are to be answered now; they are no longer remembered."""
+        promises, self._promises = tuple(self._promises), []
+        return promises
 
     def refusal(self, pending: Collection[PendingCheckpoint]) -> Refusal | None:
         """Why no checkpoint of any kind may be triggered beside those that are pending."""

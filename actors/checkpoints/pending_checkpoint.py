@@ -26,6 +26,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, Vert
 from ..errors import IllegalTransition
 from ..job_graph import SubtaskKey
 from .checkpoint_plan import VertexShape
+from .savepoint_request import SavepointRequest
 
 
 class CheckpointKind(Enum):
@@ -47,7 +48,7 @@ class CheckpointKind(Enum):
 
     @property
     def is_savepoint(self) -> bool:
-        """Whether it is always one, promised to the one who holds its token."""
+        """Whether it is always one, promised to the one who asked for it."""
         return self in (CheckpointKind.SAVEPOINT, CheckpointKind.STOP)
 
     @property
@@ -88,7 +89,7 @@ class PendingCheckpoint:
         *,
         timestamp_ms: int,
         started_ms: float,
-        token: str = "",
+        savepoint: SavepointRequest | None = None,
     ) -> None:
         self.job_id = job_id
         self.checkpoint_id = checkpoint_id
@@ -96,7 +97,8 @@ class PendingCheckpoint:
         self.attempts = attempts
         self.timestamp_ms = timestamp_ms
         self.started_ms = started_ms
-        self.token = token
+        self.savepoint = savepoint
+        """The request that it was triggered for."""
         self.draft: CompletedCheckpoint | None = None
         self._acknowledged: dict[ExecutionAttemptId, SubtaskState | None] = {}
         self._state_size_bytes = 0

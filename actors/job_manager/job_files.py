@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias, assert_never
 
 from ...messages import JobId
-from ...state import CheckpointStorage, checkpoint_directory
+from ...state import CheckpointStorage, checkpoint_directory, state_handles
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
 from ...state.errors import MissingSavepoint, MissingState
-from ..checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
+from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..context import ActorContext
-from .tidying import delete_discarded, delete_files
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,15 @@ DISPOSED_REMEMBERED = 1_000
 """The number of disposed savepoints and deleted checkpoints kept for readers that had read them just before."""
 
 
+StorageAnswer: TypeAlias = MetadataStored | MetadataFailed
+
+
 @dataclass(frozen=True, slots=True)
 class ForJob:
-    """Something that came back for one job: an answer of storage, say."""
+    """An answer of storage, for one job."""
 
     job_id: JobId
-    event: Any
+    event: StorageAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,6 @@ class JobFiles:
         self._context = context
         self._savepoints = savepoints
         self._registry = SharedStateRegistry()
-        self._targets: dict[str, str | None] = {}
-        """Token -> the folder for its savepoint."""
         self._disposed: deque[str] = deque(maxlen=DISPOSED_REMEMBERED)
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
@@ -86,24 +87,17 @@ class JobFiles:
                 self._tidy(message)
             case Tidied(tidy, error):
                 self._tidied(tidy, error)
+            case _:
+                assert_never(message)
 
     # -- checkpoints and savepoints
-
-    def expect(self, token: str, target_directory: str | None) -> None:
-        """A checkpoint with this token will be a savepoint in this folder."""
-        self._targets[token] = target_directory
-
-    def settled(self, token: str) -> None:
-        """It is, or will not be any more."""
-        self._targets.pop(token, None)
 
     def store(self, job_id: JobId, storage: CheckpointStorage, effect: StoreMetadata) -> None:
         """Answered by ForJob(MetadataStored or MetadataFailed)."""
         checkpoint_id = effect.draft.checkpoint_id
         path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"
-        targets = {token: self._targets.get(token) for token in effect.tokens}
         self._context.pipe_to_self(
-            self._context.run_blocking(_store, self._savepoints, storage, path, effect, targets),
+            self._context.run_blocking(_store, self._savepoints, storage, path, effect),
             lambda pointers: ForJob(job_id, MetadataStored(checkpoint_id, path, pointers)),
             lambda error: ForJob(job_id, MetadataFailed(checkpoint_id, f"{type(error).__name__}: {error}", path)),
         )
@@ -192,19 +186,50 @@ class JobFiles:
             log.warning("gave up deleting %s: %s", tidy.what, error)
 
 
-def _store(
-    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, targets: dict[str, str | None]
-) -> dict[str, str]:
+def _store(savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata) -> dict[str, str]:
     """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks."""
     storage.write_sealed(path, encode_metadata(effect.draft))
     completed = replace(effect.draft, metadata_path=path)
     pointers: dict[str, str] = {}
     try:
-        for token, target in targets.items():
-            pointers[token] = savepoints.store(completed, storage, target)
+        for request in effect.savepoints:
+            pointers[request.token] = savepoints.store(completed, storage, request.directory)
     except BaseException:
         for pointer in pointers.values():
             with suppress(Exception):
                 savepoints.forget(pointer)
         raise
     return pointers
+
+
+def delete_discarded(storage: CheckpointStorage, discard: Discard) -> None:
+    """Delete a discarded checkpoint: its metadata, and then all of its files that nobody else needs.
+
+    The metadata first: a checkpoint without it is no checkpoint, while one without its state would be a broken one.
+    """
+    if discard.metadata_path:
+        storage.delete(discard.metadata_path)
+    delete_files(storage, [path for path in _paths(discard) if path not in discard.kept])
+
+
+def delete_files(storage: CheckpointStorage, paths: Iterable[str]) -> None:
+    """Delete these files, in this order and for good, and the folders that get empty.
+
+    A file that cannot be deleted keeps nobody else; the first error is raised when all have been tried.
+    """
+    errors: list[OSError] = []
+    paths = list(paths)
+    for path in paths:
+        try:
+            storage.delete(path)
+        except OSError as error:
+            errors.append(error)
+    storage.make_deletions_last(paths)
+    if errors:
+        raise errors[0]
+
+
+def _paths(discard: Discard) -> Iterator[str]:
+    """Each file of the states, once; several states of one subtask lie in one file."""
+    handles = (handle for state in discard.states for handle in state_handles(state))
+    yield from dict.fromkeys(handle.path for handle in handles if handle.path is not None)

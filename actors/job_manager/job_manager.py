@@ -58,6 +58,7 @@ from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
+from ..jobs.job_effects import JobEvent
 from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import FoundOrigin, JobSubmissions, OriginRead
@@ -252,9 +253,9 @@ class JobManager(Actor):
             refusal = self._savepoints.refusal(job.storage.location())
         if job is None or refusal is not None:
             failure = TriggerSavepointFailure(wanted.job_id, refusal or "")
-            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.token, failure))
+            self._services.savepoint_coordinator.tell(PromiseSettled(wanted.request.token, failure))
         else:
-            job.take_savepoint(wanted)
+            job.take_savepoint(wanted.request)
 
     def _release_savepoint(self, message: ReleaseSavepoint) -> None:
         """Its user does not need it any more. The answer waits for the files, unless they cannot be deleted now."""
@@ -348,7 +349,7 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: Any) -> None:
+    def _on_job(self, job_id: JobId, event: JobEvent) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
             job.on(event)

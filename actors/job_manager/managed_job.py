@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 from ...messages import (
     AskOperator,
@@ -32,14 +32,9 @@ from ...messages import (
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
 from ..ask_errors import NotRunning
-from ..checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CancelTimer,
-    Discard,
-    ScheduleTimer,
-    StoreMetadata,
-    TriggerSavepointNow,
-)
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
+from ..checkpoints.checkpoint_events import TriggerSavepointNow
+from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
 from ..jobs.failure_log import FailureLog
@@ -47,9 +42,10 @@ from ..jobs.job_effects import (
     FailureKnown,
     JobEffect,
     JobEnded,
+    JobEvent,
+    JobTimerEvent,
     KillTaskManager,
     ProcessEnded,
-    Schedule,
     StartTaskManager,
     TaskManagerLost,
     Tell,
@@ -58,7 +54,7 @@ from ..jobs.job_effects import (
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .launcher import Launcher
-from .savepoint_coordinator import Afterwards, PromiseSettled, SavepointAnswer, TakeSavepoint
+from .savepoint_coordinator import PromiseSettled
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
@@ -82,7 +78,7 @@ class TimerDue:
     """A timer of one job, which hands its event back."""
 
     job_id: JobId
-    event: Any
+    event: JobTimerEvent
 
 
 @dataclass(slots=True)
@@ -114,9 +110,7 @@ class ManagedJob:
         self._log = FailureLog(graph, services.context.clock)
         self._workers: dict[TaskManagerId, _Worker] = {}
         self._released: set[TaskManagerId] = set()
-        self._timers: dict[Any, Timer] = {}
-        self._savepoints: dict[str, Afterwards] = {}
-        """Token -> what is to follow, as long as it has not been answered."""
+        self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
@@ -164,22 +158,19 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: Any) -> None:
+    def on(self, event: JobEvent) -> None:
         self._carry_out(self.master.on(event, *self._clocks()))
 
-    def timer_due(self, event: Any) -> None:
+    def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
         self.on(event)
 
-    def take_savepoint(self, wanted: TakeSavepoint) -> None:
+    def take_savepoint(self, request: SavepointRequest) -> None:
         """Answered by a PromiseSettled to the SavepointCoordinator, at once or later."""
-        self._savepoints[wanted.token] = wanted.afterwards
-        self._services.files.expect(wanted.token, wanted.target_directory)
-        if wanted.afterwards is Afterwards.DRAIN:
-            self._carry_out(self.master.stop(*self._clocks(), savepoint_token=wanted.token))
+        if request.afterwards is Afterwards.DRAIN:
+            self._carry_out(self.master.stop(*self._clocks(), request))
         else:
-            stop, cancel = wanted.afterwards is Afterwards.STOP, wanted.afterwards is Afterwards.CANCEL
-            self.on(TriggerSavepointNow(wanted.token, stop=stop, then_cancel=cancel))
+            self.on(TriggerSavepointNow(request))
 
     def ask(self, question: AskOperator, timeout_ms: float) -> Any:
         """The future of a running operator's answer; raises NotRunning."""
@@ -258,7 +249,7 @@ class ManagedJob:
                     self._services.launcher.start(self.job_id, index)
                 case KillTaskManager(index):
                     self._services.launcher.kill(self.job_id, index)
-                case Schedule(delay_ms, event) | ScheduleTimer(delay_ms, event):
+                case Schedule(delay_ms, event):
                     self._timers[event] = self._context.schedule(delay_ms, TimerDue(self.job_id, event))
                 case CancelTimer(event):
                     if (timer := self._timers.pop(event, None)) is not None:
@@ -267,8 +258,8 @@ class ManagedJob:
                     self._services.files.store(self.job_id, self.storage, effect)
                 case Discard():
                     self._services.files.discard(self.job_id, self.storage, effect)
-                case AnswerSavepoint(token, answer):
-                    self._settle_savepoint(token, answer)
+                case AnswerSavepoint():
+                    self._answer_savepoint(effect)
                 case FailureKnown():
                     self._log.failed(effect)
                 case ProcessEnded():
@@ -276,6 +267,8 @@ class ManagedJob:
                 case JobEnded(status, failure):
                     self._log.job_ended(status, failure, self.master.restarts)
                     self._end()
+                case _:
+                    assert_never(effect)
         if self._is_to_cancel:
             self._is_to_cancel = False
             self.cancel()
@@ -288,16 +281,13 @@ class ManagedJob:
         for listener in self.listeners:
             listener.tell(message)
 
-    def _settle_savepoint(self, token: str, answer: SavepointAnswer) -> None:
+    def _answer_savepoint(self, settled: AnswerSavepoint) -> None:
         """It is there, or will not be. A job that is to be cancelled then is so before anything newer completes."""
-        afterwards = self._savepoints.pop(token, None)
-        if afterwards is None:  # the job's end has answered it
-            return
-        if isinstance(answer, TriggerSavepointFailure) and (why := self._why_down()) and why not in answer.cause:
+        request, answer = settled.request, settled.answer
+        if isinstance(answer, TriggerSavepointFailure) and self._why_down():
             answer = replace(answer, cause=f"{answer.cause}; the job is {self.told_status()}")
-        self._services.files.settled(token)
-        self._services.savepoint_coordinator.tell(PromiseSettled(token, answer))
-        if afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
+        self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
+        if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
 
     def _end(self) -> None:
@@ -309,8 +299,6 @@ class ManagedJob:
         self._workers.clear()
         for timer in self._timers.values():
             timer.cancel()
-        for token in list(self._savepoints):
-            self._settle_savepoint(token, TriggerSavepointFailure(self.job_id, why))
         self._ended_ms = self._context.clock.wall_ms()
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)

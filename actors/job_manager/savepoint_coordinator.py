@@ -1,7 +1,7 @@
 """SavepointCoordinator: the actor that answers each request for a savepoint. Flink: SavepointCoordinator.
 
-A child of the JobManager. Each request gets a promise of its own, named by a token that stands for the one checkpoint
-which will fulfil it, and which carries the token from its trigger to its completion:
+A child of the JobManager. Each request gets a promise of its own, named by the request's token. The request travels to
+the one checkpoint that will fulfil it, and comes back with its outcome:
 
     TriggerSavepoint, ... -> [directory checked] -> TakeSavepoint -> JobManager, CheckpointCoordinator
                                                                             |
@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
 import pykka
@@ -35,6 +34,7 @@ from ...messages import (
 )
 from ...state.checkpoints.savepoints import RemovedSavepoint, Savepoints
 from ..actor import Actor
+from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import Ref
 
 log = logging.getLogger(__name__)
@@ -43,19 +43,9 @@ T = TypeVar("T")
 
 STOPPED = "the JobManager was stopped before it was done"
 
-SavepointRequest: TypeAlias = TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint | DisposeSavepoint
 SavepointAnswer: TypeAlias = (
     TriggerSavepointSuccess | TriggerSavepointFailure | DisposeSavepointSuccess | DisposeSavepointFailure
 )
-
-
-class Afterwards(Enum):
-    """What becomes of the job when its savepoint is there."""
-
-    RUN_ON = "run on"
-    CANCEL = "cancel"
-    STOP = "stop"
-    DRAIN = "drain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +53,7 @@ class TakeSavepoint:
     """To the JobManager; answered by one PromiseSettled, always."""
 
     job_id: JobId
-    token: str
-    target_directory: str | None
-    afterwards: Afterwards
+    request: SavepointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +127,15 @@ class SavepointCoordinator(Actor):
     # -- taking
 
     def _take(self, job_id: JobId, target_directory: str | None, afterwards: Afterwards) -> pykka.Future[Any]:
-        token = self.context.new_id("savepoint")
+        request = SavepointRequest(self.context.new_id("savepoint"), target_directory, afterwards)
 
         def broken(cause: str) -> TriggerSavepointFailure:
             return TriggerSavepointFailure(job_id, cause)
 
         def go_on(_: Any) -> None:
-            self._job_manager.tell(TakeSavepoint(job_id, token, target_directory, afterwards))
+            self._job_manager.tell(TakeSavepoint(job_id, request))
 
-        return self._promise(token, broken, go_on, self._savepoints.check_target, job_id, target_directory)
+        return self._promise(request.token, broken, go_on, self._savepoints.check_target, job_id, target_directory)
 
     # -- disposing
 

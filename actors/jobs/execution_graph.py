@@ -32,7 +32,7 @@ from ...messages import (
     VertexId,
 )
 from ..errors import IllegalTransition
-from ..job_graph import SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
+from ..job_graph import Region, SubtaskKey, all_subtasks, pointwise_producers, regions, subtasks_of, vertex_of
 from .execution import Execution, UpdateResult
 from .slot_pool import SlotId
 
@@ -53,8 +53,6 @@ JOB_TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = MappingProxyType(
         _S.FAILED: frozenset(),
     }
 )
-
-Region = frozenset[VertexId]
 
 
 class ExecutionGraph:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...messages import FailureCause, TaskManagerId
-from ..failure import LOST_TASK_MANAGER
-from .execution_graph import Region
+from ...messages import FailureCause, FailureKind, TaskManagerId
+from ..job_graph import Region
 
 FAILURES_KEPT = 20
-
-_SECONDHAND = frozenset({"ChannelBroken"})
 
 
 class FailureHistory:
@@ -50,7 +47,7 @@ class FailureHistory:
     def is_explained_by(self, region: Region, cause: FailureCause) -> bool:
         """One more task of a region that is being cancelled has failed: perhaps it was the first to."""
         told = self._open.get(region)
-        return told is not None and is_secondhand(told) and not is_secondhand(cause)
+        return told is not None and told.is_secondhand and not cause.is_secondhand
 
     def explain(self, region: Region, cause: FailureCause) -> FailureCause:
         """This cause takes the place of the region's secondhand one. Returns it with the job's name."""
@@ -67,17 +64,10 @@ class FailureHistory:
         """The process of a TaskManager that was lost before is gone now: add how it ended."""
 
         def lost_it(cause: FailureCause) -> bool:
-            return cause.error_type == LOST_TASK_MANAGER and cause.task_manager == task_manager_id
+            return cause.kind is FailureKind.TASK_MANAGER_LOST and cause.task_manager == task_manager_id
 
         self._failures = [_with_end(each, how) if lost_it(each) else each for each in self._failures]
 
 
-def is_secondhand(cause: FailureCause) -> bool:
-    """Whether the failure came to this task from another one."""
-    return cause.error_type in _SECONDHAND
-
-
 def _with_end(cause: FailureCause, how: str) -> FailureCause:
-    if how in cause.error_message:
-        return cause
     return replace(cause, error_message=f"{cause.error_message}; its process: {how}")

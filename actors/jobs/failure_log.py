@@ -11,9 +11,9 @@ import logging
 from collections import deque
 from dataclasses import dataclass
 
-from ...messages import FailureCause, JobGraph, JobStatus, TaskManagerChanged
+from ...messages import FailureCause, FailureKind, JobGraph, JobStatus, TaskManagerChanged
 from ..context import Clock
-from ..failure import REPEATED_FAILURE, raised, tell_line
+from ..failure import raised, tell_line
 from .job_effects import FailureKnown, ProcessEnded, Restart
 from .repeated_failures import SYMPTOMS_KEPT, Symptom, symptom_of
 
@@ -47,7 +47,7 @@ class FailureLog:
         if not log.isEnabledFor(logging.WARNING):
             return
         failure = known.failure
-        if failure.error_type == REPEATED_FAILURE and failure.cause is not None:
+        if failure.kind is FailureKind.REPEATED and failure.cause is not None:
             failure = failure.cause
         told = self._counted(failure)
         if not self._is_due(told):
@@ -98,7 +98,7 @@ class FailureLog:
 
 def tell_end(failure: FailureCause) -> str:
     """Why a job has failed, in a line that follows its name."""
-    return failure.error_message if failure.error_type == REPEATED_FAILURE else f"failed: {tell_line(failure)}"
+    return failure.error_message if failure.kind is FailureKind.REPEATED else f"failed: {tell_line(failure)}"
 
 
 def _outlook(restart: Restart | None) -> str:

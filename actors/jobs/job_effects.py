@@ -9,15 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...messages import CheckpointId, FailureCause, JobStatus, Message, TaskManagerId, VertexId
-from ..checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CancelTimer,
-    Discard,
-    ScheduleTimer,
-    StoreMetadata,
-    TimerEvent,
+from ...messages import (
+    CheckpointId,
+    FailureCause,
+    FirstBatchProcessed,
+    Heartbeat,
+    JobStatus,
+    Message,
+    NotifyEndOfData,
+    RegisterTaskManager,
+    TaskManagerExited,
+    TaskManagerId,
+    UpdateTaskExecutionState,
 )
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
+from ..checkpoints.checkpoint_events import CheckpointEvent, TimerEvent
+from ..job_graph import Region
 
 # ------------------------------------------------------------------------------------------------------ events
 
@@ -26,7 +33,7 @@ from ..checkpoints.checkpoint_effects import (
 class RestartDue:
     """Timer: the restart strategy's delay for this region is over."""
 
-    region: frozenset[VertexId]
+    region: Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,20 @@ class TaskManagerLost:
     """False: its process may still be there, and must be ended before another takes its index."""
 
 
-JobTimerEvent: TypeAlias = TimerEvent | RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
+JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent
+
+JobEvent: TypeAlias = (
+    RegisterTaskManager
+    | TaskManagerExited
+    | TaskManagerLost
+    | Heartbeat
+    | UpdateTaskExecutionState
+    | NotifyEndOfData
+    | FirstBatchProcessed
+    | OwnTimerEvent
+    | CheckpointEvent
+)
 
 
 # ----------------------------------------------------------------------------------------------------- effects
@@ -89,14 +109,6 @@ class KillTaskManager:
     """It does not obey: end its process by force."""
 
     index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Hand `event` back after `delay_ms`."""
-
-    delay_ms: float
-    event: JobTimerEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +157,7 @@ JobEffect: TypeAlias = (
     Tell
     | StartTaskManager
     | KillTaskManager
-    | Schedule
-    | ScheduleTimer
+    | Schedule[JobTimerEvent]
     | CancelTimer
     | Tidings
     | StoreMetadata

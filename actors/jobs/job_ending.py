@@ -22,8 +22,9 @@ from ...messages import (
     StopTask,
     TriggerCheckpoint,
 )
+from ..job_graph import Region
 from .execution import Execution
-from .execution_graph import ExecutionGraph, Region
+from .execution_graph import ExecutionGraph
 
 RELEASES_REPEATED = 5
 """How often the message that a held source may go on is repeated. A connection that has not come back by then is a lost

@@ -7,38 +7,28 @@ A value machine of the JobMaster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from ...messages import CheckpointId, FailureCause, JobGraph
-from ..failure import REPEATED_FAILURE
-from .execution_graph import ExecutionGraph, Region
-from .failure_history import FailureHistory, is_secondhand
+from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph
+from ..job_graph import Region
+from .execution_graph import ExecutionGraph
+from .failure_history import FailureHistory
 from .job_effects import FailureKnown, Restart
 from .repeated_failures import RepeatedFailures
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsaid:
-    failure: FailureCause
-    restart: Restart | None
 
 
 class JobFailures:
     """The failures of one job."""
 
-    def __init__(self, job: JobGraph, emit: Callable[[FailureKnown], None]) -> None:
+    def __init__(self, job: JobGraph) -> None:
         self.history = FailureHistory(job.name)
         self._repeated = RepeatedFailures(job.max_same_failures)
-        self._emit = emit
-        self._unsaid: dict[Region, _Unsaid] = {}
+        self._unsaid: dict[Region, FailureKnown] = {}
         self._event: tuple[FailureCause, FailureCause] | None = None
         """What the present event has made fail, and what became of it."""
-        self._emitted: FailureCause | None = None
+        self._known: FailureCause | None = None
 
     def begin(self) -> None:
         """A new event: what it makes fail in several regions is one failure."""
-        self._event = self._emitted = None
+        self._event = self._known = None
 
     def checkpoint_completed(self) -> None:
         """The job has made progress."""
@@ -52,37 +42,38 @@ class JobFailures:
             self._event = cause, self.history.add(self._repeated.add(cause), region)
         return self._event[1]
 
-    def restarting(self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None) -> None:
+    def restarting(
+        self, region: Region, cause: FailureCause, delay_ms: float, checkpoint: CheckpointId | None
+    ) -> list[FailureKnown]:
         """The region is tried again, after this delay and from this checkpoint."""
-        self._make_known(region, _Unsaid(cause, Restart(delay_ms, checkpoint)))
+        return self._make_known(region, FailureKnown(cause, Restart(delay_ms, checkpoint)))
 
-    def given_up(self, region: Region, cause: FailureCause) -> None:
+    def given_up(self, region: Region, cause: FailureCause) -> list[FailureKnown]:
         """The job ends because of it."""
-        self._make_known(region, _Unsaid(cause, None))
+        return self._make_known(region, FailureKnown(cause, None))
 
-    def explained(self, region: Region, cause: FailureCause) -> FailureCause | None:
+    def explained(self, region: Region, cause: FailureCause) -> tuple[FailureCause | None, list[FailureKnown]]:
         """One more task of a failed region has failed. If it is the root, it counts instead; returns what ends the
-        job then, if it has come too often.
+        job then, if it has come too often, and what is to be made known.
         """
         if not self.history.is_explained_by(region, cause):
-            return None
+            return None, []
         decisive = self.history.explain(region, self._repeated.add(cause))
         unsaid = self._unsaid.pop(region, None)
-        is_the_end = decisive.error_type == REPEATED_FAILURE
-        if unsaid is not None:
-            self._emit(FailureKnown(decisive, None if is_the_end else unsaid.restart))
-        return decisive if is_the_end else None
+        is_the_end = decisive.kind is FailureKind.REPEATED
+        restart = None if is_the_end or unsaid is None else unsaid.restart
+        return decisive if is_the_end else None, [] if unsaid is None else [FailureKnown(decisive, restart)]
 
-    def settle(self, graph: ExecutionGraph) -> None:
+    def settle(self, graph: ExecutionGraph) -> list[FailureKnown]:
         """An attempt has ended. When it was the last one of its region, nobody is left who could explain more."""
-        for region in list(self._unsaid):
-            if all(execution.state.is_terminal for execution in graph.executions(region)):
-                unsaid = self._unsaid.pop(region)
-                self._emit(FailureKnown(unsaid.failure, unsaid.restart))
+        over = [each for each in self._unsaid if all(one.state.is_terminal for one in graph.executions(each))]
+        return [self._unsaid.pop(region) for region in over]
 
-    def _make_known(self, region: Region, news: _Unsaid) -> None:
-        if is_secondhand(news.failure):
+    def _make_known(self, region: Region, news: FailureKnown) -> list[FailureKnown]:
+        if news.failure.is_secondhand:
             self._unsaid[region] = news
-        elif self._emitted is not news.failure:
-            self._emitted = news.failure
-            self._emit(FailureKnown(news.failure, news.restart))
+            return []
+        if self._known is news.failure:
+            return []
+        self._known = news.failure
+        return [news]

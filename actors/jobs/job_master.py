@@ -19,16 +19,16 @@ restore their state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, assert_never
 
 from ...messages import (
     AcknowledgeCheckpoint,
     CheckpointCompleted,
-    DeclineCheckpoint,
     ExecutionState,
     FailureCause,
+    FailureKind,
     FirstBatchProcessed,
     Heartbeat,
     JobGraph,
@@ -43,26 +43,40 @@ from ...messages import (
 )
 from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
-from ..checkpoints import checkpoint_effects as checkpoint
+from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
+from ..checkpoints.checkpoint_effects import (
+    AckIgnored,
+    AnswerSavepoint,
+    CancelTimer,
+    Discard,
+    FailJob,
+    Publish,
+    Refused,
+    Schedule,
+    Send,
+    StoreMetadata,
+)
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
-from ..failure import REPEATED_FAILURE, lost_task_manager
-from ..job_graph import SubtaskKey
+from ..checkpoints.savepoint_request import SavepointRequest
+from ..failure import lost_task_manager
+from ..job_graph import Region, SubtaskKey
 from ..restore.restore_points import Origin, RestorePoints
 from .attempt_orders import AttemptOrders
 from .execution import Execution, UpdateResult
-from .execution_graph import ExecutionGraph, Region
+from .execution_graph import ExecutionGraph
 from .job_effects import (
     CancelOverdue,
     FailureKnown,
     JobEffect,
     JobEnded,
+    JobEvent,
     KillTaskManager,
+    OwnTimerEvent,
     ProcessEnded,
     RepeatFinalNotify,
     RestartDue,
-    Schedule,
     SlotsOverdue,
     StartDue,
     StartTaskManager,
@@ -96,6 +110,9 @@ class JobMasterSettings:
     cancel_timeout_ms: int
 
 
+Effects: TypeAlias = list[JobEffect]
+
+
 class JobMaster:
     """Owns one job's machines. Each `on` takes one event and returns what has to be done, in order."""
 
@@ -116,14 +133,14 @@ class JobMaster:
         self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, predecessors)
         self._job = graph
         self._settings = settings
-        self._failures = JobFailures(graph, self._emit)
+        self._failures = JobFailures(graph)
         self._new_id = new_id
         self._restore_points = RestorePoints(graph, store, origin)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
         self._ending = JobEnding(graph, self.graph)
-        self._orders = AttemptOrders(graph.job_id, self.graph, self._ending, self._emit)
+        self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
         self.report = JobReport(
             graph,
             self.graph,
@@ -135,7 +152,6 @@ class JobMaster:
         )
         self._now_ms = 0.0
         self._wall_ms = 0
-        self._effects: list[JobEffect] = []
 
     @property
     def status(self) -> JobStatus:
@@ -153,140 +169,152 @@ class JobMaster:
     def latest_failure(self) -> FailureCause | None:
         return self._failures.history.latest
 
-    # -- events
+    # -- what users want
 
-    def start(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
+    def start(self, now_ms: float, wall_ms: int) -> Effects:
         """The job was submitted: ask for its TaskManagers."""
         self._begin(now_ms, wall_ms)
-        self._effects.extend(self._roster.start_all())
-        self._effects.append(self._restarts.await_slots(self.graph.regions()))
-        self._deploy_waiting()
-        return self._effects
+        awaited = self._restarts.await_slots(self.graph.regions())
+        return [*self._roster.start_all(), awaited, *self._deploy_waiting()]
 
-    def cancel(self, now_ms: float, wall_ms: int) -> list[JobEffect]:
+    def cancel(self, now_ms: float, wall_ms: int) -> Effects:
         """The user wants the job to end now. Idempotent."""
         self._begin(now_ms, wall_ms)
         if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
-            self._stop_everything(JobStatus.CANCELLING)
-        return self._effects
+            return self._stop_everything(JobStatus.CANCELLING)
+        return []
 
-    def stop(self, now_ms: float, wall_ms: int, savepoint_token: str | None = None) -> list[JobEffect]:
+    def stop(self, now_ms: float, wall_ms: int, savepoint: SavepointRequest | None = None) -> Effects:
         """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent.
 
-        With a token that checkpoint is a savepoint as well, and answers it: exactly one `AnswerSavepoint`, at once when
-        it cannot be, else when the checkpoint has completed or the job has ended otherwise.
+        With a request that checkpoint is this savepoint as well, and answers it: exactly one `AnswerSavepoint`, at once
+        when it cannot be, else when the checkpoint has completed or the job has ended otherwise.
         """
         self._begin(now_ms, wall_ms)
-        if savepoint_token is not None:
-            self._coordinate(checkpoint.FinalSavepointWanted(savepoint_token))
-        is_refused = any(isinstance(effect, checkpoint.AnswerSavepoint) for effect in self._effects)
-        if not self.status.is_terminal and not is_refused:
-            self._ending.is_stopping = True
-            self._coordinate(checkpoint.JobStopping())
-            self._orders.stop_sources()
-        return self._effects
+        effects = [] if savepoint is None else self._coordinate(checkpoint.FinalSavepointWanted(savepoint))
+        is_refused = any(isinstance(effect, AnswerSavepoint) for effect in effects)
+        if self.status.is_terminal or is_refused:
+            return effects
+        self._ending.is_stopping = True
+        return [*effects, *self._coordinate(checkpoint.JobStopping()), *self._orders.stop_sources()]
 
-    def on(self, event: Any, now_ms: float, wall_ms: int) -> list[JobEffect]:
+    # -- events
+
+    def on(self, event: JobEvent, now_ms: float, wall_ms: int) -> Effects:
         """Take one event: a TaskManager's message, a timer that came due, or an answer of storage."""
         self._begin(now_ms, wall_ms)
         if self.status.is_terminal:
-            if isinstance(event, _HEARD_AFTER_THE_END):
-                self._coordinate(event)
-            elif isinstance(event, TaskManagerExited):
-                self._explain_loss(event.index, event.reason)
-            return self._effects
+            return self._on_after_the_end(event)
         match event:
             case RegisterTaskManager():
-                self._register(event)
+                return self._register(event)
             case TaskManagerLost():
-                self._lose(event)
+                return self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
-                self._process_ended(index, reason)
-            case StartDue(index):
-                self._effects.append(StartTaskManager(index))
+                return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
             case Heartbeat():
-                self._heartbeat(event)
+                return self._heartbeat(event)
             case UpdateTaskExecutionState():
-                self._update(event)
+                return self._update(event)
             case NotifyEndOfData(attempt_id=attempt_id):
-                if self._ending.data_ended(attempt_id):
-                    self._coordinate(checkpoint.AllDataEnded())
+                has_all_ended = self._ending.data_ended(attempt_id)
+                return self._coordinate(checkpoint.AllDataEnded()) if has_all_ended else []
             case FirstBatchProcessed():
-                self._effects.append(Tidings(event))
-            case RestartDue(region):
-                self._effects.extend(self._restarts.delay_is_over(region))
-                self._deploy_waiting()
-            case SlotsOverdue():
-                self._slots_overdue(event)
-            case CancelOverdue():
-                self._cancel_overdue(event)
-            case RepeatFinalNotify():
-                self._orders.repeat()
+                return [Tidings(event)]
+            case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify():
+                return self._timer_due(event)
             case _:
-                self._coordinate(event)
-        return self._effects
+                return self._coordinate(event)
+
+    def _on_after_the_end(self, event: JobEvent) -> Effects:
+        if isinstance(event, _HEARD_AFTER_THE_END):
+            return self._coordinate(event)
+        if isinstance(event, TaskManagerExited):
+            return [*self._explain_loss(event.index, event.reason)]
+        return []
+
+    def _timer_due(self, timer: OwnTimerEvent) -> Effects:
+        match timer:
+            case StartDue(index):
+                return [StartTaskManager(index)]
+            case RestartDue(region):
+                return [*self._restarts.delay_is_over(region), *self._deploy_waiting()]
+            case SlotsOverdue():
+                failure = self._restarts.overdue(timer, self._roster.last_stillbirth)
+                return [] if failure is None else self._fail_job(failure)
+            case CancelOverdue():
+                return [*self._kill_those_that_do_not_cancel()] if self._restarts.is_current(timer) else []
+            case RepeatFinalNotify():
+                return [*self._orders.repeat()]
+            case _:
+                assert_never(timer)
 
     # -- TaskManagers
 
-    def _register(self, message: RegisterTaskManager) -> None:
+    def _register(self, message: RegisterTaskManager) -> Effects:
         if message.task_manager_id in self._roster:
-            return
-        earlier = self._roster.register(message)
+            return []
+        earlier, effects = self._roster.register(message), Effects()
         if earlier is not None:
-            self._lose(TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True))
+            replaced = TaskManagerLost(earlier.task_manager_id, "another process took its place", process_ended=True)
+            effects = self._lose(replaced)
         self._slots.add(message.task_manager_id, message.index, message.slots)
-        self._effects.append(Tidings(changed(message, True, "", self._wall_ms)))
-        self._deploy_waiting()
+        return [*effects, Tidings(changed(message, True, "", self._wall_ms)), *self._deploy_waiting()]
 
-    def _lose(self, event: TaskManagerLost) -> None:
+    def _lose(self, event: TaskManagerLost) -> Effects:
         registration = self._roster.remove(event.task_manager_id, process_ended=event.process_ended)
         if registration is None:
-            return
+            return []
         self._slots.lose(event.task_manager_id)
-        self._effects.append(Tidings(changed(registration, False, event.reason, self._wall_ms)))
+        effects: Effects = [Tidings(changed(registration, False, event.reason, self._wall_ms))]
         if not event.process_ended:
-            self._effects.append(KillTaskManager(registration.index))
+            effects.append(KillTaskManager(registration.index))
         cause = lost_task_manager(event.task_manager_id, event.reason)
         for execution in self.graph.executions():
             if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
-                self._attempt_ended(execution, ExecutionState.FAILED, cause)
+                effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
+        return effects
 
-    def _process_ended(self, index: int, reason: str) -> None:
-        self._explain_loss(index, reason)
-        start = self._roster.ended(index, reason)
-        if isinstance(start, Schedule):
-            self._effects.append(ProcessEnded(index, reason, start.delay_ms))
-        self._effects.append(start)
-
-    def _explain_loss(self, index: int, reason: str) -> None:
+    def _explain_loss(self, index: int, reason: str) -> list[ProcessEnded]:
         """How a process ended is known later than that its connection broke, and sometimes after the job's end."""
         lost = self._roster.lost_life(index)
-        if lost is not None:
-            self._failures.history.process_ended(lost, reason)
-            self._effects.append(ProcessEnded(index, reason, None))
+        if lost is None:
+            return []
+        self._failures.history.process_ended(lost, reason)
+        return [ProcessEnded(index, reason, None)]
 
-    def _heartbeat(self, message: Heartbeat) -> None:
+    def _heartbeat(self, message: Heartbeat) -> Effects:
         """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
+        effects: Effects = []
         for attempt_id, state in self._roster.heard(message):
             if state in (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED):
-                self._update(UpdateTaskExecutionState(self._job.job_id, attempt_id, state))
+                effects.extend(self._update(UpdateTaskExecutionState(self._job.job_id, attempt_id, state)))
+        return effects
+
+    def _kill_those_that_do_not_cancel(self) -> Iterator[KillTaskManager]:
+        for execution in self.graph.executions():
+            index = self._roster.index_of(_host(execution))
+            if execution.state is ExecutionState.CANCELING and index is not None:
+                yield KillTaskManager(index)
 
     # -- deployment
 
-    def _deploy_waiting(self) -> None:
+    def _deploy_waiting(self) -> Effects:
+        effects: Effects = []
         for region, placement in self._restarts.deployable():
-            self._deploy(region, placement)
+            effects.extend(self._deploy(region, placement))
+        return effects
 
-    def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> None:
+    def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> Effects:
         restored = self._restore_points.choose(region)
         if restored is None and self._restore_points.are_used_up:
-            self._fail_job(FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure))
-            return
+            kind = FailureKind.NO_RESTORABLE_CHECKPOINT
+            cause = FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure, kind=kind)
+            return self._fail_job(cause)
         self._failures.history.settled(region)
         is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
         self._ending.region_restored(region, restored.checkpoint_id if restored and is_last else None)
-        if not is_last:
-            self._coordinate(checkpoint.RegionRunsOn())
+        effects = [] if is_last else self._coordinate(checkpoint.RegionRunsOn())
         if restored is not None:
             self.coordinator.statistics.restored(restored.checkpoint_id)
         attempts = self.graph.new_attempts(region, self._new_id)
@@ -300,179 +328,172 @@ class JobMaster:
             finishing=is_last,
         )
         for execution, deployment in zip(attempts, deployments, strict=True):
-            self._attempt_changed(execution)
-            self._orders.tell(execution, SubmitTask(deployment))
+            effects.extend(self._attempt_changed(execution))
+            effects.append(self._orders.tell(execution, SubmitTask(deployment)))
+        return effects
 
     # -- what attempts say
 
-    def _update(self, message: UpdateTaskExecutionState) -> None:
+    def _update(self, message: UpdateTaskExecutionState) -> Effects:
         execution = self.graph.execution(message.attempt_id)
         if execution is None or execution.state.is_terminal:
-            return
+            return []
         if message.state.is_terminal:
-            self._attempt_ended(execution, message.state, message.failure)
-        elif self.graph.update(message.attempt_id, message.state) is UpdateResult.APPLIED:
-            self._attempt_changed(execution)
-            self._all_may_run(self.graph.region_of(execution.vertex_id))
+            return self._attempt_ended(execution, message.state, message.failure)
+        if self.graph.update(message.attempt_id, message.state) is not UpdateResult.APPLIED:
+            return []
+        changed_to = self._attempt_changed(execution)
+        return [*changed_to, *self._all_may_run(self.graph.region_of(execution.vertex_id))]
 
-    def _all_may_run(self, region: Region) -> None:
+    def _all_may_run(self, region: Region) -> Effects:
         """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
-        self._runs()
+        effects = self._runs()
         if self.graph.all_running():
-            self._coordinate(checkpoint.StartScheduler(keep_pending=True))
-        self._orders.stop_sources()
-        self._orders.finish(region, self._wall_ms)
+            effects.extend(self._coordinate(checkpoint.StartScheduler(keep_pending=True)))
+        return [*effects, *self._orders.stop_sources(), *self._orders.finish(region, self._wall_ms)]
 
-    def _runs(self) -> None:
+    def _runs(self) -> Effects:
         """The job is RUNNING from the moment on that every task runs or has finished, and no region is to restart."""
         is_awaited = self.status in (JobStatus.CREATED, JobStatus.RESTARTING)
         if is_awaited and self._restarts.are_over and self.graph.all_running_or_finished():
-            self._move(JobStatus.RUNNING)
+            return self._move(JobStatus.RUNNING)
+        return []
 
-    def _attempt_changed(self, execution: Execution) -> None:
+    def _attempt_changed(self, execution: Execution) -> Effects:
         is_running = execution.state is ExecutionState.RUNNING
-        self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
+        return self._coordinate(checkpoint.AttemptChanged(execution.subtask, execution.attempt_id, is_running))
 
-    def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> None:
+    def _attempt_ended(self, execution: Execution, state: ExecutionState, failure: FailureCause | None) -> Effects:
         was_running = execution.state is ExecutionState.RUNNING
+        region = self.graph.region_of(execution.vertex_id)
         self.graph.update(execution.attempt_id, state, failure)
         self._ending.attempt_over(execution.attempt_id)
         self._slots.release(execution.subtask)
-        self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
+        effects = self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
         if execution.state is ExecutionState.FAILED:
             if failure is not None and not was_running:
-                self._restore_points.failed_to_restore(self.graph.region_of(execution.vertex_id), failure)
-            self._fail(
-                execution, failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
-            )
+                self._restore_points.failed_to_restore(region, failure)
+            failure = failure or FailureCause("TaskCanceled", "a task was cancelled and nobody asked for it")
+            effects.extend(self._fail(region, failure))
         elif failure is not None:
-            self._explain(self.graph.region_of(execution.vertex_id), failure)
-        self._settle()
+            effects.extend(self._explain(region, failure))
+        return [*effects, *self._settle()]
 
     # -- failure and the end
 
-    def _fail(self, execution: Execution, cause: FailureCause) -> None:
-        """One attempt failed: cancel its region and restart it, or give the job up."""
+    def _fail(self, region: Region, cause: FailureCause) -> Effects:
+        """An attempt of this region failed: cancel the region and restart it, or give the job up."""
         if self.status not in (JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.CREATED):
-            return
-        region = self.graph.region_of(execution.subtask.vertex_id)
+            return []
         if region in self._restarts:
-            return
+            return []
         cause = self._failures.failed(cause, region)
-        restart = None if cause.error_type == REPEATED_FAILURE else self._restarts.failed(region, self._now_ms)
+        restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms)
         if restart is None:
-            self._failures.given_up(region, cause)
-            self._stop_everything(JobStatus.FAILING, cause)
-            return
-        self._failures.restarting(region, cause, restart.delay_ms, self._restore_points.next_id)
-        self._coordinate(checkpoint.RegionRestarting())
-        self._move(JobStatus.RESTARTING, cause)
-        self._cancel(self.graph.executions(region))
-        self._effects.append(restart)
+            return [*self._failures.given_up(region, cause), *self._stop_everything(JobStatus.FAILING, cause)]
+        return [
+            *self._failures.restarting(region, cause, restart.delay_ms, self._restore_points.next_id),
+            *self._coordinate(checkpoint.RegionRestarting()),
+            *self._move(JobStatus.RESTARTING, cause),
+            *self._cancel(self.graph.executions(region)),
+            restart,
+        ]
 
-    def _explain(self, region: Region, cause: FailureCause) -> None:
+    def _explain(self, region: Region, cause: FailureCause) -> Effects:
         """One more task of a region that is being cancelled has failed, perhaps of what the first one failed of."""
-        decisive = self._failures.explained(region, cause)
-        if decisive is not None and self.status is JobStatus.RESTARTING:
-            self._stop_everything(JobStatus.FAILING, decisive)
+        decisive, known = self._failures.explained(region, cause)
+        if decisive is None or self.status is not JobStatus.RESTARTING:
+            return [*known]
+        return [*known, *self._stop_everything(JobStatus.FAILING, decisive)]
 
-    def _fail_checkpoints(self, cause: FailureCause) -> None:
+    def _fail_checkpoints(self, cause: FailureCause) -> Effects:
         """Too many checkpoints failed: restart the whole job, as after any failure. Flink: CheckpointFailureManager."""
+        effects: Effects = []
         for region in self.graph.regions():
-            executions = self.graph.executions(region)
-            if executions:
-                self._fail(executions[0], cause)
+            if self.graph.executions(region):
+                effects.extend(self._fail(region, cause))
+        return effects
 
-    def _fail_job(self, cause: FailureCause) -> None:
+    def _fail_job(self, cause: FailureCause) -> Effects:
         cause = self._failures.history.add(cause)
-        self._effects.append(FailureKnown(cause, None))
-        self._stop_everything(JobStatus.FAILING, cause)
+        return [FailureKnown(cause, None), *self._stop_everything(JobStatus.FAILING, cause)]
 
-    def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> None:
+    def _stop_everything(self, status: JobStatus, cause: FailureCause | None = None) -> Effects:
         self._restarts.give_up()
-        self._coordinate(checkpoint.StopScheduler())
-        self._move(status, cause)
-        self._cancel(self.graph.executions())
-        self._settle()
+        return [
+            *self._coordinate(checkpoint.StopScheduler()),
+            *self._move(status, cause),
+            *self._cancel(self.graph.executions()),
+            *self._settle(),
+        ]
 
-    def _cancel(self, executions: Iterable[Execution]) -> None:
+    def _cancel(self, executions: Iterable[Execution]) -> Effects:
+        effects: Effects = []
         for execution in executions:
-            self._orders.cancel(execution)
-            self._coordinate(checkpoint.AttemptFailed(execution.attempt_id))
-        self._effects.append(self._restarts.cancel_overdue_after(self._settings.cancel_timeout_ms))
+            effects.extend(self._orders.cancel(execution))
+            effects.extend(self._coordinate(checkpoint.AttemptFailed(execution.attempt_id)))
+        return [*effects, self._restarts.cancel_overdue_after(self._settings.cancel_timeout_ms)]
 
-    def _settle(self) -> None:
+    def _settle(self) -> Effects:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
-        self._runs()
+        return [*self._runs(), *self._failures.settle(self.graph), *self._go_on()]
+
+    def _go_on(self) -> Effects:
         executions = self.graph.executions()
-        self._failures.settle(self.graph)
         if not all(execution.state.is_terminal for execution in executions):
-            self._deploy_waiting()
-            return
+            return self._deploy_waiting()
         match self.status:
             case JobStatus.RUNNING if executions and self.graph.all_finished():
-                self._conclude(JobStatus.FINISHED)
+                return self._conclude(JobStatus.FINISHED)
             case JobStatus.CANCELLING:
-                self._conclude(JobStatus.CANCELED)
+                return self._conclude(JobStatus.CANCELED)
             case JobStatus.FAILING:
-                self._conclude(JobStatus.FAILED)
+                return self._conclude(JobStatus.FAILED)
             case _:
-                self._deploy_waiting()
+                return self._deploy_waiting()
 
-    def _conclude(self, status: JobStatus) -> None:
+    def _conclude(self, status: JobStatus) -> Effects:
         cause = self.latest_failure if status is JobStatus.FAILED else None
-        self._coordinate(checkpoint.Shutdown(status))
-        self._move(status, cause)
-        self._effects.append(JobEnded(status, cause))
+        return [
+            *self._coordinate(checkpoint.Shutdown(status)),
+            *self._move(status, cause),
+            JobEnded(status, cause),
+        ]
 
-    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> None:
+    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> Effects:
         """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
         previous = self.status
         if previous is not status:
             self.graph.move(status)
         elif cause is None:
-            return
-        self._effects.append(Tidings(JobStatusChanged(self._job.job_id, status, previous, self._wall_ms, cause)))
-
-    # -- timers
-
-    def _slots_overdue(self, timer: SlotsOverdue) -> None:
-        failure = self._restarts.overdue(timer, self._roster.last_stillbirth)
-        if failure is not None:
-            self._fail_job(failure)
-
-    def _cancel_overdue(self, timer: CancelOverdue) -> None:
-        if not self._restarts.is_current(timer):
-            return
-        for execution in self.graph.executions():
-            index = self._roster.index_of(_host(execution))
-            if execution.state is ExecutionState.CANCELING and index is not None:
-                self._effects.append(KillTaskManager(index))
+            return []
+        return [Tidings(JobStatusChanged(self._job.job_id, status, previous, self._wall_ms, cause))]
 
     # -- the coordinator
 
-    def _coordinate(self, event: checkpoint.CheckpointEvent | DeclineCheckpoint) -> None:
+    def _coordinate(self, event: checkpoint.CheckpointEvent) -> Effects:
+        effects: Effects = []
         for effect in self.coordinator.on(event, self._now_ms, self._wall_ms):
             match effect:
-                case checkpoint.Send(attempt_id, message):
-                    self._orders.send(attempt_id, message)
-                case checkpoint.Publish(message):
+                case Send(attempt_id, message):
+                    effects.extend(self._orders.send(attempt_id, message))
+                case Publish(message):
                     if isinstance(message, CheckpointCompleted):
                         self._restore_points.completed()
                         self._failures.checkpoint_completed()
-                    self._effects.append(Tidings(message))
-                case checkpoint.FailJob(cause):
-                    self._fail_checkpoints(cause)
-                case checkpoint.Refused() | checkpoint.AckIgnored():
+                    effects.append(Tidings(message))
+                case FailJob(cause):
+                    effects.extend(self._fail_checkpoints(cause))
+                case Schedule() | CancelTimer() | StoreMetadata() | Discard() | AnswerSavepoint():
+                    effects.append(effect)
+                case Refused() | AckIgnored():
                     pass
                 case _:
-                    self._effects.append(effect)
-
-    def _emit(self, effect: JobEffect) -> None:
-        self._effects.append(effect)
+                    assert_never(effect)
+        return effects
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
-        self._now_ms, self._wall_ms, self._effects = now_ms, wall_ms, []
+        self._now_ms, self._wall_ms = now_ms, wall_ms
         self._restarts.begin()
         self._failures.begin()
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...messages import FailureCause, JobGraph
+from ..checkpoints.checkpoint_effects import Schedule
 from ..errors import NoResourceAvailable
-from ..job_graph import SubtaskKey
-from .execution_graph import ExecutionGraph, Region
-from .job_effects import CancelOverdue, RestartDue, Schedule, SlotsOverdue
+from ..job_graph import Region, SubtaskKey
+from .execution_graph import ExecutionGraph
+from .job_effects import CancelOverdue, RestartDue, SlotsOverdue
 from .restart_strategy import RestartStrategy
 from .slot_pool import SlotId, SlotPool
 
@@ -54,7 +55,7 @@ class RegionRestarts:
         """Whether every region is deployed."""
         return not self._waiting and not self._delayed
 
-    def failed(self, region: Region, now_ms: float) -> Schedule | None:
+    def failed(self, region: Region, now_ms: float) -> Schedule[RestartDue] | None:
         """Try this region again after the delay that the strategy gives; None: it is to be given up, and the job."""
         if not self._is_counted:
             self._is_counted, self._delay_ms = True, self._strategy.on_failure(now_ms)
@@ -66,14 +67,14 @@ class RegionRestarts:
         self._delayed.add(region)
         return Schedule(delay_ms, RestartDue(region))
 
-    def delay_is_over(self, region: Region) -> list[Schedule]:
-        """From now on it waits only for its tasks' end and for slots; no effect for a region that is not delayed."""
+    def delay_is_over(self, region: Region) -> list[Schedule[SlotsOverdue]]:
+        """What is left now is to wait for its tasks' end and for slots; nothing for a region that is not delayed."""
         if region not in self._delayed:
             return []
         self._delayed.discard(region)
         return [self.await_slots([region])]
 
-    def await_slots(self, regions: Iterable[Region]) -> Schedule:
+    def await_slots(self, regions: Iterable[Region]) -> Schedule[SlotsOverdue]:
         """These regions may be deployed as soon as they can be."""
         self._waiting.update(regions)
         return Schedule(self._slot_timeout_ms, SlotsOverdue(self._generation))
@@ -108,7 +109,7 @@ class RegionRestarts:
                 return FailureCause("NoResourceAvailable", f"after {self._slot_timeout_ms} ms: {error}{why}")
         return None
 
-    def cancel_overdue_after(self, timeout_ms: int) -> Schedule:
+    def cancel_overdue_after(self, timeout_ms: int) -> Schedule[CancelOverdue]:
         """The timer for tasks that are being cancelled now."""
         return Schedule(timeout_ms, CancelOverdue(self._generation))
 

@@ -13,8 +13,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, replace
 
-from ...messages import FailureCause
-from ..failure import REPEATED_FAILURE, raised, tell_line
+from ...messages import FailureCause, FailureKind
+from ..failure import raised, tell_line
 
 SYMPTOMS_KEPT = 50
 """More than this number of different failures between two checkpoints is no repetition."""
@@ -94,4 +94,11 @@ def _gave_up(failure: FailureCause, count: int) -> FailureCause:
         f"failed {times} {place} (subtask {failure.subtask_index}): {what}; "
         f"no checkpoint completed in between. {ADVICE}"
     )
-    return replace(failure, error_type=REPEATED_FAILURE, error_message=text, traceback="", cause=failure)
+    return replace(
+        failure,
+        error_type="RepeatedFailure",
+        error_message=text,
+        traceback="",
+        cause=failure,
+        kind=FailureKind.REPEATED,
+    )

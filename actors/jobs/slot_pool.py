@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ...messages import JobGraph, Partitioning, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
+from ...messages import JobGraph, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
 from ..errors import NoResourceAvailable
-from ..job_graph import SlotDemand, SubtaskKey, slot_demands, slots_needed, subtasks_of, topological_order, vertex_of
+from ..job_graph import SlotDemand, SubtaskKey, slot_demands, slots_needed, subtasks_of, vertex_of
+from .slot_requests import SlotRequest, slot_requests
 
 
 class SlotId(NamedTuple):
@@ -46,22 +47,6 @@ class Locality(Enum):
     NON_LOCAL = auto()
     UNCONSTRAINED = auto()
     """Nothing was preferred."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotRequest:
-    """One subtask that wants to run, and where."""
-
-    subtask: SubtaskKey
-    group: str
-    required_index: int | None = None
-    """The only TaskManager, by index, that it can run on."""
-    near: frozenset[SubtaskKey] = frozenset()
-    """Subtasks whose slot it would best share."""
-    preferred: tuple[TaskManagerId, ...] = ()
-    """Where it would best run, the best first."""
-    colocation: str | None = None
-    """Its co-location constraint; one that has a TaskManager already counts for more than `preferred`."""
 
 
 @dataclass(slots=True)
@@ -275,35 +260,6 @@ class SlotPool:
             f"{f' ({by_whom})' if by_whom else ''}, {self.free} of them free: "
             f"no slot for subtask {index} of vertex {vertex_id!r}{where}"
         )
-
-
-def slot_requests(
-    graph: JobGraph, vertices: Collection[VertexId], last: Mapping[SubtaskKey, TaskManagerId]
-) -> list[SlotRequest]:
-    """What these vertices ask of the pool: those bound to a TaskManager first, then the others along the graph.
-
-    `last` is where subtasks ran before; of one vertex these come first, so that the others do not take their places.
-    """
-    wanted = [vertex for vertex in topological_order(graph) if vertex.vertex_id in vertices]
-    wanted.sort(key=lambda vertex: not vertex.task_manager_bound)
-    return [
-        SlotRequest(
-            subtask,
-            vertex.slot_sharing_group,
-            required_index=vertex.first_task_manager + subtask.subtask_index if vertex.task_manager_bound else None,
-            near=_forward_neighbours(graph, subtask),
-            preferred=(last[subtask],) if subtask in last else (),
-        )
-        for vertex in wanted
-        for subtask in sorted(subtasks_of(vertex), key=lambda subtask: subtask not in last)
-    ]
-
-
-def _forward_neighbours(graph: JobGraph, subtask: SubtaskKey) -> frozenset[SubtaskKey]:
-    """The subtasks that this one feeds, or is fed by, one to one."""
-    vertex_id, index = subtask
-    ends = [{edge.source, edge.target} for edge in graph.edges if edge.partitioning is Partitioning.FORWARD]
-    return frozenset(SubtaskKey(end, index) for pair in ends if vertex_id in pair for end in pair - {vertex_id})
 
 
 def _rank(request: SlotRequest, task_manager: _TaskManager, slot: _Slot) -> tuple[int | bool, ...]:

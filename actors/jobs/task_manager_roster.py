@@ -19,7 +19,8 @@ from ...messages import (
     TaskManagerId,
     TaskMetrics,
 )
-from .job_effects import Schedule, StartDue, StartTaskManager
+from ..checkpoints.checkpoint_effects import Schedule
+from .job_effects import ProcessEnded, StartDue, StartTaskManager
 
 STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
 
@@ -68,14 +69,15 @@ class TaskManagerRoster:
         """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
         return self._lost.pop(index, None)
 
-    def ended(self, index: int, reason: str) -> StartTaskManager | Schedule:
+    def ended(self, index: int, reason: str) -> list[StartTaskManager | ProcessEnded | Schedule[StartDue]]:
         """Its process has ended: start it again, at once if it had registered."""
         if index not in self._stillborn:
             self._stillborn[index] = 0
-            return StartTaskManager(index)
+            return [StartTaskManager(index)]
         self._stillborn[index] += 1
         self.last_stillbirth = f"TaskManager {index} ended before it registered: {reason}"
-        return Schedule(min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS), StartDue(index))
+        delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
+        return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
     def heard(self, message: Heartbeat) -> list[tuple[ExecutionAttemptId, ExecutionState]]:
         """Keep its figures; returns what its attempts do. Nothing for an unknown sender."""

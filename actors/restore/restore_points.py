@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from ...messages import CheckpointId, FailureCause, JobGraph, Predecessor, SubtaskState
+from ...messages import CheckpointId, FailureCause, FailureKind, JobGraph, Predecessor, SubtaskState
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore
-from ..job_graph import SubtaskKey
-from ..jobs.execution_graph import Region
+from ..job_graph import Region, SubtaskKey
 from .restored_operators import RestoredOperators
-
-UNREADABLE_STATE = frozenset({"CorruptState", "MissingState", "OutsideRoot"})
-"""Failures while a task restores that condemn the checkpoint rather than the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class RestorePoints:
     def failed_to_restore(self, region: Region, failure: FailureCause) -> None:
         """A task failed while it restored. If its state was unreadable the next restart takes the next older one."""
         step: FailureCause | None = failure
-        while step is not None and step.error_type not in UNREADABLE_STATE:
+        while step is not None and step.kind is not FailureKind.UNREADABLE_STATE:
             step = step.cause
         chosen = self._chosen.get(region)
         if step is not None and chosen is not None:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, assert_never
 import pyarrow as pa
 
 from ...messages import (
+    AbortReason,
     AskOperator,
     CancelTask,
     CheckpointId,
@@ -241,9 +242,13 @@ class Task(Actor):
     def _trigger(self, barrier: CheckpointBarrier, stop: bool) -> None:
         checkpoints = self._own_checkpoints()
         if self.state is not ExecutionState.RUNNING:
-            checkpoints.decline(barrier.checkpoint_id, f"the task is {self.state.value}, not running")
+            checkpoints.decline(
+                barrier.checkpoint_id, AbortReason.NOT_RUNNING, f"the task is {self.state.value}, not running"
+            )
         elif self._source is None:
-            checkpoints.decline(barrier.checkpoint_id, "checkpoints are triggered at sources only")
+            checkpoints.decline(
+                barrier.checkpoint_id, AbortReason.NOT_A_SOURCE, "checkpoints are triggered at sources only"
+            )
         elif not checkpoints.is_over(barrier.checkpoint_id):
             checkpoints.take(barrier, self._progress())
             self._hold(barrier.checkpoint_id if stop else None)

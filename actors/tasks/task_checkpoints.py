@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...messages import CheckpointId, DeclineCheckpoint, TaskDeployment
-from ..barriers.barrier_handler import Aborted, AbortReason, Aligned
+from ...messages import AbortReason, CheckpointId, DeclineCheckpoint, TaskDeployment
+from ..barriers.barrier_handler import Aborted, Aligned
 from ..context import ActorContext, Ref
 from ..failure import chain_of
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier
@@ -100,7 +100,7 @@ class TaskCheckpoints:
     def give_up(self, aborted: Aborted) -> None:
         """There is no snapshot of this checkpoint here: the tasks behind this one and the JobManager learn it."""
         self._parts.outputs.broadcast(CancelCheckpointMarker(aborted.checkpoint_id))
-        self.decline(aborted.checkpoint_id, aborted.reason.value)
+        self.decline(aborted.checkpoint_id, aborted.reason)
 
     def abort(self, checkpoint_id: CheckpointId) -> None:
         """The JobManager gave it up: align, and wait for what is in flight, no longer for it."""
@@ -115,11 +115,14 @@ class TaskCheckpoints:
     def not_written(self, failed: SnapshotFailed) -> None:
         error = failed.error
         repeatable = is_repeatable(chain_of(error))
-        self.decline(failed.checkpoint_id, f"{type(error).__name__}: {error}", repeatable=repeatable)
+        detail = f"{type(error).__name__}: {error}"
+        self.decline(failed.checkpoint_id, AbortReason.SNAPSHOT_FAILED, detail, repeatable=repeatable)
 
-    def decline(self, checkpoint_id: CheckpointId, reason: str, *, repeatable: bool = False) -> None:
+    def decline(
+        self, checkpoint_id: CheckpointId, reason: AbortReason, detail: str = "", *, repeatable: bool = False
+    ) -> None:
         job_id, attempt_id = self._deployment.job_id, self._deployment.attempt_id
-        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, repeatable))
+        self._owner.tell(DeclineCheckpoint(job_id, attempt_id, checkpoint_id, reason, detail, repeatable))
 
     def _give_up_unaligned(self, reason: AbortReason) -> None:
         if self.unaligned is not None:

@@ -12,8 +12,8 @@ ApiError
 
 from __future__ import annotations
 
-from ...actors.failure import REPEATED_FAILURE, tell_line, tell_story
-from ...messages import JobDetails
+from ...actors.failure import tell_line, tell_story
+from ...messages import FailureKind, JobDetails
 from ..api.errors import ApiError
 
 
@@ -60,7 +60,7 @@ def _how_it_failed(details: JobDetails) -> str:
     if not details.failures:
         return f"{after}: no cause was recorded"
     last = details.failures[-1]
-    if last.error_type == REPEATED_FAILURE and last.cause is not None:
+    if last.kind is FailureKind.REPEATED and last.cause is not None:
         return f"{last.error_message}\n{after}\n{tell_story(last.cause)}"
     return f"{after}: {tell_line(last)}\n{tell_story(last)}"
 

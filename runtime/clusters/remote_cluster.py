@@ -212,7 +212,7 @@ class RemoteCluster(Blocking):
                 return Refused(error.message)
             case AskTimeout():
                 return NoAnswer(f"the JobManager at {self.address} did not answer: {error.reason}")
-            case Unreachable() if "key" in error.reason or "handshake" in error.reason:
+            case Unreachable(is_refused=True):
                 return KeyRefused(f"{self.address} does not accept this key: is it the key of another cluster?")
             case Unreachable():
                 return NoJobManager(f"no JobManager answers at {self.address} ({error.reason}): does it still run?")

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from understudy.actors.errors import ChannelBroken
 from understudy.actors.failure import LONGEST_LINE, describe, lost_task_manager, raised, tell_line, tell_story
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
-from understudy.messages import ExecutionState, FailureCause, UpdateTaskExecutionState
+from understudy.messages import ExecutionState, FailureCause, FailureKind, UpdateTaskExecutionState
+from understudy.state.errors import MissingState, OutsideRoot
 
 from .tasks.task_stage import TaskStage, deployment
 
@@ -70,9 +72,30 @@ def test_one_line_stays_one_line_and_short() -> None:
 def test_what_was_raised_is_under_what_was_put_around_it() -> None:
     root = FailureCause("KeyError", "'delya'")
     mine = FailureCause("RuntimeError", "no such flight", cause=root)
-    around = FailureCause("RepeatedFailure", "5 times", cause=FailureCause("UserCodeError", "raised", cause=mine))
+    inner = FailureCause("UserCodeError", "raised", cause=mine, kind=FailureKind.USER_CODE)
+    around = FailureCause("RepeatedFailure", "5 times", cause=inner, kind=FailureKind.REPEATED)
     assert raised(around) == mine
-    assert raised(FailureCause("UserCodeError", "alone")).error_type == "UserCodeError"
+    alone = FailureCause("UserCodeError", "alone", kind=FailureKind.USER_CODE)
+    assert raised(alone) == alone
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MissingState("a/b"), FailureKind.UNREADABLE_STATE),
+        (OutsideRoot("/etc", "root"), FailureKind.UNREADABLE_STATE),
+        (ChannelBroken("gone"), FailureKind.CHANNEL_BROKEN),
+        (KeyError("x"), FailureKind.OTHER),
+    ],
+)
+def test_the_kind_of_a_failure_is_known_by_the_errors_class(error: Exception, kind: FailureKind) -> None:
+    assert describe(error).kind is kind
+
+
+def test_a_users_error_of_the_same_name_is_not_taken_for_ours() -> None:
+    theirs = type("ChannelBroken", (Exception,), {})("TV channel 3")
+    assert describe(theirs).error_type == "ChannelBroken"
+    assert describe(theirs).kind is FailureKind.OTHER
 
 
 @pytest.mark.parametrize("text", ["UserCodeError", "caused by KeyError: 'delya'", "the user's own line"])

@@ -6,17 +6,18 @@ from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_effects import (
     AnswerSavepoint,
-    AttemptChanged,
-    AttemptFailed,
     CheckpointEffect,
     CheckpointFailure,
     Refused,
     Send,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AttemptChanged,
+    AttemptFailed,
     Shutdown,
     StartScheduler,
     StopScheduler,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
@@ -45,6 +46,7 @@ from ..actors.checkpoints.checkpoint_driver import (
     published,
     subtask,
 )
+from ..actors.savepoint_requests import savepoint_now
 from .scenario import UnknownWord, Words
 
 UNLIMITED = 1_000_000
@@ -125,7 +127,7 @@ class Script:
         if step["do"] == "trigger_savepoint":
             name = f"sp{len(self._futures) + 1}"
             self._futures[name] = "open"
-            return name, self._driver.tell(TriggerSavepointNow(name), wall_ms=step["timestamp"])
+            return name, self._driver.tell(savepoint_now(name), wall_ms=step["timestamp"])
         event = TriggerCheckpointNow(is_periodic=step.get("periodic", False))
         effects = self._driver.tell(event, wall_ms=step["timestamp"])
         return not of_type(Refused, effects), effects
@@ -159,7 +161,7 @@ class Script:
     def describe(self, returned: Any, effects: list[CheckpointEffect]) -> Words:
         for answer in of_type(AnswerSavepoint, effects):
             is_kept = isinstance(answer.answer, TriggerSavepointSuccess)
-            self._futures[answer.token] = "done" if is_kept else "failed"
+            self._futures[answer.request.token] = "done" if is_kept else "failed"
         refusals = of_type(Refused, effects)
         messages = [line for effect in of_type(Send, effects) if (line := self._line_of(effect)) is not None]
         return {

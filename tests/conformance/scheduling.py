@@ -11,7 +11,8 @@ from typing import Any
 
 from understudy.actors.errors import NoResourceAvailable
 from understudy.actors.job_graph import SubtaskKey, all_subtasks, pointwise_producers, slots_needed
-from understudy.actors.jobs.slot_pool import OfferResult, SlotId, SlotPool, SlotRequest
+from understudy.actors.jobs.slot_pool import OfferResult, SlotId, SlotPool
+from understudy.actors.jobs.slot_requests import SlotRequest
 from understudy.actors.operators import Operator
 from understudy.messages import Partitioning, SubtaskIndex, TaskManagerId, VertexId
 from understudy.runtime.api.chaining import chains_of, sizes_of

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from understudy.actors.job_graph import SubtaskKey
-from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool, SlotRequest
+from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool
+from understudy.actors.jobs.slot_requests import SlotRequest
 from understudy.messages import SubtaskIndex, TaskManagerId, VertexId
 
 from .scenario import Difference, UnknownWord, Words, compare

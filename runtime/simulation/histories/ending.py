@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....messages import JobDetails
+from ....messages import FailureKind, JobDetails
 from ...clusters.job_errors import JobCanceled, JobFailed, JobLost
 from ...clusters.job_handle import JobHandle
 from ...oracles import Violation
@@ -19,7 +19,7 @@ LOST = "LOST"
 """That of a job whose JobManager died."""
 
 SPOILT = "NoRestorableCheckpoint"
-"""The failure of a job that has no readable checkpoint left."""
+"""That of a job that has no readable checkpoint left."""
 
 
 def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
@@ -37,7 +37,7 @@ def wait_for_the_end(job: JobHandle, limit_ms: float) -> str:
 def was_spoilt(cluster: SimulatedCluster, details: JobDetails) -> bool:
     """Whether a fault took the job its checkpoints. Then it may fail, and has to say so."""
     return bool(cluster.faults_that_happened[RottenFile.__name__]) and any(
-        failure.error_type == SPOILT for failure in details.failures
+        failure.kind is FailureKind.NO_RESTORABLE_CHECKPOINT for failure in details.failures
     )
 
 

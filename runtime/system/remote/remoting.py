@@ -85,12 +85,12 @@ class Remoting:
             self.malformed_count += 1
             logger.warning("%s: malformed message from %.200r: %s", self._system.address, peer, error)
 
-    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes]) -> None:
+    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
         for frame in unsent:
             self._bury(peer, frame, DeadLetterReason.UNREACHABLE)
         for target, future in list(self._asks.values()):
             if target.base == peer:
-                future.try_fail(Unreachable(str(target), reason))
+                future.try_fail(Unreachable(str(target), reason, is_refused=is_refused))
         for target in [target for target in self._watches if target.base == peer]:
             self._watches.pop(target).end(f"unreachable: {reason}")
         for name in self._served.pop(peer, ()):  # if it lives after all, it will repeat its watch

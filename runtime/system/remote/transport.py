@@ -17,8 +17,11 @@ class Receiver(Protocol):
         """A frame came from somebody who calls itself `peer`. Must not raise, whatever the frame holds."""
         ...
 
-    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes]) -> None:
-        """The connection to `peer` broke or never came to be. `unsent` never left; what did may have been lost too."""
+    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
+        """The connection to `peer` broke or never came to be. `unsent` never left; what did may have been lost too.
+
+        `is_refused`: the peer is there, and does not accept this system's key.
+        """
         ...
 
 

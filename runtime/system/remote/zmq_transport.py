@@ -145,14 +145,14 @@ class ZmqTransport:
             socket.heartbeat_ttl = self.options.heartbeat_timeout_ms
         return socket
 
-    def lost(self, peer: _Peer, reason: str) -> None:
+    def lost(self, peer: _Peer, reason: str, *, is_refused: bool) -> None:
         """A peer's connection is over."""
         if self._peers.get(peer.address) is not peer:
             return
         logger.info("%s lost %s: %s", self.name, peer.address, reason)
         unsent = peer.take_queue()
         self._drop(peer, linger_ms=0)
-        self._receiver.on_peer_lost(peer.address, reason, unsent)
+        self._receiver.on_peer_lost(peer.address, reason, unsent, is_refused=is_refused)
 
     def _drop(self, peer: _Peer, linger_ms: int) -> None:
         del self._peers[peer.address]
@@ -229,7 +229,7 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
         elif event == zmq.EVENT_DISCONNECTED:
             self._lost("the connection broke")
         elif event in _REFUSED:
-            self._lost(_REFUSED[event])
+            self._lost(_REFUSED[event], is_refused=True)
 
     async def _connect(self) -> None:
         owner = self._owner
@@ -248,8 +248,8 @@ class _Peer(aiozmq.ZmqProtocol):  # type: ignore[misc]
         except (OSError, ValueError, zmq.ZMQError) as error:
             self._lost(f"it cannot be connected to: {error}")
 
-    def _lost(self, reason: str) -> None:
-        self._owner.lost(self, reason)
+    def _lost(self, reason: str, *, is_refused: bool = False) -> None:
+        self._owner.lost(self, reason, is_refused=is_refused)
 
 
 class _Monitor(aiozmq.ZmqProtocol):  # type: ignore[misc]

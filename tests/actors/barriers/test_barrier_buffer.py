@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.barriers.barrier_buffer import BarrierBuffer
-from understudy.actors.barriers.barrier_handler import Aborted, AbortReason, Aligned, GateEvent
+from understudy.actors.barriers.barrier_handler import Aborted, Aligned, GateEvent
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfData, Watermark
-from understudy.messages import CheckpointId
+from understudy.messages import AbortReason, CheckpointId
 
 from ...conformance.barrier_buffer import play_as_gate
 from ...conformance.barrier_words import size_of

@@ -6,10 +6,10 @@ from collections import Counter
 
 from hypothesis import given
 
-from understudy.actors.barriers.barrier_handler import Aborted, AbortReason, Aligned
+from understudy.actors.barriers.barrier_handler import Aborted, Aligned
 from understudy.actors.barriers.barrier_tracker import MAX_CHECKPOINTS_TO_TRACK, BarrierTracker
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier
-from understudy.messages import CheckpointId
+from understudy.messages import AbortReason, CheckpointId
 
 from .barrier_scripts import Script, aborted, scripts, triggered
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from understudy.actors.barriers.barrier_handler import AbortReason
 from understudy.actors.barriers.in_flight_log import InFlightLog
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfData, Watermark
-from understudy.messages import CheckpointId
+from understudy.messages import AbortReason, CheckpointId
 from understudy.state import pack_batch, unpack_batch
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.barriers.barrier_buffer import BarrierBuffer
-from understudy.actors.barriers.barrier_handler import Aborted, AbortReason, Aligned
+from understudy.actors.barriers.barrier_handler import Aborted, Aligned
 from understudy.actors.barriers.input_gate import GateChannel, InputGate
 from understudy.actors.errors import UnknownChannel
 from understudy.actors.flow.elements import (
@@ -25,7 +25,7 @@ from understudy.actors.flow.elements import (
     EndOfData,
     EndOfPartition,
 )
-from understudy.messages import CheckpointId, SubtaskIndex
+from understudy.messages import AbortReason, CheckpointId, SubtaskIndex
 from understudy.state import unpack_batch
 
 Plan = tuple[list[list[Element]], list[tuple[str, int]]]

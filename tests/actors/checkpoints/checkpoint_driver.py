@@ -12,22 +12,25 @@ from typing import Any, TypeVar
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from understudy.actors.checkpoints.checkpoint_effects import (
     AckIgnored,
-    AttemptChanged,
     CancelTimer,
     CheckpointEffect,
-    CheckpointEvent,
     Discard,
-    MetadataFailed,
-    MetadataStored,
     Publish,
-    ScheduleTimer,
+    Schedule,
     Send,
     StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AttemptChanged,
+    CheckpointEvent,
+    MetadataFailed,
+    MetadataStored,
     TimerEvent,
 )
 from understudy.actors.checkpoints.checkpoint_plan import CheckpointPlan, SubtaskKey, VertexShape
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
+    AbortReason,
     AcknowledgeCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
@@ -67,8 +70,10 @@ def ack(task: str, checkpoint: int, state: str | None = None, job: JobId = JOB) 
     return AcknowledgeCheckpoint(job, ExecutionAttemptId(task), CheckpointId(checkpoint), state_named(state), 1)
 
 
-def decline(task: str, checkpoint: int, reason: str = "broken") -> DeclineCheckpoint:
-    return DeclineCheckpoint(JOB, ExecutionAttemptId(task), CheckpointId(checkpoint), reason)
+def decline(
+    task: str, checkpoint: int, detail: str = "broken", reason: AbortReason = AbortReason.SNAPSHOT_FAILED
+) -> DeclineCheckpoint:
+    return DeclineCheckpoint(JOB, ExecutionAttemptId(task), CheckpointId(checkpoint), reason, detail)
 
 
 def changed(task: str, attempt: str | None = None, *, running: bool = True) -> AttemptChanged:
@@ -109,7 +114,7 @@ class Driver:
 
     def _carry_out(self, effect: CheckpointEffect) -> list[CheckpointEffect]:
         match effect:
-            case ScheduleTimer(delay_ms, event):
+            case Schedule(delay_ms, event):
                 self.timers[event] = self.now_ms + delay_ms
             case CancelTimer(event):
                 self.timers.pop(event, None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from understudy.actors.checkpoints.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_events import (
     AlignmentOverdue,
     StartScheduler,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.messages import CheckpointId, SwitchToUnaligned
 
+from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import Driver, ack, changed, decline, make_driver, sent
 
 
@@ -74,7 +74,7 @@ def test_one_that_is_being_stored_is_not_switched() -> None:
 
 def test_savepoints_and_the_checkpoints_of_at_least_once_are_never_switched() -> None:
     one = driver()
-    one.tell(TriggerSavepointNow("token"))
+    one.tell(savepoint_now("token"))
     assert told(one.advance(5_000)) == []
     two = driver(exactly_once=False)
     two.tell(TriggerCheckpointNow())
@@ -91,7 +91,7 @@ def test_without_a_timeout_there_is_no_timer() -> None:
 def test_a_younger_checkpoint_waits_until_a_savepoint_is_over() -> None:
     """Its barriers would overtake those of the savepoint, which would end it."""
     one = driver()
-    one.tell(TriggerSavepointNow("token"), TriggerCheckpointNow())
+    one.tell(savepoint_now("token"), TriggerCheckpointNow())
     assert told(one.advance(100)) == []
     assert told(one.tell(ack("a", 1), ack("b", 1))) == [("a", 2), ("b", 2)]
 

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.barriers.barrier_handler import AbortReason
 from understudy.actors.checkpoints.checkpoint_effects import (
-    AllDataEnded,
     AnswerSavepoint,
-    AttemptChanged,
-    AttemptFailed,
     CheckpointEffect,
-    CheckpointEvent,
     Discard,
     FailJob,
-    MetadataFailed,
     Refusal,
     Refused,
+    Schedule,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AllDataEnded,
+    AttemptChanged,
+    AttemptFailed,
+    CheckpointEvent,
+    MetadataFailed,
     RegionRestarting,
     RetryFinal,
-    ScheduleTimer,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.actors.checkpoints.checkpoint_requests import FINAL_RETRY_MS
 from understudy.actors.checkpoints.pending_checkpoint import AckResult
 from understudy.messages import (
+    AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
@@ -47,6 +48,7 @@ from understudy.messages import (
     TriggerSavepointSuccess,
 )
 
+from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import (
     JOB,
     ack,
@@ -160,7 +162,7 @@ def test_an_acknowledgement_repeated_after_the_abort_is_not_discarded_again() ->
 
 def test_an_acknowledgement_of_an_old_savepoint_repeated_long_after_leaves_its_state_alone() -> None:
     driver = make_driver()
-    driver.tell(TriggerSavepointNow("sp"), ack("a", 1, "a1"), ack("b", 1))
+    driver.tell(savepoint_now("sp"), ack("a", 1, "a1"), ack("b", 1))
     for each in range(2, 30):
         driver.tell(TriggerCheckpointNow(), ack("a", each), ack("b", each))
     effects = driver.tell(ack("a", 1, "a1"))
@@ -179,7 +181,8 @@ def test_the_state_of_an_attempt_that_was_not_asked_is_discarded() -> None:
 def test_a_decline_of_another_job_is_ignored() -> None:
     driver = make_driver()
     driver.tell(TriggerCheckpointNow())
-    assert driver.tell(DeclineCheckpoint(JobId("other"), ExecutionAttemptId("a"), CheckpointId(1), "no")) == []
+    attempt, reason = ExecutionAttemptId("a"), AbortReason.NOT_RUNNING
+    assert driver.tell(DeclineCheckpoint(JobId("other"), attempt, CheckpointId(1), reason)) == []
     assert driver.pending_ids() == [1]
 
 
@@ -203,14 +206,19 @@ def test_failures_in_a_row_are_counted_and_a_completion_begins_anew() -> None:
 @pytest.mark.parametrize("reason", [AbortReason.CANCELLED, AbortReason.SUBSUMED, AbortReason.INPUT_ENDED])
 def test_a_decline_that_passes_on_another_ones_is_not_counted_but_that_other_one_is(reason: AbortReason) -> None:
     driver = make_driver()
-    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason.value)))
+    assert not fails_job(driver.tell(TriggerCheckpointNow(), decline("b", 1, reason=reason)))
     assert fails_job(driver.tell(decline("a", 1, "broken")))
     assert not fails_job(driver.tell(decline("a", 1, "broken")))
 
 
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_the_text_of_a_decline_does_not_decide_whether_it_is_counted(reason: AbortReason) -> None:
+    assert fails_job(make_driver().tell(TriggerCheckpointNow(), decline("a", 1, detail=reason.value)))
+
+
 def test_declines_that_echo_a_restart_are_not_counted() -> None:
     driver = make_driver()
-    driver.tell(TriggerCheckpointNow(), decline("b", 1, AbortReason.INPUT_ENDED.value), RegionRestarting())
+    driver.tell(TriggerCheckpointNow(), decline("b", 1, reason=AbortReason.INPUT_ENDED), RegionRestarting())
     assert not fails_job(driver.tell(decline("a", 1, "the task is canceling")))
 
 
@@ -218,7 +226,7 @@ def test_what_has_its_cause_outside_the_checkpoint_is_not_counted() -> None:
     driver = make_driver()
     effects = driver.tell(TriggerCheckpointNow(), AttemptFailed(ExecutionAttemptId("a")), changed("a"))
     effects += driver.tell(TriggerCheckpointNow(), RegionRestarting(), decline("a", 2))
-    effects += driver.tell(TriggerSavepointNow("sp"), decline("a", 3))
+    effects += driver.tell(savepoint_now("sp"), decline("a", 3))
     assert len(published(effects)) == 3
     assert not fails_job(effects)
 
@@ -228,7 +236,7 @@ def test_what_has_its_cause_outside_the_checkpoint_is_not_counted() -> None:
 
 def test_a_region_restart_gives_up_all_pending_and_uses_no_id_twice() -> None:
     driver = make_driver()
-    driver.tell(TriggerCheckpointNow(), TriggerSavepointNow("sp"), ack("a", 1, "a1"))
+    driver.tell(TriggerCheckpointNow(), savepoint_now("sp"), ack("a", 1, "a1"))
     effects = driver.tell(changed("a", running=False), RegionRestarting())
     assert driver.pending_ids() == []
     assert discarded(effects) == ["a1"]
@@ -272,7 +280,7 @@ def test_a_task_that_only_acknowledges_need_not_run_yet_but_be_deployed() -> Non
 def test_a_savepoint_that_cannot_start_says_which_tasks_are_in_the_way() -> None:
     driver = make_driver()
     driver.tell(changed("a", running=False), AttemptChanged(subtask("b"), None, is_running=False))
-    (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
+    (answer,) = of_type(AnswerSavepoint, driver.tell(savepoint_now("sp")))
     assert isinstance(answer.answer, TriggerSavepointFailure)
     assert "tasks_not_ready: a/0 not running; b/0 not deployed; ask again when all tasks run" in answer.answer.cause
 
@@ -297,7 +305,7 @@ def test_an_acknowledgement_after_all_were_given_up_together_is_of_an_unknown_ch
 def test_a_savepoint_that_completes_subsumes_no_checkpoint() -> None:
     """Flink 1.4: only what enters the store of checkpoints drops the older ones."""
     driver = make_driver()
-    driver.tell(TriggerCheckpointNow(), TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
+    driver.tell(TriggerCheckpointNow(), savepoint_now("sp"), ack("a", 2), ack("b", 2))
     assert driver.pending_ids() == [1]
     driver.tell(ack("a", 1), ack("b", 1))
     assert driver.retained_ids() == [1]
@@ -316,7 +324,7 @@ def test_a_periodic_trigger_inside_the_pause_comes_when_the_pause_is_over() -> N
 
 def test_a_tick_that_was_cancelled_while_it_was_under_way_does_nothing() -> None:
     driver = make_driver(interval_ms=10)
-    stale = next(iter(of_type(ScheduleTimer, driver.tell(StartScheduler())))).event
+    stale = next(iter(of_type(Schedule, driver.tell(StartScheduler())))).event
     driver.tell(StartScheduler())
     assert driver.tell(stale) == []
 
@@ -389,8 +397,9 @@ def test_after_a_restart_data_has_to_end_again() -> None:
 def test_a_savepoint_is_answered_with_its_path_and_restored_from_while_it_is_newest() -> None:
     driver = make_driver()
     driver.tell(TriggerCheckpointNow(), ack("a", 1), ack("b", 1))
-    effects = driver.tell(TriggerSavepointNow("sp"), ack("a", 2), ack("b", 2))
-    assert of_type(AnswerSavepoint, effects) == [AnswerSavepoint("sp", TriggerSavepointSuccess(JOB, "chk-2"))]
+    effects = driver.tell(savepoint_now("sp"), ack("a", 2), ack("b", 2))
+    (answer,) = of_type(AnswerSavepoint, effects)
+    assert (answer.request.token, answer.answer) == ("sp", TriggerSavepointSuccess(JOB, "chk-2"))
     restorable = [completed.checkpoint_id for completed in driver.coordinator.store.restorable()]
     assert (driver.retained_ids(), restorable) == ([1], [2, 1])
 
@@ -398,7 +407,7 @@ def test_a_savepoint_is_answered_with_its_path_and_restored_from_while_it_is_new
 def test_a_savepoint_after_shutdown_is_answered() -> None:
     driver = make_driver()
     driver.tell(Shutdown(JobStatus.FINISHED))
-    (answer,) = of_type(AnswerSavepoint, driver.tell(TriggerSavepointNow("sp")))
+    (answer,) = of_type(AnswerSavepoint, driver.tell(savepoint_now("sp")))
     assert isinstance(answer.answer, TriggerSavepointFailure)
     assert "coordinator_shut_down" in answer.answer.cause
 
@@ -414,7 +423,7 @@ def test_a_savepoint_after_shutdown_is_answered() -> None:
 )
 def test_whoever_waits_for_a_savepoint_is_told_in_words_why_it_was_given_up(event: CheckpointEvent, cause: str) -> None:
     driver = make_driver()
-    driver.tell(TriggerSavepointNow("sp"))
+    driver.tell(savepoint_now("sp"))
     (answer,) = of_type(AnswerSavepoint, driver.tell(event))
     assert isinstance(answer.answer, TriggerSavepointFailure)
     assert cause in answer.answer.cause
@@ -423,7 +432,7 @@ def test_whoever_waits_for_a_savepoint_is_told_in_words_why_it_was_given_up(even
 def test_nothing_newer_begins_beside_a_savepoint_after_which_the_job_is_cancelled() -> None:
     """What a newer checkpoint commits before the cancellation, a job restored from the savepoint commits again."""
     driver = make_driver()
-    driver.tell(TriggerSavepointNow("sp", then_cancel=True), TriggerCheckpointNow(), TriggerSavepointNow("other"))
+    driver.tell(savepoint_now("sp", then_cancel=True), TriggerCheckpointNow(), savepoint_now("other"))
     assert driver.pending_ids() == [1]
     driver.tell(decline("a", 1), TriggerCheckpointNow())
     assert driver.pending_ids() == [2]

@@ -23,29 +23,30 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_effects import (
+    AnswerSavepoint,
+    CheckpointEffect,
+    Publish,
+    Send,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
     AlignmentOverdue,
     AllDataEnded,
-    AnswerSavepoint,
     AttemptChanged,
     AttemptFailed,
-    CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
-    FinalSavepointWanted,
     MetadataFailed,
-    Publish,
     RegionRestarting,
     RegionRunsOn,
-    Send,
     Shutdown,
     StartScheduler,
     StopScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
 from understudy.messages import (
+    AbortReason,
     CheckpointAborted,
     CheckpointCompleted,
     CheckpointConfig,
@@ -59,6 +60,7 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
+from ..savepoint_requests import drain, savepoint_now
 from .checkpoint_driver import Driver, ack, changed, decline, discarded, make_plan, sent, stored, subtask
 
 TASKS = ["a", "b", "c"]
@@ -135,14 +137,14 @@ class Coordination(RuleBasedStateMachine):
         self.promises[token] = 0
         if stop:
             self.wanted_final.add(token)
-        self.tell(TriggerSavepointNow(token, stop))
+        self.tell(savepoint_now(token, stop=stop))
 
     @rule()
     def somebody_wants_the_final_checkpoint_as_a_savepoint(self) -> None:
         token = f"sp{len(self.promises)}"
         self.promises[token] = 0
         self.wanted_final.add(token)
-        self.tell(FinalSavepointWanted(token))
+        self.tell(drain(token))
 
     @precondition(lambda self: self.completed)
     @rule()
@@ -167,10 +169,10 @@ class Coordination(RuleBasedStateMachine):
             self.acknowledge(attempt, checkpoint)
 
     @precondition(lambda self: self.asked)
-    @rule(data=st.data(), reason=st.sampled_from(["broken", "cancellation_barrier"]))
-    def an_attempt_declines(self, data: st.DataObject, reason: str) -> None:
+    @rule(data=st.data(), reason=st.sampled_from(AbortReason))
+    def an_attempt_declines(self, data: st.DataObject, reason: AbortReason) -> None:
         attempt, checkpoint = data.draw(self.attempt_and_checkpoint())
-        self.tell(decline(attempt, checkpoint, reason))
+        self.tell(decline(attempt, checkpoint, reason=reason))
 
     @precondition(lambda self: self.writes)
     @rule(data=st.data(), succeeds=st.booleans())
@@ -251,7 +253,7 @@ class Coordination(RuleBasedStateMachine):
 
     @invariant()
     def a_savepoint_is_answered_once_it_is_not_pending(self) -> None:
-        pending = {pending.token for pending in self.driver.coordinator.pending if pending.token}
+        pending = {each.savepoint.token for each in self.driver.coordinator.pending if each.savepoint}
         unanswered = {token for token, answers in self.promises.items() if answers == 0}
         assert pending <= unanswered <= pending | self.wanted_final
         assert max(self.promises.values(), default=0) <= 1
@@ -313,8 +315,8 @@ class Coordination(RuleBasedStateMachine):
                     assert checkpoint in self.written
                     self.completed.append(checkpoint)
                     has_ended = has_ended or is_final
-                case AnswerSavepoint(token):
-                    self.promises[token] += 1
+                case AnswerSavepoint(request):
+                    self.promises[request.token] += 1
         if has_ended:
             assert all(self.promises[token] for token in self.wanted_final), "nothing comes that they could wait for"
         for name in discarded(effects):

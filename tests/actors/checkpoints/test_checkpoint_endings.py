@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, CheckpointEffect
+from understudy.actors.checkpoints.checkpoint_events import (
     AttemptFailed,
-    CheckpointEffect,
     CheckpointEvent,
     CheckpointExpired,
     MetadataFailed,
@@ -20,10 +19,10 @@ from understudy.actors.checkpoints.checkpoint_effects import (
     Shutdown,
     StopScheduler,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobStatus
 
+from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import Driver, ack, decline, discarded, make_driver, of_type, published
 
 FIRST = CheckpointId(1)
@@ -54,7 +53,7 @@ ends_savepoint = pytest.mark.parametrize("reason", ENDINGS)
 def pending(*, savepoint: bool = False, stores_at_once: bool = False) -> Driver:
     """Checkpoint 1, which `a` has acknowledged with the state "a1"."""
     driver = make_driver(stores_at_once=stores_at_once)
-    driver.tell(TriggerSavepointNow("sp") if savepoint else TriggerCheckpointNow(), ack("a", 1, "a1"))
+    driver.tell(savepoint_now("sp") if savepoint else TriggerCheckpointNow(), ack("a", 1, "a1"))
     assert driver.pending_ids() == [1]
     return driver
 
@@ -97,7 +96,7 @@ def test_whatever_ends_a_checkpoint_says_why(reason: str) -> None:
 def test_whatever_ends_a_savepoint_answers_its_promise_once(reason: str) -> None:
     """completion_future"""
     driver = pending(savepoint=True)
-    assert [answer.token for answer in of_type(AnswerSavepoint, end(driver, reason))] == ["sp"]
+    assert [answer.request.token for answer in of_type(AnswerSavepoint, end(driver, reason))] == ["sp"]
     later = [*driver.tell(decline("b", 1), ack("b", 1), Shutdown(JobStatus.FAILED)), *driver.advance(20_000)]
     assert not of_type(AnswerSavepoint, later)
 

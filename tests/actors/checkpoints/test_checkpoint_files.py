@@ -11,16 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import (
-    AnswerSavepoint,
-    CheckpointEffect,
-    Discard,
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, CheckpointEffect, Discard, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_events import (
     MetadataStored,
     RegionRestarting,
     Shutdown,
-    StoreMetadata,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.messages import (
@@ -46,6 +42,7 @@ from understudy.state.checkpoints.shared_state import (
     StateFile,
 )
 
+from ..savepoint_requests import savepoint_now
 from .checkpoint_driver import JOB, changed, make_plan, of_type
 
 ROOT = "/checkpoints"
@@ -77,7 +74,7 @@ class Job:
 
     def savepoint(self, number: int, *files: str) -> list[CheckpointEffect]:
         token = f"token-{number}"
-        return self.tell(TriggerSavepointNow(token), ack(number, *files), stored(number, {token: f"sp-{number}"}))
+        return self.tell(savepoint_now(token), ack(number, *files), stored(number, {token: f"sp-{number}"}))
 
     def restorable(self) -> list[int]:
         return [each.checkpoint_id for each in self.coordinator.store.restorable()]
@@ -119,7 +116,7 @@ def test_a_dropped_checkpoint_leaves_the_files_that_a_later_one_shares() -> None
 def test_a_pending_savepoint_keeps_what_it_shares_with_a_checkpoint_that_is_dropped() -> None:
     job = Job()
     job.checkpoint(1, "1.sst")
-    job.tell(TriggerSavepointNow("token"), ack(2, "1.sst", "2.sst"))
+    job.tell(savepoint_now("token"), ack(2, "1.sst", "2.sst"))
     assert deleted(job.checkpoint(3, "3.sst")) == ["meta-1"]
     job.tell(stored(2, {"token": "sp"}))
     assert job.dispose("sp") == ["meta-2", "1.sst", "2.sst"]
@@ -172,7 +169,7 @@ def test_a_newer_savepoint_supersedes_an_older_one_for_the_job() -> None:
 
 def test_a_savepoint_that_completes_after_a_newer_checkpoint_is_its_users_alone() -> None:
     job = Job()
-    job.tell(TriggerSavepointNow("token"), ack(1, "1.sst"))
+    job.tell(savepoint_now("token"), ack(1, "1.sst"))
     job.checkpoint(2, "2.sst")
     assert deleted(job.tell(stored(1, {"token": "sp"}))) == []
     assert sorted(job.dispose("sp")) == ["1.sst", "meta-1"]
@@ -188,20 +185,21 @@ def test_a_checkpoint_that_a_job_was_started_from_is_kept_for_it() -> None:
 
 def test_the_answer_is_the_pointers_path() -> None:
     effects = Job().savepoint(1, "1.sst")
-    assert of_type(AnswerSavepoint, effects) == [AnswerSavepoint("token-1", TriggerSavepointSuccess(JOB, "sp-1"))]
+    (answer,) = of_type(AnswerSavepoint, effects)
+    assert (answer.request.token, answer.answer) == ("token-1", TriggerSavepointSuccess(JOB, "sp-1"))
 
 
 def test_the_metadata_is_to_be_written_with_a_pointer_for_whom_it_is_promised() -> None:
     job = Job()
-    effects = job.tell(TriggerCheckpointNow(), ack(1, "1.sst"), TriggerSavepointNow("token"), ack(2, "2.sst"))
-    assert [store.tokens for store in of_type(StoreMetadata, effects)] == [(), ("token",)]
+    effects = job.tell(TriggerCheckpointNow(), ack(1, "1.sst"), savepoint_now("token"), ack(2, "2.sst"))
+    assert [[each.token for each in store.savepoints] for store in of_type(StoreMetadata, effects)] == [[], ["token"]]
 
 
 @pytest.mark.parametrize("end", [RegionRestarting(), Shutdown(JobStatus.FAILED)])
 def test_a_pointer_that_was_stored_too_late_is_discarded_before_what_it_points_to(end: Any) -> None:
     """The promise was broken while storage was writing."""
     job = Job()
-    effects = job.tell(TriggerSavepointNow("token"), ack(1, "1.sst"), end)
+    effects = job.tell(savepoint_now("token"), ack(1, "1.sst"), end)
     assert deleted(effects) == []
     assert len(of_type(AnswerSavepoint, effects)) == 1
     assert deleted(job.tell(stored(1, {"token": "sp"}))) == ["sp", "meta-1", "1.sst"]
@@ -242,7 +240,7 @@ class Sharing(RuleBasedStateMachine):
         base = sorted(self.files[newest]) if newest is not None else []
         self.files[number] = frozenset([f"{number}.sst", *shared.sample(base, shared.randint(0, len(base)))])
         self.pending.append(number)
-        trigger = TriggerSavepointNow(f"token-{number}") if is_savepoint else TriggerCheckpointNow()
+        trigger = savepoint_now(f"token-{number}") if is_savepoint else TriggerCheckpointNow()
         self.tell(trigger, ack(number, *self.files[number]))
 
     @precondition(lambda self: self.pending or self.abandoned)

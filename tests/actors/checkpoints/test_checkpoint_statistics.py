@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import (
+from understudy.actors.checkpoints.checkpoint_effects import FailJob
+from understudy.actors.checkpoints.checkpoint_events import (
     AllDataEnded,
     CheckpointExpired,
-    FailJob,
-    FinalSavepointWanted,
     TriggerCheckpointNow,
-    TriggerSavepointNow,
 )
 from understudy.actors.checkpoints.checkpoint_failures import INDEXES_SHOWN, NAMES_SHOWN, how_far
 from understudy.actors.checkpoints.checkpoint_plan import VertexShape
@@ -31,6 +29,7 @@ from understudy.messages import (
     VertexId,
 )
 
+from ..savepoint_requests import drain, savepoint_now
 from .checkpoint_driver import JOB, Driver, ack, decline, make_driver, of_type, published, stored
 
 METRICS = SnapshotMetrics(sync_ms=1.5, async_ms=20.0, alignment_ms=7.0, in_flight_bytes=64, unaligned=True)
@@ -84,7 +83,7 @@ def test_one_in_progress_tells_what_is_known_by_now() -> None:
 
 def test_counts_and_order_with_one_in_progress_between() -> None:
     driver = make_driver(tolerable_failures=9)
-    driver.tell(TriggerSavepointNow("sp"), TriggerCheckpointNow(), ack("a", 2), ack("b", 2))
+    driver.tell(savepoint_now("sp"), TriggerCheckpointNow(), ack("a", 2), ack("b", 2))
     driver.tell(TriggerCheckpointNow(), decline("a", 3))
     found = history(driver)
     assert (found.triggered, found.completed, found.failed) == (3, 1, 1)
@@ -97,7 +96,7 @@ def test_counts_and_order_with_one_in_progress_between() -> None:
 
 def test_only_the_last_that_ended_are_kept_and_all_in_progress() -> None:
     driver = make_driver(retained=1)
-    driver.tell(TriggerSavepointNow("sp"))
+    driver.tell(savepoint_now("sp"))
     for each in range(2, ENDED_CHECKPOINTS_KEPT + 5):
         driver.tell(TriggerCheckpointNow(), ack("a", each), ack("b", each))
     found = history(driver)
@@ -109,10 +108,10 @@ def test_only_the_last_that_ended_are_kept_and_all_in_progress() -> None:
     ("events", "kind"),
     [
         ([TriggerCheckpointNow()], "checkpoint"),
-        ([TriggerSavepointNow("sp")], "savepoint"),
-        ([TriggerSavepointNow("sp", stop=True)], "savepoint"),
+        ([savepoint_now("sp")], "savepoint"),
+        ([savepoint_now("sp", stop=True)], "savepoint"),
         ([AllDataEnded()], "final"),
-        ([FinalSavepointWanted("sp"), AllDataEnded()], "savepoint"),
+        ([drain("sp"), AllDataEnded()], "savepoint"),
     ],
 )
 def test_what_kind_it_was(events: list[TriggerCheckpointNow], kind: str) -> None:

@@ -12,22 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from understudy.actors.checkpoints.checkpoint_effects import (
-    AllDataEnded,
     AnswerSavepoint,
-    AttemptFailed,
     CheckpointEffect,
-    CheckpointEvent,
-    CheckpointExpired,
-    FinalSavepointWanted,
-    MetadataFailed,
     Refusal,
     Refused,
+    Send,
+    StoreMetadata,
+)
+from understudy.actors.checkpoints.checkpoint_events import (
+    AllDataEnded,
+    AttemptFailed,
+    CheckpointEvent,
+    CheckpointExpired,
+    MetadataFailed,
     RegionRestarting,
     RegionRunsOn,
-    Send,
     Shutdown,
     StartScheduler,
-    StoreMetadata,
     TriggerCheckpointNow,
     TriggerSavepointNow,
 )
@@ -44,14 +45,15 @@ from understudy.messages import (
 )
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
+from ..savepoint_requests import drain, savepoint_now
 from .checkpoint_driver import JOB, Driver, ack, changed, decline, make_driver, of_type, sent, stored
 
-STOP = TriggerSavepointNow("stop", stop=True)
-DRAIN = FinalSavepointWanted("drain")
+STOP = savepoint_now("stop", stop=True)
+DRAIN = drain("drain")
 
 
 def answers(effects: list[CheckpointEffect]) -> dict[str, TriggerSavepointSuccess | TriggerSavepointFailure]:
-    return {effect.token: effect.answer for effect in of_type(AnswerSavepoint, effects)}
+    return {effect.request.token: effect.answer for effect in of_type(AnswerSavepoint, effects)}
 
 
 def causes(effects: list[CheckpointEffect]) -> list[str]:
@@ -82,11 +84,11 @@ def test_a_stop_holds_the_sources_and_finishes_the_tasks_when_it_is_stored() -> 
 
 def test_no_other_checkpoint_holds_the_sources() -> None:
     driver = make_driver()
-    effects = driver.tell(TriggerCheckpointNow(), TriggerSavepointNow("sp"), AllDataEnded())
+    effects = driver.tell(TriggerCheckpointNow(), savepoint_now("sp"), AllDataEnded())
     assert [message.stop for message in sent(TriggerCheckpoint, effects)] == [False, False, False]
 
 
-@pytest.mark.parametrize("other", [TriggerCheckpointNow(), TriggerSavepointNow("sp"), TriggerSavepointNow("sp", True)])
+@pytest.mark.parametrize("other", [TriggerCheckpointNow(), savepoint_now("sp"), savepoint_now("sp", stop=True)])
 def test_nothing_is_triggered_beside_a_stop(other: CheckpointEvent) -> None:
     driver = make_driver()
     driver.tell(STOP)
@@ -206,7 +208,7 @@ def test_a_drain_stays_promised_through_failures_and_restarts() -> None:
 
 def test_a_drain_joins_a_final_checkpoint_that_is_under_way_and_others_that_wait_for_it() -> None:
     driver = make_driver()
-    driver.tell(AllDataEnded(), ack("a", 1), DRAIN, FinalSavepointWanted("too"))
+    driver.tell(AllDataEnded(), ack("a", 1), DRAIN, drain("too"))
     assert answers(driver.tell(ack("b", 1))) == {"drain": kept("chk-1"), "too": kept("chk-1")}
 
 
@@ -243,7 +245,7 @@ def test_nothing_follows_the_last_checkpoint_through_restarts_too(last: Checkpoi
     driver.tell(RegionRestarting(), changed("a", "a#2"), StartScheduler(), AllDataEnded())
     driver.advance(100)
     assert driver.pending_ids() == []
-    for event in (TriggerCheckpointNow(), TriggerSavepointNow("sp"), TriggerSavepointNow("sp", True), DRAIN):
+    for event in (TriggerCheckpointNow(), savepoint_now("sp"), savepoint_now("sp", stop=True), DRAIN):
         effects = driver.tell(event)
         assert [refused.reason for refused in of_type(Refused, effects)] == [Refusal.JOB_IS_ENDING]
     assert driver.pending_ids() == []
@@ -290,7 +292,7 @@ class Stopping(RuleBasedStateMachine):
             self.tell(TriggerCheckpointNow())
             return
         self.promises[token] = []
-        self.tell(FinalSavepointWanted(token) if event == "drain" else TriggerSavepointNow(token, event == "stop"))
+        self.tell(drain(token) if event == "drain" else savepoint_now(token, stop=event == "stop"))
 
     @rule()
     def all_data_ends(self) -> None:
@@ -356,8 +358,8 @@ class Stopping(RuleBasedStateMachine):
                     self.held = None
                 case Send(message=NotifyCheckpointComplete(attempt_id="a", final=True)):
                     self.held, self.is_last_taken = None, True
-                case AnswerSavepoint(token, answer):
-                    self.promises[token].append(answer)
+                case AnswerSavepoint(request, answer):
+                    self.promises[request.token].append(answer)
                     if isinstance(answer, TriggerSavepointSuccess):
                         assert self.kinds[int(answer.savepoint_path.removeprefix("chk-"))], "no savepoint"
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from understudy.actors.actor import Actor
-from understudy.actors.checkpoints.checkpoint_effects import Discard, MetadataFailed, MetadataStored, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_effects import Discard, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
+from understudy.actors.checkpoints.savepoint_request import SavepointRequest
 from understudy.actors.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
 from understudy.messages import (
     CheckpointId,
@@ -73,9 +75,8 @@ class Stage:
 
     def store(self, draft: CompletedCheckpoint, **targets: str | None) -> MetadataStored | MetadataFailed:
         def store(files: JobFiles) -> None:
-            for token, target in targets.items():
-                files.expect(token, target)
-            files.store(JOB, self.storage, StoreMetadata(draft, tuple(targets)))
+            requests = tuple(SavepointRequest(token, target) for token, target in targets.items())
+            files.store(JOB, self.storage, StoreMetadata(draft, requests))
 
         self.call(store)
         answer: MetadataStored | MetadataFailed = self.host.came.get(timeout=WAIT_S)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from understudy.actors.actor import Actor
+from understudy.actors.checkpoints.savepoint_request import Afterwards, SavepointRequest
 from understudy.actors.job_manager.job_manager import JobManager
 from understudy.actors.job_manager.savepoint_coordinator import (
     STOPPED,
-    Afterwards,
     PromiseSettled,
     ReleaseSavepoint,
     SavepointCoordinator,
@@ -93,30 +93,30 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 def test_a_promise_is_kept_with_what_the_job_manager_says(stage: Stage, request_: Any, afterwards: Afterwards) -> None:
     answer = stage.ref.ask(request_)
     wanted = stage.next()
-    assert wanted == TakeSavepoint(JOB, wanted.token, "daily", afterwards)
-    stage.ref.tell(PromiseSettled(wanted.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
+    assert wanted == TakeSavepoint(JOB, SavepointRequest(wanted.request.token, "daily", afterwards))
+    stage.ref.tell(PromiseSettled(wanted.request.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
     assert answer.get(timeout=WAIT_S) == TriggerSavepointSuccess(JOB, "/savepoints/a")
     assert stage.actor.open_promises == 0
 
 
 def test_two_at_once_are_told_apart(stage: Stage) -> None:
     answers = [stage.ref.ask(TriggerSavepoint(JOB)) for _ in range(2)]
-    first, second = sorted((stage.next() for _ in answers), key=lambda wanted: wanted.token)
-    assert first.token != second.token
-    stage.ref.tell(PromiseSettled(second.token, TriggerSavepointFailure(JOB, "expired")))
-    stage.ref.tell(PromiseSettled(first.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
+    first, second = sorted((stage.next() for _ in answers), key=lambda wanted: wanted.request.token)
+    assert first.request.token != second.request.token
+    stage.ref.tell(PromiseSettled(second.request.token, TriggerSavepointFailure(JOB, "expired")))
+    stage.ref.tell(PromiseSettled(first.request.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
     found = {type(answer.get(timeout=WAIT_S)) for answer in answers}
     assert found == {TriggerSavepointSuccess, TriggerSavepointFailure}
 
 
 def test_a_promise_is_settled_once(stage: Stage) -> None:
     answer = stage.ref.ask(TriggerSavepoint(JOB))
-    token = stage.next().token
+    token = stage.next().request.token
     for path in ("/first", "/second"):
         stage.ref.tell(PromiseSettled(token, TriggerSavepointSuccess(JOB, path)))
     assert answer.get(timeout=WAIT_S).savepoint_path == "/first"
     again = stage.ref.ask(TriggerSavepoint(JOB))  # it is well
-    stage.ref.tell(PromiseSettled(stage.next().token, TriggerSavepointSuccess(JOB, "/third")))
+    stage.ref.tell(PromiseSettled(stage.next().request.token, TriggerSavepointSuccess(JOB, "/third")))
     assert again.get(timeout=WAIT_S).savepoint_path == "/third"
 
 
@@ -160,7 +160,7 @@ def test_a_failure_of_its_own_breaks_all_open_promises_and_it_goes_on(stage: Sta
     ref.tell(PromiseSettled(cast("str", ["no token"]), TriggerSavepointFailure(JOB, "a bug")))
     assert answer.get(timeout=WAIT_S) == TriggerSavepointFailure(JOB, STOPPED)
     again = ref.ask(TriggerSavepoint(JOB))
-    ref.tell(PromiseSettled(stage.next().token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
+    ref.tell(PromiseSettled(stage.next().request.token, TriggerSavepointSuccess(JOB, "/savepoints/a")))
     assert again.get(timeout=WAIT_S) == TriggerSavepointSuccess(JOB, "/savepoints/a")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
 from understudy.actors.jobs.job_effects import Tell, Tidings
 from understudy.actors.jobs.job_master import JobMaster, JobMasterSettings
 from understudy.actors.jobs.restart_strategy import make_restart_strategy

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.failure import LOST_TASK_MANAGER, lost_task_manager
+from understudy.actors.failure import lost_task_manager
 from understudy.actors.jobs.failure_log import PAUSE_MS, TOLD_AT_ONCE, FailureLog
 from understudy.actors.jobs.job_effects import FailureKnown, ProcessEnded, Restart
 from understudy.actors.jobs.repeated_failures import RepeatedFailures
@@ -118,7 +118,7 @@ def test_lost_task_managers_are_told_and_how_their_processes_ended(
     told.process_ended(ProcessEnded(1, "no module named flights", 200.0))
     assert lines(caplog) == [
         "job 'flights': TaskManager 1 (process 4711) was lost: its connection broke",
-        f"job 'flights' failed: {LOST_TASK_MANAGER}: TaskManager tm-1 was lost: its connection broke; "
+        "job 'flights' failed: TaskManagerLost: TaskManager tm-1 was lost: its connection broke; "
         "restarting in 0.3 s from the beginning",
         "job 'flights': the process of TaskManager 1: killed by SIGKILL",
         "job 'flights': TaskManager 1 ended before it registered: no module named flights; "

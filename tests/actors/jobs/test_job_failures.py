@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.checkpoints.checkpoint_effects import TriggerCheckpointNow
-from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Restart, RestartDue, Schedule, TaskManagerLost
+from understudy.actors.checkpoints.checkpoint_effects import Schedule
+from understudy.actors.checkpoints.checkpoint_events import TriggerCheckpointNow
+from understudy.actors.jobs.job_effects import FailureKnown, JobEnded, Restart, RestartDue, TaskManagerLost
 from understudy.messages import (
+    AbortReason,
     DeclineCheckpoint,
     ExecutionState,
     FailureCause,
+    FailureKind,
     JobGraph,
     JobStatus,
     SubmitTask,
@@ -29,8 +32,9 @@ TYPO = FailureCause(
     record_position=17,
     cause=FailureCause("KeyError", "'delya'"),
     repeatable=True,
+    kind=FailureKind.USER_CODE,
 )
-BROKEN = FailureCause("ChannelBroken", "the producer is gone")
+BROKEN = FailureCause("ChannelBroken", "the producer is gone", kind=FailureKind.CHANNEL_BROKEN)
 
 
 def job(limit: int | None = 3, pipelines: int = 1, attempts: int = 100) -> JobGraph:
@@ -195,8 +199,9 @@ def test_checkpoints_that_the_program_makes_fail_count_and_others_do_not(repeata
     deployments = stage.running()
     for checkpoint_id in (1, 2):
         stage.tell(TriggerCheckpointNow())
-        reason = f"StateNotStorable: operator 'sink-0', state 'held', checkpoint {checkpoint_id}"
-        stage.tell(DeclineCheckpoint("job-1", deployments[0].attempt_id, checkpoint_id, reason, repeatable))
+        detail = f"StateNotStorable: operator 'sink-0', state 'held', checkpoint {checkpoint_id}"
+        reason = AbortReason.SNAPSHOT_FAILED
+        stage.tell(DeclineCheckpoint("job-1", deployments[0].attempt_id, checkpoint_id, reason, detail, repeatable))
         if checkpoint_id == 1:
             assert stage.master.status is JobStatus.RESTARTING
             deployments = restart_all(stage, deployments)

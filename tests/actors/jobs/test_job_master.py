@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
+from understudy.actors.checkpoints.checkpoint_effects import Schedule
 from understudy.actors.jobs.job_effects import (
     CancelOverdue,
     JobEnded,
     KillTaskManager,
     ProcessEnded,
     RestartDue,
-    Schedule,
     SlotsOverdue,
     StartTaskManager,
     TaskManagerLost,
@@ -22,6 +22,7 @@ from understudy.messages import (
     CancelTask,
     ExecutionState,
     FailureCause,
+    FailureKind,
     Heartbeat,
     JobStatus,
     NotifyCheckpointComplete,
@@ -90,9 +91,9 @@ def test_checkpoints_start_when_all_tasks_run() -> None:
     *others, last = stage.deployed()
     for each in others:
         stage.report(each, ExecutionState.RUNNING)
-        assert not [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+        assert not [t for t in stage.of(Schedule) if isinstance(t.event, checkpoint.PeriodicTick)]
     stage.report(last, ExecutionState.RUNNING)
-    assert [t for t in stage.of(checkpoint.ScheduleTimer) if isinstance(t.event, checkpoint.PeriodicTick)]
+    assert [t for t in stage.of(Schedule) if isinstance(t.event, checkpoint.PeriodicTick)]
 
 
 def test_a_failed_task_restarts_its_region_from_the_latest_checkpoint() -> None:
@@ -193,8 +194,7 @@ def test_corrupt_state_condemns_the_checkpoint_and_the_next_older_is_used() -> N
     stage = Stage(graph(attempts=5))
     deployments = stage.running()
     older, newer = stage.checkpoint(deployments), stage.checkpoint(deployments)
-    unreadable = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
-    for failure, wanted in ((FAILURE, newer), (unreadable, older)):
+    for failure, wanted in ((FAILURE, newer), (UNREADABLE, older)):
         for each in deployments:
             stage.report(each, ExecutionState.FAILED, failure)
         stage.tell(RestartDue(stage.master.graph.regions()[0]))
@@ -324,7 +324,9 @@ def test_reports_of_replaced_attempts_change_nothing(state: ExecutionState) -> N
     assert stage.report(deployments[0], state) == []
 
 
-UNREADABLE = FailureCause("RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum"))
+UNREADABLE = FailureCause(
+    "RestoreFailed", "x", cause=FailureCause("CorruptState", "checksum", kind=FailureKind.UNREADABLE_STATE)
+)
 
 
 def test_when_no_retained_checkpoint_can_be_read_the_job_fails_instead_of_beginning_anew() -> None:
@@ -361,7 +363,7 @@ def test_two_regions_that_cannot_read_one_checkpoint_condemn_only_that() -> None
         assert {d.restored_checkpoint_id for d in deployments} == {wanted[name]}
 
 
-BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it")
+BROKEN_CHANNEL = FailureCause("ChannelBroken", "channel 3: the consumer closed it", kind=FailureKind.CHANNEL_BROKEN)
 
 
 def test_the_cause_that_comes_after_a_broken_channel_takes_its_place() -> None:

@@ -9,6 +9,7 @@ from understudy.actors.restore.restore_points import Origin
 from understudy.messages import (
     ExecutionState,
     FailureCause,
+    FailureKind,
     JobStatus,
     NotifyCheckpointComplete,
     OperatorId,
@@ -74,7 +75,7 @@ def test_it_is_restored_from_again_until_the_job_has_a_checkpoint_of_its_own() -
 
 def test_a_job_whose_origin_cannot_be_read_fails_instead_of_beginning_anew() -> None:
     job = stage()
-    fail_and_restart(job, job.deployed(), FailureCause("CorruptState", "rotten"))
+    fail_and_restart(job, job.deployed(), FailureCause("CorruptState", "rotten", kind=FailureKind.UNREADABLE_STATE))
     assert job.said(SubmitTask) == []
     assert job.statuses()[-1] in (JobStatus.FAILING, JobStatus.FAILED)
     assert job.master.failures[-1].error_type == "NoRestorableCheckpoint"
@@ -120,7 +121,7 @@ def test_what_could_not_be_read_is_not_what_to_go_on_from() -> None:
     deployments = job.running()
     job.checkpoint(deployments)
     fail_and_restart(job, deployments)
-    unreadable = FailureCause("CorruptState", "expected 5 bytes")
+    unreadable = FailureCause("CorruptState", "expected 5 bytes", kind=FailureKind.UNREADABLE_STATE)
     fail(job, [message.deployment for message in job.said(SubmitTask)], unreadable)
     assert job.master.status is JobStatus.FAILED
     assert job.master.report.details().retained_checkpoint_path == ""

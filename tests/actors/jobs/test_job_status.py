@@ -7,8 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
-from understudy.actors.jobs.job_effects import RestartDue, Schedule, TaskManagerLost, Tidings
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, Schedule
+from understudy.actors.jobs.job_effects import RestartDue, TaskManagerLost, Tidings
 from understudy.messages import (
     AcknowledgeCheckpoint,
     ExecutionState,
@@ -22,6 +23,7 @@ from understudy.messages import (
     UpdateTaskExecutionState,
 )
 
+from ..savepoint_requests import savepoint_now
 from .job_stage import FAILURE, Stage, graph
 
 
@@ -87,7 +89,7 @@ def test_a_region_that_waits_for_its_restart_keeps_the_job_restarting_though_its
         if each.vertex_id in done:
             stage.report(each, ExecutionState.FINISHED)
     stage.tell(checkpoint.MetadataFailed(checkpoint_id, "disk full"))
-    assert len(stage.of(Schedule)) == 4, "two delays, two timers for cancelled tasks"
+    assert [type(timer.event) for timer in stage.of(Schedule)].count(RestartDue) == 2
     for each in deployments:
         if each.vertex_id in other:
             stage.report(each, ExecutionState.CANCELED)
@@ -142,12 +144,12 @@ def test_a_savepoint_is_refused_before_the_sources_run_and_taken_once_the_job_do
     last, *others = stage.deployed()
     for each in others:
         stage.report(each, ExecutionState.RUNNING)
-    stage.tell(checkpoint.TriggerSavepointNow("s-1"))
-    (refused,) = stage.of(checkpoint.AnswerSavepoint)
+    stage.tell(savepoint_now("s-1"))
+    (refused,) = stage.of(AnswerSavepoint)
     assert isinstance(refused.answer, TriggerSavepointFailure)
     stage.report(last, ExecutionState.RUNNING)
-    stage.tell(checkpoint.TriggerSavepointNow("s-2"))
-    assert stage.of(checkpoint.AnswerSavepoint) == []
+    stage.tell(savepoint_now("s-2"))
+    assert stage.of(AnswerSavepoint) == []
     assert stage.said(TriggerCheckpoint)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.actors.checkpoints import checkpoint_effects as checkpoint
+from understudy.actors.checkpoints import checkpoint_events as checkpoint
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, Schedule
 from understudy.actors.checkpoints.pending_checkpoint import CheckpointKind
-from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue, Schedule
+from understudy.actors.checkpoints.savepoint_request import Afterwards, SavepointRequest
+from understudy.actors.jobs.job_effects import JobEnded, RepeatFinalNotify, RestartDue
 from understudy.actors.jobs.job_ending import RELEASES_REPEATED
 from understudy.messages import (
+    AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
     ExecutionState,
@@ -25,9 +28,10 @@ from understudy.messages import (
     TriggerSavepointSuccess,
 )
 
+from ..savepoint_requests import savepoint_now
 from .job_stage import FAILURE, Stage, graph
 
-STOP = checkpoint.TriggerSavepointNow("stop", stop=True)
+STOP = savepoint_now("stop", stop=True)
 
 
 def stopped(stage: Stage, deployments: list[TaskDeployment]) -> int:
@@ -36,7 +40,7 @@ def stopped(stage: Stage, deployments: list[TaskDeployment]) -> int:
 
 
 def answers(stage: Stage) -> list[TriggerSavepointSuccess | TriggerSavepointFailure]:
-    return [effect.answer for effect in stage.of(checkpoint.AnswerSavepoint)]
+    return [effect.answer for effect in stage.of(AnswerSavepoint)]
 
 
 def restarted(stage: Stage, deployments: list[TaskDeployment]) -> list[TaskDeployment]:
@@ -86,7 +90,7 @@ def test_a_region_that_fails_after_the_stop_only_commits_and_finishes() -> None:
     assert [(n.attempt_id, n.checkpoint_id, n.final) for n in stage.said(NotifyCheckpointComplete)] == [
         (each.attempt_id, savepoint, True) for each in again
     ]
-    stage.tell(checkpoint.TriggerSavepointNow("late"))
+    stage.tell(savepoint_now("late"))
     assert stage.said(TriggerCheckpoint) == []
     for each in again:
         stage.report(each, ExecutionState.FINISHED)
@@ -113,7 +117,9 @@ def test_what_a_failed_stop_says_to_held_sources_is_said_again_a_few_times() -> 
     stage.tell(STOP)
     sources = {message.attempt_id for message in stage.said(TriggerCheckpoint)}
     checkpoint_id = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     rounds = 0
     while any(isinstance(effect.event, RepeatFinalNotify) for effect in stage.of(Schedule)):
         stage.tell(RepeatFinalNotify())
@@ -126,9 +132,11 @@ def test_what_a_failed_stop_says_to_held_sources_is_said_again_a_few_times() -> 
 def test_an_aborted_periodic_checkpoint_is_said_once() -> None:
     stage = Stage(graph())
     deployments = stage.running()
-    stage.tell(checkpoint.TriggerSavepointNow("sp"))
+    stage.tell(savepoint_now("sp"))
     checkpoint_id = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     assert not [effect for effect in stage.of(Schedule) if isinstance(effect.event, RepeatFinalNotify)]
 
 
@@ -137,7 +145,7 @@ def test_a_stop_that_follows_a_failed_one_is_not_undone_by_its_echo() -> None:
     deployments = stage.running()
     stage.tell(STOP)
     first = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, first, "broken"))
+    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, first, AbortReason.SNAPSHOT_FAILED, "broken"))
     stopped(stage, deployments)
     stage.tell(RepeatFinalNotify())
     assert stage.said(NotifyCheckpointAborted) == []
@@ -172,7 +180,7 @@ def test_a_stop_that_was_wanted_before_all_tasks_ran_goes_on_when_they_do() -> N
 def test_a_region_restored_from_an_ordinary_savepoint_does_not_finish() -> None:
     stage = Stage(graph())
     deployments = stage.running()
-    stage.checkpoint(deployments, lambda: stage.tell(checkpoint.TriggerSavepointNow("sp")))
+    stage.checkpoint(deployments, lambda: stage.tell(savepoint_now("sp")))
     again = restarted(stage, deployments)
     assert [each.finishing for each in again] == [False] * 4
 
@@ -180,8 +188,9 @@ def test_a_region_restored_from_an_ordinary_savepoint_does_not_finish() -> None:
 # ----------------------------------------------------------------------------------------------------------- drain
 
 
-def drain(stage: Stage, token: str | None = "drain") -> None:
-    stage.effects = stage.master.stop(stage.now, int(stage.now), token)
+def drained(stage: Stage, token: str | None = "drain") -> None:
+    savepoint = None if token is None else SavepointRequest(token, afterwards=Afterwards.DRAIN)
+    stage.effects = stage.master.stop(stage.now, int(stage.now), savepoint)
 
 
 def all_data_ends(stage: Stage, deployments: list[TaskDeployment]) -> None:
@@ -192,7 +201,7 @@ def all_data_ends(stage: Stage, deployments: list[TaskDeployment]) -> None:
 def test_a_drained_job_ends_its_sources_and_its_final_checkpoint_is_the_savepoint() -> None:
     stage = Stage(graph())
     deployments = stage.running()
-    drain(stage)
+    drained(stage)
     assert {message.attempt_id for message in stage.said(StopTask)} == {
         each.attempt_id for each in deployments if not each.inputs
     }
@@ -204,7 +213,7 @@ def test_a_drained_job_ends_its_sources_and_its_final_checkpoint_is_the_savepoin
 def test_a_plain_stop_answers_nobody() -> None:
     stage = Stage(graph())
     deployments = stage.running()
-    drain(stage, token=None)
+    drained(stage, token=None)
     stage.checkpoint(deployments, lambda: all_data_ends(stage, deployments))
     assert answers(stage) == []
     assert stage.master.coordinator.store.retained()[-1].is_final
@@ -213,7 +222,7 @@ def test_a_plain_stop_answers_nobody() -> None:
 def test_a_drain_survives_a_restart() -> None:
     stage = Stage(graph())
     deployments = stage.running()
-    drain(stage)
+    drained(stage)
     again = restarted(stage, deployments)
     assert answers(stage) == []
     for each in again:
@@ -228,7 +237,7 @@ def test_a_drain_survives_a_restart() -> None:
 def test_a_drain_fails_with_its_job() -> None:
     stage = Stage(graph(attempts=0))
     deployments = stage.running()
-    drain(stage)
+    drained(stage)
     stage.report(deployments[0], ExecutionState.FAILED, FAILURE)
     for each in deployments[1:]:
         stage.report(each, ExecutionState.CANCELED)
@@ -242,11 +251,13 @@ def test_a_drain_that_is_refused_does_not_stop_the_job() -> None:
     deployments = stage.running()
     stage.tell(STOP)
     checkpoint_id = stage.said(TriggerCheckpoint)[0].checkpoint_id
-    drain(stage)
+    drained(stage)
     (answer,) = answers(stage)
     assert isinstance(answer, TriggerSavepointFailure)
     assert stage.said(StopTask) == []
-    stage.tell(DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, "broken"))
+    stage.tell(
+        DeclineCheckpoint("job-1", deployments[-1].attempt_id, checkpoint_id, AbortReason.SNAPSHOT_FAILED, "broken")
+    )
     assert stage.said(StopTask) == []
 
 
@@ -256,8 +267,8 @@ def test_a_savepoint_of_a_job_whose_data_is_being_ended_is_refused(token: str | 
     """A job that was started from it would take the data for ended, and never read the rest."""
     stage = Stage(graph())
     stage.running()
-    drain(stage, token)
-    stage.tell(checkpoint.TriggerSavepointNow("sp", stop))
+    drained(stage, token)
+    stage.tell(savepoint_now("sp", stop=stop))
     (answer,) = answers(stage)
     assert isinstance(answer, TriggerSavepointFailure)
     assert "job_is_stopping" in answer.cause
@@ -268,6 +279,6 @@ def test_a_savepoint_of_a_job_whose_data_is_being_ended_is_refused(token: str | 
 def test_a_drain_after_the_end_is_answered() -> None:
     stage = Stage(graph())
     stage.effects = stage.master.cancel(1.0, 1)
-    drain(stage)
+    drained(stage)
     (answer,) = answers(stage)
     assert isinstance(answer, TriggerSavepointFailure)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.actors.failure import REPEATED_FAILURE, lost_task_manager, tell_line
+from understudy.actors.failure import lost_task_manager, tell_line
 from understudy.actors.jobs.repeated_failures import RepeatedFailures
-from understudy.messages import FailureCause
+from understudy.messages import FailureCause, FailureKind
 
 
 def typo(position: int = 17, message: str = "'delya'", kind: str = "KeyError", operator: str = "worst") -> FailureCause:
@@ -22,11 +22,12 @@ def typo(position: int = 17, message: str = "'delya'", kind: str = "KeyError", o
         record_position=position,
         cause=FailureCause(kind, message, traceback="Traceback: the user's line"),
         repeatable=True,
+        kind=FailureKind.USER_CODE,
     )
 
 
 def ends(failures: RepeatedFailures, *added: FailureCause) -> list[bool]:
-    return [failures.add(each).error_type == REPEATED_FAILURE for each in added]
+    return [failures.add(each).kind is FailureKind.REPEATED for each in added]
 
 
 def test_the_same_failure_is_the_end_when_it_comes_the_fifth_time() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from understudy.actors.errors import NoResourceAvailable
 from understudy.actors.job_graph import SubtaskKey, all_subtasks, regions, slot_demands, slots_needed
-from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool, SlotRequest
+from understudy.actors.jobs.slot_pool import Locality, SlotId, SlotPool
+from understudy.actors.jobs.slot_requests import SlotRequest
 from understudy.messages import JobGraph, Partitioning, SlotIndex, SubtaskIndex, TaskManagerId, VertexId
 
 from ...conformance.scheduling import cluster

@@ -143,4 +143,4 @@ def test_a_keyed_value_that_cannot_be_stored_declines_the_checkpoint_by_name(tmp
     stage.arrives(0, BARRIER)
     (declined,) = stage.said(DeclineCheckpoint)
     name = stage.task.deployment.operators[-1].name
-    assert f"operator {name!r}, state 'held': value of key 'k': a builtins.object" in declined.reason
+    assert f"operator {name!r}, state 'held': value of key 'k': a builtins.object" in declined.detail

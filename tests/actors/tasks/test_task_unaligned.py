@@ -13,6 +13,7 @@ from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBa
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.messages import (
+    AbortReason,
     AcknowledgeCheckpoint,
     ChannelId,
     CheckpointId,
@@ -144,7 +145,7 @@ def test_it_is_declined_when_a_barrier_will_not_come(stage: TaskStage) -> None:
     stage.tell(switch(1))
     stage.arrives(0, ["a"], CancelCheckpointMarker(CheckpointId(1)))
     (decline,) = stage.said(DeclineCheckpoint)
-    assert (decline.checkpoint_id, decline.reason) == (1, "cancellation_barrier")
+    assert (decline.checkpoint_id, decline.reason) == (1, AbortReason.CANCELLED)
     assert CancelCheckpointMarker(CheckpointId(1)) in stage.emitted()
     stage.arrives(1, barrier(1), EndOfPartition())
     assert acknowledged(stage) == []
@@ -167,7 +168,7 @@ def test_records_that_cannot_be_written_decline_the_checkpoint(stage: TaskStage)
     hold_back(stage)
     stage.arrives(0, [record])
     stage.tell(switch(1))
-    assert "UnsupportedValue" in stage.said(DeclineCheckpoint)[0].reason
+    assert "UnsupportedValue" in stage.said(DeclineCheckpoint)[0].detail
     hold_back(stage, held=False)
     stage.settle()
     assert stage.emitted()[-1] == [record]

@@ -19,6 +19,7 @@ from understudy.messages import (
     CheckpointHistory,
     CheckpointId,
     FailureCause,
+    FailureKind,
     JobDetails,
     JobStatus,
     JobStatusChanged,
@@ -146,7 +147,13 @@ def test_wait_gives_up_after_its_timeout(job: JobHandle) -> None:
 
 
 def test_the_timeout_of_a_job_that_is_down_says_why(job: JobHandle, client: Client) -> None:
-    raised = FailureCause("UserCodeError", "raised", operator_name="worst delay", cause=FailureCause("KeyError", "'x'"))
+    raised = FailureCause(
+        "UserCodeError",
+        "raised",
+        operator_name="worst delay",
+        cause=FailureCause("KeyError", "'x'"),
+        kind=FailureKind.USER_CODE,
+    )
     client.status, client.failures = JobStatus.RESTARTING, (FailureCause("OSError", "older"), raised)
     with pytest.raises(TimeoutError) as caught:
         job.wait(timeout=0.01)
@@ -177,6 +184,7 @@ def test_a_failed_job_tells_the_chain_of_causes(job: JobHandle, client: Client) 
             attempt_number=3,
             record_position=4711,
             cause=raised,
+            kind=FailureKind.USER_CODE,
         ),
     )
     client.move(JobStatus.FAILED)
@@ -192,8 +200,18 @@ def test_a_failed_job_tells_the_chain_of_causes(job: JobHandle, client: Client) 
 
 
 def test_a_job_that_failed_again_and_again_says_so_first(job: JobHandle, client: Client) -> None:
-    typo = FailureCause("UserCodeError", "raised", operator_name="worst delay", cause=FailureCause("KeyError", "'x'"))
-    client.failures = (FailureCause("RepeatedFailure", "failed 5 times in operator 'worst delay': it", cause=typo),)
+    typo = FailureCause(
+        "UserCodeError",
+        "raised",
+        operator_name="worst delay",
+        cause=FailureCause("KeyError", "'x'"),
+        kind=FailureKind.USER_CODE,
+    )
+    client.failures = (
+        FailureCause(
+            "RepeatedFailure", "failed 5 times in operator 'worst delay': it", cause=typo, kind=FailureKind.REPEATED
+        ),
+    )
     client.move(JobStatus.FAILED)
     with pytest.raises(JobFailed) as caught:
         job.wait(timeout=10)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from understudy.actors.job_manager.tidying import delete_files
+from understudy.actors.job_manager.job_files import delete_files
 from understudy.messages import CheckpointId, JobId
 from understudy.runtime.simulation.world.disk import SimulatedDisk
 from understudy.runtime.simulation.world.file_system import using

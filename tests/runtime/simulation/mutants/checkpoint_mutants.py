@@ -12,7 +12,8 @@ from understudy.actors.barriers.barrier_buffer import BarrierBuffer
 from understudy.actors.barriers.barrier_handler import Aligned
 from understudy.actors.barriers.barrier_tracker import BarrierTracker
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import RetryFinal, ScheduleTimer, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_effects import CheckpointEffect, Discard, Schedule, StoreMetadata
+from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
 from understudy.actors.checkpoints.pending_checkpoint import PendingCheckpoint
 from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.flow.outputs import TaskOutputs
@@ -39,6 +40,7 @@ from .mutant import (
     Patch,
     also,
     mutant,
+    no_effects,
     nothing,
     storage_in_trouble,
 )
@@ -151,7 +153,7 @@ def _promised(self: CheckpointStorage, path: str, chunks: Any, **_: Any) -> Stat
 
 @mutant(OUTPUT, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 4_000, 0.2)))
 def a_snapshot_that_failed_is_acknowledged(patch: Patch) -> None:
-    def decline(self: TaskCheckpoints, checkpoint_id: Any, _reason: str, **_more: Any) -> None:
+    def decline(self: TaskCheckpoints, checkpoint_id: Any, *_: Any, **_more: Any) -> None:
         self._owner.tell(
             AcknowledgeCheckpoint(self._deployment.job_id, self._deployment.attempt_id, checkpoint_id, None, 0)
         )
@@ -189,11 +191,10 @@ FINALIZE = PendingCheckpoint.finalize
 def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     acknowledge = CheckpointCoordinator._acknowledge
 
-    def hasty(self: CheckpointCoordinator, ack: AcknowledgeCheckpoint) -> None:
-        acknowledge(self, ack)
-        for effect in list(self._effects):
-            if isinstance(effect, StoreMetadata):
-                self._effects.extend(self._tasks.notify_complete(effect.draft))
+    def hasty(self: CheckpointCoordinator, ack: AcknowledgeCheckpoint) -> list[CheckpointEffect]:
+        effects = acknowledge(self, ack)
+        drafts = [effect.draft for effect in effects if isinstance(effect, StoreMetadata)]
+        return [*effects, *(told for draft in drafts for told in self._tasks.notify_complete(draft))]
 
     patch.setattr(CheckpointCoordinator, "_acknowledge", hasty)
 
@@ -207,10 +208,11 @@ def the_metadata_is_not_written(patch: Patch) -> None:
 def checkpoint_ids_are_used_again_after_a_restart(patch: Patch) -> None:
     restarting = CheckpointCoordinator._region_restarting
 
-    def restart(self: CheckpointCoordinator) -> None:
-        restarting(self)
+    def restart(self: CheckpointCoordinator) -> list[CheckpointEffect]:
+        effects = restarting(self)
         latest = self.store.latest()
         self._ids._next = latest.checkpoint_id + 1 if latest else 1
+        return effects
 
     patch.setattr(CheckpointCoordinator, "_region_restarting", restart)
 
@@ -220,7 +222,9 @@ def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
     """The next restore is from the newest checkpoint, instead of from the newest one that is complete."""
     abort = CheckpointCoordinator._abort
 
-    def keep(self: CheckpointCoordinator, pending: PendingCheckpoint, failure: Any, detail: str = "") -> None:
+    def keep(
+        self: CheckpointCoordinator, pending: PendingCheckpoint, failure: Any, *more: Any
+    ) -> list[CheckpointEffect]:
         if pending.acknowledged and not pending.is_storing and not self._requests.are_closed:
             draft = _finalize_anyway(pending, self._vertices, self._wall_ms)
             pending.draft = None
@@ -228,7 +232,7 @@ def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
             if latest is None or latest.checkpoint_id < draft.checkpoint_id:
                 self.store.add(draft)
                 pending._acknowledged.clear()
-        abort(self, pending, failure, detail)
+        return abort(self, pending, failure, *more)
 
     patch.setattr(CheckpointCoordinator, "_abort", keep)
 
@@ -236,19 +240,18 @@ def an_aborted_checkpoint_counts_as_completed(patch: Patch) -> None:
 @mutant(LIVENESS, within=60, scenarios=also(lambda at_ms: FailingStorage(at_ms, 6_000, 0.1), since=0.85, until=0.98))
 def a_checkpoint_that_was_given_up_blocks_the_next(patch: Patch) -> None:
     """Declined and expired ones stay pending for ever."""
-    patch.setattr(CheckpointCoordinator, "_decline", nothing)
-    patch.setattr(CheckpointCoordinator, "_expire", nothing)
+    patch.setattr(CheckpointCoordinator, "_decline", no_effects)
+    patch.setattr(CheckpointCoordinator, "_expire", no_effects)
 
 
 @mutant(LIVENESS, within=40, scenarios=FINAL_IN_TROUBLE)
 def the_final_checkpoint_is_not_tried_again(patch: Patch) -> None:
-    emit = CheckpointCoordinator._emit
+    disappoint = CheckpointRequests._disappoint
 
-    def once(self: CheckpointCoordinator, effect: Any) -> None:
-        if not (isinstance(effect, ScheduleTimer) and isinstance(effect.event, RetryFinal)):
-            emit(self, effect)
+    def once(self: CheckpointRequests, *args: Any) -> list[Any]:
+        return [each for each in disappoint(self, *args) if not isinstance(each, Schedule)]
 
-    patch.setattr(CheckpointCoordinator, "_emit", once)
+    patch.setattr(CheckpointRequests, "_disappoint", once)
 
 
 @mutant(OUTPUT, within=20)
@@ -272,19 +275,17 @@ def subsumed_checkpoints_are_not_discarded(patch: Patch) -> None:
 
 @mutant(KEPT, within=40, scenarios=storage_in_trouble)
 def aborted_checkpoints_are_not_discarded(patch: Patch) -> None:
-    abort, discard = CheckpointCoordinator._abort, CheckpointCoordinator._discard
+    abort = CheckpointCoordinator._abort
 
-    def leak(self: CheckpointCoordinator, *args: Any) -> None:
-        self._discard = nothing
-        abort(self, *args)
-        self._discard = discard.__get__(self)
+    def leak(self: CheckpointCoordinator, *args: Any) -> list[CheckpointEffect]:
+        return [effect for effect in abort(self, *args) if not isinstance(effect, Discard)]
 
     patch.setattr(CheckpointCoordinator, "_abort", leak)
 
 
 @mutant(KEPT, within=40, scenarios=storage_in_trouble)
 def the_state_of_late_acknowledgements_is_not_discarded(patch: Patch) -> None:
-    patch.setattr(CheckpointCoordinator, "_discard_state_of", nothing)
+    patch.setattr(CheckpointCoordinator, "_discard_state_of", no_effects)
 
 
 @mutant(LOST, LEAKED, within=20)

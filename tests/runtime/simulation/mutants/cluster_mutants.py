@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from understudy.actors.checkpoints.checkpoint_effects import ScheduleTimer
+from understudy.actors.checkpoints.checkpoint_effects import CheckpointEffect
 from understudy.actors.flow.elements import EndOfData, EndOfPartition
 from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.flow.partitioner import HashByKey
 from understudy.actors.jobs.execution_graph import ExecutionGraph
+from understudy.actors.jobs.job_effects import JobEffect
 from understudy.actors.jobs.job_master import JobMaster
 from understudy.actors.jobs.slot_pool import SlotPool
 from understudy.actors.jobs.task_manager_roster import TaskManagerRoster
@@ -19,7 +20,7 @@ from understudy.runtime.transport.frames import FrameKind
 from understudy.runtime.transport.remote_input import RemoteInputChannel
 from understudy.runtime.transport.remote_output import RemoteOutputChannel
 
-from .mutant import CALM, CUT, LIVENESS, PROCESSES, Patch, also, mutant, nothing
+from .mutant import CALM, CUT, LIVENESS, PROCESSES, Patch, also, mutant, no_effects, nothing
 
 # ---- the JobManager
 
@@ -28,10 +29,11 @@ from .mutant import CALM, CUT, LIVENESS, PROCESSES, Patch, also, mutant, nothing
 def tasks_of_a_lost_task_manager_are_not_failed(patch: Patch) -> None:
     lose = JobMaster._lose
 
-    def overlook(self: JobMaster, event: Any) -> None:
-        self._attempt_ended = nothing  # type: ignore[method-assign]
-        lose(self, event)
+    def overlook(self: JobMaster, event: Any) -> list[JobEffect]:
+        self._attempt_ended = no_effects  # type: ignore[method-assign]
+        effects = lose(self, event)
         del self._attempt_ended
+        return effects
 
     patch.setattr(JobMaster, "_lose", overlook)
 
@@ -47,7 +49,7 @@ def a_task_manager_that_ended_is_not_replaced(patch: Patch) -> None:
 
     def forget(self: TaskManagerRoster, index: int, reason: str) -> Any:
         ended(self, index, reason)
-        return ScheduleTimer(1e9, None)  # type: ignore[arg-type]
+        return []
 
     patch.setattr(TaskManagerRoster, "ended", forget)
 
@@ -67,10 +69,11 @@ def reports_about_earlier_attempts_count_for_the_current_one(patch: Patch) -> No
 def a_restart_does_not_give_up_pending_checkpoints(patch: Patch) -> None:
     restarting = CheckpointCoordinator._region_restarting
 
-    def keep(self: CheckpointCoordinator) -> None:
-        self._abort_all = nothing
-        restarting(self)
+    def keep(self: CheckpointCoordinator) -> list[CheckpointEffect]:
+        self._abort_all = no_effects  # type: ignore[method-assign]
+        effects = restarting(self)
         del self._abort_all
+        return effects
 
     patch.setattr(CheckpointCoordinator, "_region_restarting", keep)
 

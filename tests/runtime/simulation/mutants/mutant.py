@@ -87,3 +87,8 @@ def storage_in_trouble(seed: int) -> Scenario:
 
 def nothing(*_args: Any, **_kwargs: Any) -> Any:
     """What is done instead of something."""
+
+
+def no_effects(*_: Any, **__: Any) -> list[Any]:
+    """For a step of a machine that returns its effects."""
+    return []

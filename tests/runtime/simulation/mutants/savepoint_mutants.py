@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint, MetadataFailed, MetadataStored
+from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint
+from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
 from understudy.actors.job_manager.job_files import ForJob, JobFiles
@@ -18,7 +19,7 @@ from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.actors.tasks import task
 from understudy.actors.tasks.task import Task
-from understudy.messages import CheckpointCompleted, JobStatus, TriggerSavepointFailure, TriggerSavepointSuccess
+from understudy.messages import CheckpointCompleted, JobStatus, TriggerSavepointSuccess
 from understudy.runtime.connectors.files.file_sink import FileSink
 from understudy.runtime.simulation.histories.actions import (
     CancelWithSavepoint,
@@ -164,7 +165,7 @@ def a_savepoint_is_answered_for_before_its_metadata_is_durable(patch: Patch) -> 
     store = JobFiles.store
 
     def hasty(self: JobFiles, job_id: Any, storage: CheckpointStorage, effect: Any) -> None:
-        if not effect.tokens:
+        if not effect.savepoints:
             store(self, job_id, storage, effect)
             return
         draft = effect.draft
@@ -172,7 +173,7 @@ def a_savepoint_is_answered_for_before_its_metadata_is_durable(patch: Patch) -> 
 
         def point() -> dict[str, str]:
             completed = replace(draft, metadata_path=path)
-            return {token: self._savepoints.store(completed, storage, None) for token in effect.tokens}
+            return {each.token: self._savepoints.store(completed, storage, None) for each in effect.savepoints}
 
         self._context.pipe_to_self(
             self._context.run_blocking(point),
@@ -189,25 +190,26 @@ def a_savepoint_is_answered_for_before_its_metadata_is_durable(patch: Patch) -> 
 
 @mutant(PROMISE, LIVENESS, within=20, scenarios=a_stop_that_fails)
 def a_promise_stays_open_when_its_savepoint_fails(patch: Patch) -> None:
-    emit = CheckpointRequests._break_promise
-    patch.setattr(
-        CheckpointRequests,
-        "_break_promise",
-        lambda self, token, cause: None if "given up" in cause else emit(self, token, cause),
-    )
+    given_up = CheckpointRequests.given_up
+
+    def silently(self: CheckpointRequests, *args: Any) -> list[Any]:
+        return [each for each in given_up(self, *args) if not isinstance(each, AnswerSavepoint)]
+
+    patch.setattr(CheckpointRequests, "given_up", silently)
 
 
 @mutant(PROMISE, within=20, scenarios=a_stop_that_fails)
 def a_savepoint_that_failed_is_said_to_be_there(patch: Patch) -> None:
     """Where its metadata would have been."""
 
-    def promise(self: CheckpointRequests, token: str, cause: str) -> None:
-        answer: Any = TriggerSavepointSuccess(self._job_id, "sim://savepoints/savepoint-that-failed")
-        if "given up" not in cause:
-            answer = TriggerSavepointFailure(self._job_id, cause)
-        self._emit(AnswerSavepoint(token, answer))
+    given_up = CheckpointRequests.given_up
 
-    patch.setattr(CheckpointRequests, "_break_promise", promise)
+    def boldly(self: CheckpointRequests, *args: Any) -> list[Any]:
+        there = TriggerSavepointSuccess(self._job_id, "sim://savepoints/savepoint-that-failed")
+        effects = given_up(self, *args)
+        return [replace(each, answer=there) if isinstance(each, AnswerSavepoint) else each for each in effects]
+
+    patch.setattr(CheckpointRequests, "given_up", boldly)
 
 
 # ---- ending a job with a savepoint
@@ -227,24 +229,24 @@ def a_stop_that_failed_never_lets_its_sources_go_on(patch: Patch) -> None:
 @mutant(OUTPUT, within=20, scenarios=a_cancellation)
 def a_job_is_cancelled_when_more_than_its_savepoint_is_committed(patch: Patch) -> None:
     """With the checkpoint that comes next."""
-    settle, publish = ManagedJob._settle_savepoint, ManagedJob._publish
+    answer, publish = ManagedJob._answer_savepoint, ManagedJob._publish
     waiting: set[ManagedJob] = set()
 
-    def later(self: ManagedJob, token: str, answer: Any) -> None:
-        if self._savepoints[token] is Afterwards.CANCEL:
-            self._savepoints[token] = Afterwards.RUN_ON
+    def later(self: ManagedJob, settled: AnswerSavepoint) -> None:
+        if settled.request.afterwards is Afterwards.CANCEL and isinstance(settled.answer, TriggerSavepointSuccess):
+            settled = replace(settled, request=replace(settled.request, afterwards=Afterwards.RUN_ON))
             waiting.add(self)
-        settle(self, token, answer)
+        answer(self, settled)
 
     def published(self: ManagedJob, message: Any) -> None:
         publish(self, message)
-        if isinstance(message, CheckpointCompleted) and self in waiting and not self._savepoints:
+        if isinstance(message, CheckpointCompleted) and self in waiting:
             waiting.discard(self)
             self._context.schedule(50, ForJob(self.job_id, None))
 
     on = ManagedJob.on
     patch.setattr(ManagedJob, "on", lambda self, event: self.cancel() if event is None else on(self, event))
-    patch.setattr(ManagedJob, "_settle_savepoint", later)
+    patch.setattr(ManagedJob, "_answer_savepoint", later)
     patch.setattr(ManagedJob, "_publish", published)
 
 

@@ -23,7 +23,7 @@ class Inbox:
     def on_frame(self, peer: str, frame: bytes) -> None:
         self.frames.append(frame)
 
-    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes]) -> None:
+    def on_peer_lost(self, peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
         self.lost.append((peer, reason, list(unsent)))
 
 
@@ -149,7 +149,7 @@ def test_a_peer_whose_connection_was_lost_may_be_sent_to_from_within_the_notice(
     one, _ = hosts
     nobody = control_address("nobody")
 
-    def again(peer: str, reason: str, unsent: Sequence[bytes]) -> None:
+    def again(peer: str, reason: str, unsent: Sequence[bytes], *, is_refused: bool = False) -> None:
         one.inbox.lost.append((peer, reason, list(unsent)))
         if len(one.inbox.lost) < 3:
             one.transport.send(peer, b"again")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.checkpoints.checkpoint_effects import Discard
-from understudy.actors.job_manager.tidying import delete_discarded
+from understudy.actors.job_manager.job_files import delete_discarded
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle, SubtaskState
 from understudy.state import CheckpointStorage
 
