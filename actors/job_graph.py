@@ -6,6 +6,7 @@ Pure functions over the `JobGraph` message. Flink: JobGraph, SlotSharingGroup, S
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -48,7 +49,11 @@ class SlotDemand:
 
 
 def validate(graph: JobGraph) -> None:
-    """Raises InvalidJobGraph for the first thing that is wrong, naming the vertex or operator."""
+    """Raises InvalidJobGraph for the first thing that is wrong, naming the vertex or operator.
+
+    A feedback edge is refused too, when all else is right: barriers are not aligned around a loop yet, so the first
+    checkpoint would never complete. Both who builds a graph and who is sent one call this.
+    """
     if not graph.vertices:
         raise InvalidJobGraph(f"job {graph.name!r} has no vertices")
     _check_ids(graph)
@@ -59,6 +64,8 @@ def validate(graph: JobGraph) -> None:
     topological_order(graph)
     for vertex in graph.vertices:
         _check_inputs(graph, vertex)
+    for edge in graph.edges:
+        _check_no_feedback(graph, edge)
 
 
 def vertex_of(graph: JobGraph, vertex_id: VertexId) -> JobVertex:
@@ -70,12 +77,12 @@ def vertex_of(graph: JobGraph, vertex_id: VertexId) -> JobVertex:
 
 
 def in_edges(graph: JobGraph, vertex_id: VertexId) -> tuple[JobEdge, ...]:
-    """The edges into a vertex, in the graph's order."""
+    """The edges into a vertex, in the graph's order; feedback edges too."""
     return tuple(edge for edge in graph.edges if edge.target == vertex_id)
 
 
 def out_edges(graph: JobGraph, vertex_id: VertexId) -> tuple[JobEdge, ...]:
-    """The edges out of a vertex, in the graph's order."""
+    """The edges out of a vertex, in the graph's order; feedback edges too."""
     return tuple(edge for edge in graph.edges if edge.source == vertex_id)
 
 
@@ -90,20 +97,37 @@ def all_subtasks(graph: JobGraph) -> tuple[SubtaskKey, ...]:
 
 
 def topological_order(graph: JobGraph) -> tuple[JobVertex, ...]:
-    """Every vertex after all that feed it, sources first; raises InvalidJobGraph for a cycle."""
-    missing = Counter(edge.target for edge in graph.edges)
+    """Every vertex after all that feed it, sources first; feedback edges do not count.
+
+    Raises InvalidJobGraph for a cycle without a feedback edge, naming the operators on it. Who goes along this order
+    must not expect that what an `in_edges` feedback edge comes from has come before.
+    """
+    missing = Counter(edge.target for edge in graph.edges if not edge.feedback)
     ready = deque(vertex for vertex in graph.vertices if not missing[vertex.vertex_id])
     ordered: list[JobVertex] = []
     while ready:
         ordered.append(ready.popleft())
         for edge in out_edges(graph, ordered[-1].vertex_id):
-            missing[edge.target] -= 1
-            if not missing[edge.target]:
+            missing[edge.target] -= not edge.feedback
+            if not edge.feedback and not missing[edge.target]:
                 ready.append(vertex_of(graph, edge.target))
     if len(ordered) < len(graph.vertices):
-        stuck = ", ".join(_name(vertex) for vertex in graph.vertices if missing[vertex.vertex_id])
-        raise InvalidJobGraph(f"job {graph.name!r} has a cycle; on it or behind it: {stuck}")
+        cycle = _cycle(graph, [vertex for vertex in graph.vertices if missing[vertex.vertex_id]])
+        names = ", ".join(repr(operator.name) for vertex in cycle for operator in vertex.operators)
+        raise InvalidJobGraph(f"job {graph.name!r} has a cycle without a feedback edge, of the operators {names}")
     return tuple(ordered)
+
+
+def _cycle(graph: JobGraph, waiting: Sequence[JobVertex]) -> list[JobVertex]:
+    """The vertices of one cycle, along it. Each of `waiting` is fed by another of them, so a way back ends in one."""
+    ids = {vertex.vertex_id for vertex in waiting}
+    path = [waiting[0].vertex_id]
+    while True:
+        before = next(edge.source for edge in in_edges(graph, path[-1]) if edge.source in ids and not edge.feedback)
+        if before in path:
+            first, *back = path[path.index(before) :]
+            return [vertex_of(graph, each) for each in (first, *reversed(back))]
+        path.append(before)
 
 
 def slots_needed(graph: JobGraph) -> int:
@@ -134,7 +158,11 @@ def pointwise_producers(producers: int, consumers: int, index: int) -> range:
 
 
 def regions(graph: JobGraph) -> tuple[Region, ...]:
-    """The connected components, in topological order of their first vertices."""
+    """The connected components: sets of vertices that exchange data, directly or not, and so restart together. A
+    feedback edge connects as any other does.
+
+    In topological order of their first vertices. Flink: pipelined regions.
+    """
     found: list[Region] = []
     for vertex in topological_order(graph):
         if not any(vertex.vertex_id in region for region in found):
@@ -195,9 +223,17 @@ def _check_edge(graph: JobGraph, edge: JobEdge) -> None:
         )
 
 
+def _check_no_feedback(graph: JobGraph, edge: JobEdge) -> None:
+    if edge.feedback:
+        source, target = vertex_of(graph, edge.source), vertex_of(graph, edge.target)
+        raise InvalidJobGraph(f"the edge from {_name(source)} back to {_name(target)}: iterations cannot be run yet")
+
+
 def _check_inputs(graph: JobGraph, vertex: JobVertex) -> None:
     indexes = {edge.input_index for edge in in_edges(graph, vertex.vertex_id)}
     first = vertex.operators[0]
+    if indexes and all(edge.feedback for edge in in_edges(graph, vertex.vertex_id)):
+        raise InvalidJobGraph(f"operator {first.name!r} of {_name(vertex)} has feedback edges only; wanted an input")
     if first.kind == "source" and indexes:
         raise InvalidJobGraph(f"source {first.name!r} of {_name(vertex)} has an input; wanted none")
     if first.kind != "source" and not indexes:

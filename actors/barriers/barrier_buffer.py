@@ -17,8 +17,7 @@ CheckpointBarrierAligner with CachedBufferStorage; algorithm 1 of Carbone et al.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from ...messages import AbortReason, CheckpointId
 from ..flow.elements import CancelCheckpointMarker, CheckpointBarrier, Element, EndOfPartition
@@ -28,40 +27,22 @@ _ACTED_ON = frozenset({CheckpointBarrier, CancelCheckpointMarker, EndOfPartition
 """All other elements pass an open channel untouched."""
 
 
-@dataclass(slots=True)
-class _Sequence:
-    """What one alignment set aside, in arrival order."""
-
-    elements: deque[tuple[int, Element]]
-    size_bytes: int
+_Sequence: TypeAlias = deque[tuple[int, Element]]
+"""What one alignment set aside, in arrival order."""
 
 
 class BarrierBuffer:
     """The exactly-once BarrierHandler."""
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        max_set_aside_bytes: int | None = None,
-        size_of: Callable[[Element], int] | None = None,
-    ) -> None:
-        """`size_of` is asked only about elements that are set aside; without it they count as 0 bytes.
-
-        An alignment that would hold more than `max_set_aside_bytes` is aborted.
-        """
+    def __init__(self, channels: int) -> None:
         if channels < 1:
             raise ValueError(f"wanted at least one channel, found {channels}")
-        if max_set_aside_bytes is not None and size_of is None:
-            raise ValueError("max_set_aside_bytes needs size_of")
         self._channels = channels
-        self._limit_bytes = max_set_aside_bytes
-        self._size_of = size_of
         self._current = NO_CHECKPOINT
         self._blocked: set[int] = set()
         self._ended: set[int] = set()
         self._given_up: set[CheckpointId] = set()
-        self._set_aside = _Sequence(deque(), 0)
+        self._set_aside = _Sequence()
         self._replays: list[_Sequence] = []
 
     @property
@@ -110,33 +91,32 @@ class BarrierBuffer:
         if checkpoint_id > self._current:
             self._give_way(AbortReason.SUBSUMED, events)
             self._advance(checkpoint_id)
-        events.append(Aligned(barrier, self._set_aside.size_bytes, missing))
+        events.append(Aligned(barrier, missing))
         self._release()
         self._replay(events)
         return events
 
     def set_aside(self) -> tuple[tuple[int, Element], ...]:
-        return tuple(self._set_aside.elements)
+        return tuple(self._set_aside)
 
     def close(self) -> None:
         self._blocked.clear()
         self._given_up.clear()
         self._replays.clear()
-        self._set_aside = _Sequence(deque(), 0)
+        self._set_aside = _Sequence()
 
     def _replay(self, events: list[GateEvent]) -> None:
         # A stack, oldest elements on top: an alignment that begins within a replay sets aside elements that are older
         # than the rest of that replay, so they have to come before it.
         while self._replays:
-            elements = self._replays[-1].elements
-            if elements:
+            if elements := self._replays[-1]:
                 self._take(*elements.popleft(), events)
             else:
                 self._replays.pop()
 
     def _take(self, channel: int, element: Element, events: list[GateEvent]) -> None:
         if channel in self._blocked:
-            self._put_aside(channel, element, events)
+            self._set_aside.append((channel, element))
         elif isinstance(element, CheckpointBarrier):
             self._on_barrier(channel, element, events)
         elif isinstance(element, CancelCheckpointMarker):
@@ -158,7 +138,7 @@ class BarrierBuffer:
             self._advance(checkpoint_id)
         self._blocked.add(channel)
         if len(self._blocked) + len(self._ended) == self._channels:
-            events.append(Aligned(barrier, self._set_aside.size_bytes))
+            events.append(Aligned(barrier))
             self._release()
 
     def _cancel(self, checkpoint_id: CheckpointId, reason: AbortReason, events: list[GateEvent]) -> None:
@@ -188,20 +168,9 @@ class BarrierBuffer:
         if self._given_up:
             self._given_up = {given_up for given_up in self._given_up if given_up > checkpoint_id}
 
-    def _put_aside(self, channel: int, element: Element, events: list[GateEvent]) -> None:
-        self._set_aside.elements.append((channel, element))
-        if self._size_of is not None:
-            self._set_aside.size_bytes += self._size_of(element)
-        if self._limit_bytes is not None and self._held_bytes() > self._limit_bytes:
-            self._give_way(AbortReason.LIMIT_EXCEEDED, events)
-
-    def _held_bytes(self) -> int:
-        """What this alignment set aside, and the replays that were pushed back; the one being read counts no more."""
-        return self._set_aside.size_bytes + sum(pushed_back.size_bytes for pushed_back in self._replays[:-1])
-
     def _release(self) -> None:
         """Open all channels; elements set aside are replayed next."""
         self._blocked.clear()
-        if self._set_aside.elements:
+        if self._set_aside:
             self._replays.append(self._set_aside)
-            self._set_aside = _Sequence(deque(), 0)
+            self._set_aside = _Sequence()

@@ -25,7 +25,6 @@ class Aligned:
     """
 
     barrier: CheckpointBarrier
-    bytes_set_aside: int = 0
     overtaken: frozenset[int] = frozenset()
     """The channels whose barrier is not here: what comes on them before it is in flight, and part of the snapshot."""
 

@@ -193,9 +193,8 @@ def _log_of(aligned: Aligned, ready: Iterable[GateEvent], waiting: Iterable[tupl
     """A log that has begun. What is `ready` has passed the handler before the barrier, on any channel."""
     log = InFlightLog(aligned.barrier.checkpoint_id, aligned.overtaken)
     for event in ready:
-        match event:
-            case (channel, (pa.RecordBatch() | list()) as batch):
-                log.add(channel, batch)
+        if isinstance(event, tuple) and isinstance(event[1], pa.RecordBatch | list):
+            log.add(*event)
     for channel, element in waiting:
         log.feed(channel, element)
     return log

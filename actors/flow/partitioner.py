@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,8 @@ def make_partitioner(
         case Partitioning.HASH:
             assert selector is not None, "a hash edge has a key selector"
             return Forward() if channels == 1 else HashByKey(channels, selector, max_parallelism)
+        case _:
+            assert_never(partitioning)
 
 
 class Forward:

@@ -79,13 +79,17 @@ class RestoredOperators:
 
     @cached_property
     def ended(self) -> dict[VertexId, list[bool]]:
-        """For each vertex of the program: whose data has ended, by subtask."""
+        """For each vertex of the program: whose data has ended, by subtask.
+
+        A loop has ended when all that feeds it has: feedback edges do not count.
+        """
         ended: dict[VertexId, list[bool]] = {}
         for vertex in topological_order(self._graph):
             own = [each.has_ended(vertex.parallelism) for each in self.of_vertex(vertex)]
             fed = [
                 self._feeds(ended[edge.source], edge.partitioning, vertex.parallelism)
                 for edge in in_edges(self._graph, vertex.vertex_id)
+                if not edge.feedback
             ]
             columns = zip(*own, *fed, strict=True) if own else [[False]] * vertex.parallelism
             ended[vertex.vertex_id] = [all(column) for column in columns]

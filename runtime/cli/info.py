@@ -84,8 +84,8 @@ def _text(graph: JobGraph) -> list[str]:
             lines.append(f"    {operator.kind} {operator.name}{f': state {states}' if states else ''}")
         for edge in graph.edges:
             if edge.source == vertex.vertex_id:
-                second = ", second input" if edge.input_index else ""
-                lines.append(f"    -> {edge.target} ({edge.partitioning.value}{second})")
+                more = f"{', second input' if edge.input_index else ''}{', feedback' if edge.feedback else ''}"
+                lines.append(f"    -> {edge.target} ({edge.partitioning.value}{more})")
     return lines
 
 

@@ -36,10 +36,6 @@ def element_of(word: Words) -> Element:
     raise UnknownWord(f"found the element {word}; wanted data, barrier, cancel or end")
 
 
-def size_of(element: Element) -> int:
-    return element[1] if isinstance(element, list) else 0
-
-
 def word_of(event: GateEvent) -> Words:
     match event:
         case Aligned(barrier):

@@ -79,7 +79,7 @@ def test_a_file_that_lies_is_found_out(path: Path, tmp_path: Path) -> None:
 
 
 EXPECTATIONS = frozenset(
-    {"expected_output", "expected_checkpoints_triggered", "expected_aborted", "bytes_set_aside", "pending_at_end"}
+    {"expected_output", "expected_checkpoints_triggered", "expected_aborted", "pending_at_end"}
     | {"expect", "returns", "delay_ms", "check", "response"}
 )
 

@@ -12,7 +12,6 @@ from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBa
 from understudy.messages import AbortReason, CheckpointId
 
 from ...conformance.barrier_buffer import play_as_gate
-from ...conformance.barrier_words import size_of
 from .barrier_scripts import Script, aborted, scripts, triggered
 
 
@@ -44,19 +43,9 @@ def test_other_control_elements_keep_their_place_between_batches() -> None:
     assert events == [(1, Watermark(3)), Aligned(barrier(1)), *((0, element) for element in behind)]
 
 
-def test_size_is_not_asked_while_nothing_is_set_aside() -> None:
-    def refuse(_: object) -> int:
-        raise AssertionError("asked")
-
-    buffer = BarrierBuffer(2, size_of=refuse)
-    assert len(play(buffer, [(0, ["a"]), (0, barrier(1)), (1, ["b"]), (1, barrier(1)), (0, ["c"])])) == 4
-
-
-def test_settings_that_make_no_sense_are_refused() -> None:
+def test_a_handler_without_channels_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one channel, found 0"):
         BarrierBuffer(0)
-    with pytest.raises(ValueError, match="needs size_of"):
-        BarrierBuffer(1, max_set_aside_bytes=1)
 
 
 class TestAbort:
@@ -107,7 +96,7 @@ def scripts_with_aborts(draw: st.DrawFn) -> tuple[int, ScriptWithAborts]:
 
 
 def run(channels: int, mixed: ScriptWithAborts) -> list[GateEvent]:
-    buffer = BarrierBuffer(channels, max_set_aside_bytes=60, size_of=size_of)
+    buffer = BarrierBuffer(channels)
     events: list[GateEvent] = []
     for item in mixed:
         events += buffer.receive(*item) if isinstance(item, tuple) else buffer.abort(item)
