@@ -36,6 +36,3 @@ ChannelId = NewType("ChannelId", int)
 
 SlotIndex = NewType("SlotIndex", int)
 """Which slot of a TaskManager: 0 .. slots - 1."""
-
-StackTraceSampleId = NewType("StackTraceSampleId", int)
-"""One request for stack samples, repeated in the answer."""

@@ -1,4 +1,4 @@
-"""What is said about tasks: deployment, cancellation, state changes, stack samples."""
+"""What is said about tasks: deployment, cancellation, state changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from .ids import (
     ExecutionAttemptId,
     JobId,
     SlotIndex,
-    StackTraceSampleId,
     SubtaskIndex,
     TaskManagerId,
     VertexId,
@@ -147,31 +146,3 @@ class NotifyEndOfData:
 
     job_id: JobId
     attempt_id: ExecutionAttemptId
-
-
-@message
-class TriggerStackTraceSample:
-    """JobManager -> TaskManager: take `samples` stack samples of this attempt, `delay_ms` apart."""
-
-    job_id: JobId
-    attempt_id: ExecutionAttemptId
-    sample_id: StackTraceSampleId
-    samples: int
-    delay_ms: int
-    max_depth: int
-
-
-@message
-class StackTraceSampleResponse:
-    """TaskManager -> JobManager: the samples, each a tuple of frames as text, innermost first."""
-
-    attempt_id: ExecutionAttemptId
-    sample_id: StackTraceSampleId
-    samples: tuple[tuple[str, ...], ...]
-
-
-@message
-class StackTraceSampleFailed:
-    attempt_id: ExecutionAttemptId
-    sample_id: StackTraceSampleId
-    cause: str

@@ -153,36 +153,6 @@ def make_restart_strategy(
             )
 
 
-def choose_strategy(
-    job: RestartStrategyConfig | None, cluster: RestartStrategyConfig | str | None, checkpointing: bool
-) -> RestartStrategyConfig:
-    """What the job asks for, or else the cluster (by settings or by name), or else what suits the job.
-
-    Without any choice a job with checkpoints is restarted after an exponential delay, and a job without is not
-    restarted: it would start from the beginning. Raises ValueError for a name that is no strategy's.
-    Flink: RestartBackoffTimeStrategyFactoryLoader.
-    """
-    if job is not None:
-        return job
-    if isinstance(cluster, RestartStrategyConfig):
-        return cluster
-    if cluster is not None:
-        return _named(cluster)
-    return RestartStrategyConfig(RestartStrategyKind.EXPONENTIAL_DELAY if checkpointing else RestartStrategyKind.NONE)
-
-
-def _named(name: str) -> RestartStrategyConfig:
-    """A strategy with the settings that Flink gives it when only its name is configured."""
-    try:
-        kind = RestartStrategyKind(name)
-    except ValueError:
-        known = ", ".join(kind.value for kind in RestartStrategyKind)
-        raise ValueError(f"unknown restart strategy {name!r}; wanted one of {known}") from None
-    if kind is RestartStrategyKind.FIXED_DELAY:
-        return RestartStrategyConfig(kind, attempts=1)
-    return RestartStrategyConfig(kind)
-
-
 def _require(holds: bool, setting: str, found: float, wanted: str) -> None:
     if not holds:
         raise ValueError(f"restart strategy: {setting} is {found}; wanted {wanted}")

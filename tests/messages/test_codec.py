@@ -36,8 +36,6 @@ from understudy.messages import (
     MessageTooLarge,
     NotifyCheckpointComplete,
     Plain,
-    StackTraceSampleId,
-    StackTraceSampleResponse,
     StopJob,
     SubtaskState,
     TriggerCheckpoint,
@@ -326,7 +324,6 @@ def test_what_could_not_be_read_for_its_depth_is_not_sent() -> None:
         Heartbeat("x", 1, 5),  # type: ignore[arg-type]
         Heartbeat("x", 1, ("no metrics",)),  # type: ignore[arg-type]
         JobStatusChanged(JobId("j"), "running", JobStatus.CREATED, 1),  # type: ignore[arg-type]
-        StackTraceSampleResponse(ExecutionAttemptId("a"), StackTraceSampleId(1), (({"set"},),)),  # type: ignore[arg-type]
         AcknowledgeCheckpoint(JobId("j"), ExecutionAttemptId("a"), CheckpointId(1), "no state", 3),  # type: ignore[arg-type]
         AskOperator(JobId("j"), "op", True, object(), None, None),
         Unsendable([1]),

@@ -16,7 +16,6 @@ from understudy.messages import (
     MAX_DEPTH,
     MAX_NESTED,
     CancelJob,
-    ExecutionAttemptId,
     FailureCause,
     Heartbeat,
     JobId,
@@ -26,8 +25,6 @@ from understudy.messages import (
     Message,
     MessageError,
     OperatorAnswer,
-    StackTraceSampleId,
-    StackTraceSampleResponse,
     StopJob,
     decode,
     encode,
@@ -47,6 +44,11 @@ class Guarded:
     def __post_init__(self) -> None:
         if self.value < 0:
             raise RuntimeError("negative")
+
+
+@message
+class Table:
+    rows: tuple[tuple[str, ...], ...]
 
 
 @message
@@ -155,7 +157,7 @@ def test_both_ways_draw_the_line_at_the_same_depth(depth: int) -> None:
         Counted(1),
         Allowed(Rights.READ),
         Allowed(Rights.READ | Rights.WRITE),
-        StackTraceSampleResponse(ExecutionAttemptId("a"), StackTraceSampleId(1), ((), ("f", "g"))),
+        Table(((), ("f", "g"))),
     ],
     ids=repr,
 )

@@ -36,9 +36,6 @@ DESIGN = {
     "SubmitTask": ("deployment",),
     "CancelTask": ("attempt_id",),
     "UpdateTaskExecutionState": ("attempt_id", "state", "failure"),
-    "TriggerStackTraceSample": ("attempt_id", "sample_id"),
-    "StackTraceSampleResponse": ("attempt_id", "sample_id"),
-    "StackTraceSampleFailed": ("attempt_id", "sample_id"),
     "LeaderSessionMessage": ("leader_session_id", "message"),
 }
 

@@ -11,20 +11,7 @@ from understudy.actors.jobs.restart_strategy import (
     ExponentialDelay,
     FailureRate,
     FixedDelay,
-    choose_strategy,
 )
-from understudy.messages import RestartStrategyConfig, RestartStrategyKind
-
-
-def test_a_job_with_checkpoints_and_no_choice_is_always_restarted() -> None:
-    chosen = choose_strategy(None, None, checkpointing=True)
-    assert chosen == RestartStrategyConfig(RestartStrategyKind.EXPONENTIAL_DELAY)
-
-
-def test_a_cluster_may_give_settings_or_a_name_with_flinks_defaults() -> None:
-    settings = RestartStrategyConfig(RestartStrategyKind.FIXED_DELAY, attempts=7)
-    assert choose_strategy(None, settings, checkpointing=False) is settings
-    assert choose_strategy(None, "fixed-delay", checkpointing=True).attempts == 1
 
 
 @given(
