@@ -43,6 +43,8 @@ class Workload:
     alignment_timeout_ms: int | None = None
     buffer_timeout_ms: int = 5
     batch_rows: int | None = None
+    inline_threshold_bytes: int = 1
+    """Of each subtask's state: less of it makes no file."""
 
     @property
     def duration_ms(self) -> float:
@@ -127,10 +129,12 @@ class Topology:
     exactly_once: bool = True
     tells_at_the_end: bool = False
     """Its results are those of all the data that there was, and come when that has ended."""
+    counts_up: bool = False
+    """All of it comes from one subtask, number by number: what is made of the first so many is a whole of its own."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
-    """An environment that puts up with as many failures as a history may hold. All state goes to files."""
+    """An environment that puts up with as many failures as a history may hold. State goes to files as `workload` says."""
     env = StreamEnvironment(
         parallelism=workload.parallelism,
         max_parallelism=16,
@@ -147,7 +151,9 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         mode=mode,
     )
     env.checkpoints = replace(
-        env.checkpoints, inline_threshold_bytes=1, alignment_timeout_ms=workload.alignment_timeout_ms
+        env.checkpoints,
+        inline_threshold_bytes=workload.inline_threshold_bytes,
+        alignment_timeout_ms=workload.alignment_timeout_ms,
     )
     return env
 
@@ -291,15 +297,18 @@ def _both(workload: Workload) -> list[int]:
 TOPOLOGIES: dict[str, Topology] = {
     each.name: each
     for each in (
-        Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
-        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
-        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
+        Topology(
+            "chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True
+        ),
+        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
+        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys), counts_up=True),
         Topology("spread", _spread, lambda work: _counted(_all(work), work.keys)),
         Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
         Topology(
             "diamond",
             _diamond,
             lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
+            counts_up=True,
         ),
         Topology(
             "two-inputs",
@@ -309,7 +318,12 @@ TOPOLOGIES: dict[str, Topology] = {
                 *(("right", *each) for each in _counted(_half(work), work.keys)),
             ],
         ),
-        Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
+        Topology(
+            "states",
+            _states,
+            lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)],
+            counts_up=True,
+        ),
         Topology("columnar", _columnar, _totals, tells_at_the_end=True),
         Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
         Topology("at-least-once", _at_least_once, _both, exactly_once=False),
