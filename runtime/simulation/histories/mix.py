@@ -57,12 +57,15 @@ def standard_history(seed: int, topology: str | None = None) -> Scenario:
     chance = random.Random(f"theme {seed}")
     if chance.random() >= THEMED and topology not in DEMANDING:
         return Scenario.of(seed, topology)
-    theme = chance.choice(THEMES)
-    known = None if topology in DEMANDING else topology
-    themed = theme(chance, Scenario.of(seed, known))
-    if topology is not None:
-        themed = _of_topology(themed, topology)
-    return _with_slots(_with_inline_parts(chance, themed))
+    drawn = themed(chance.choice(THEMES), seed, None if topology in DEMANDING else topology)
+    return drawn if topology is None else _of_topology(drawn, topology)
+
+
+def themed(theme: Theme, seed: int, topology: str | None = None) -> Scenario:
+    """The scenario of this seed, changed so that it leads where the theme wants it. Some themes choose the topology."""
+    chance = random.Random(f"themed {seed}")
+    drawn = theme(chance, Scenario.of(seed, topology))
+    return _with_slots(_with_inline_parts(chance, drawn))
 
 
 def _of_topology(scenario: Scenario, topology: str) -> Scenario:
@@ -74,12 +77,16 @@ def _of_topology(scenario: Scenario, topology: str) -> Scenario:
 
 
 def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
-    """Barriers overtake what is on its way over a slow link, or has piled up before a slow TaskManager, and the job goes
-    back to such a checkpoint.
-    """
-    drawn = _on(scenario, chance, "keyed", "fan-in", "two-inputs", "pipeline", "ordered", "ordered", "states")
+    """Barriers overtake what is on its way over a slow link, or waits for a slow TaskManager, and the job goes back."""
+    drawn = _on(scenario, chance, "keyed", "fan-in", "two-inputs", "pipeline", "ordered", "ordered", "ordered")
     drawn = _paced(
-        chance, drawn, records=30, records_per_second=7.1, alignment_timeout_ms=chance.choice((0, 0, 50)), batch_rows=1
+        chance,
+        drawn,
+        records=45,
+        keys=chance.randint(1, 3),
+        records_per_second=7.1,
+        alignment_timeout_ms=chance.choice((0, 0, 50)),
+        batch_rows=1,
     )
     back_ms = _at(chance, drawn, 0.4, 1.1)
     if chance.random() < 0.3:
@@ -167,9 +174,7 @@ def powerless(chance: Chance, scenario: Scenario) -> Scenario:
     """The power fails right after a sync."""
     workload = replace(scenario.workload, checkpoint_interval_ms=1_000)
     drawn = replace(scenario, workload=workload, faults=scenario.faults[:1], storage_ms=0.0)
-    failures = []
-    for folder in chance.sample(_FOLDERS, 2):
-        failures.append(PowerFailure(_at(chance, drawn, 0.05, 0.9), folder))
+    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 2)]
     if any(failure.after_sync == "savepoint" for failure in failures):
         at_ms = _at(chance, drawn, 0.2, 0.8)
         drawn = replace(drawn, actions=(TakeSavepoint(at_ms), *_replacement(chance, at_ms + 1_500, 2)))
@@ -236,7 +241,7 @@ def _with_inline_parts(chance: Chance, scenario: Scenario) -> Scenario:
     """Perhaps."""
     if chance.random() >= INLINE_PARTS:
         return scenario
-    threshold = chance.choice((60, 150, 300, 600))
+    threshold = chance.choice((60, 300, 700, 1_500))
     return replace(scenario, workload=replace(scenario.workload, inline_threshold_bytes=threshold))
 
 

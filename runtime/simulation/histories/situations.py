@@ -121,7 +121,7 @@ class _Job:
     ended: dict[CheckpointId, dict[VertexId, set[bool]]] = field(default_factory=lambda: defaultdict(dict))
     """By checkpoint and vertex: whether the data of its subtasks had ended when they acknowledged."""
     parallelism: int = 1
-    newest: CheckpointId = CheckpointId(0)
+    newest: CheckpointId | None = None
     is_ended_in_part: bool = False
     """Whether it has restored such a checkpoint."""
 
@@ -162,9 +162,9 @@ class _Seen:
 
     def completed(self, event: CheckpointCompleted) -> None:
         job = self._jobs[event.job_id]
-        if event.checkpoint_id < job.newest:
+        if job.newest is not None and event.checkpoint_id < job.newest:
             self.found.add(OLDER_SAVEPOINT)
-        job.newest = max(event.checkpoint_id, job.newest)
+        job.newest = max(event.checkpoint_id, job.newest or event.checkpoint_id)
         if job.is_ended_in_part:
             self.found.add(ENDED_AGAIN)
 

@@ -134,7 +134,7 @@ class Topology:
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
-    """An environment that puts up with as many failures as a history may hold. State goes to files as `workload` says."""
+    """An environment that puts up with as many failures as a history may hold."""
     env = StreamEnvironment(
         parallelism=workload.parallelism,
         max_parallelism=16,

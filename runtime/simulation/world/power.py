@@ -16,7 +16,7 @@ FAILS = "power fails after the sync"
 """What a trace calls it."""
 
 _AGAIN_MS = 1.0
-"""When the power could not fail because the JobManager stands still in the middle of a write, it does so a little later."""
+"""While the JobManager stands still in the middle of a write the power cannot fail; so much later it may."""
 
 
 class PowerSwitch:
