@@ -8,14 +8,60 @@ list, which a rescale deals out with a remainder, and emits them when its data h
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Literal
 
+from ....actors.elements import Batch
 from ....actors.operators.operator import Collector, KeyedOperator, Operator
+from ....actors.operators.source import END, SourceState
 from ....state import ListState, OperatorListState, ValueState
+from ....state.key_groups import key_group
 from ...api.environment import StreamEnvironment
-from .topologies import OUTPUT, Counter, Same, Topology, Workload, _counted, environment
+from ...connectors.paced_source import PacedSource
+from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Workload, _counted, environment
 
 _REMEMBERED = 3
+
+_KEYS = tuple(
+    next(key for key in count() if key_group(key, MAX_PARALLELISM) == group) for group in range(MAX_PARALLELISM)
+)
+"""One of each key group."""
+
+
+class Ragged(PacedSource):
+    """Numbers one by one; the first of several subtasks has a quarter of them. Its offset is what is left."""
+
+    def __init__(self, records: int, records_per_second: float) -> None:
+        super().__init__(1, records_per_second)
+        self.records = records
+
+    def open(self) -> None:
+        super().open()
+        self._take_share_of(list(range(self.records)))
+
+    def read(self, max_records: int) -> Batch | Literal[SourceState.END]:
+        if not self.left:
+            return END
+        taken, self.left = self.left[:max_records], self.left[max_records:]
+        return taken
+
+    def offset(self) -> list[int]:
+        return self.left
+
+    def seek(self, offset: list[int]) -> None:
+        self.left = offset
+
+    def rescale(self, offsets: Sequence[list[int]]) -> None:
+        self._take_share_of([number for left in offsets for number in left])
+
+    def _take_share_of(self, numbers: list[int]) -> None:
+        index, others = self.context.subtask_index, self.context.parallelism - 1
+        quarter = len(numbers) // 4
+        if others == 0:
+            self.left = numbers
+        else:
+            self.left = numbers[:quarter] if index == 0 else numbers[quarter:][index - 1 :: others]
 
 
 class Follows(KeyedOperator):
@@ -59,14 +105,16 @@ class Tally(KeyedOperator):
             out.collect((key, self.count.value()))
 
 
+def _key(number: int, keys: int) -> int:
+    """Of so many keys: the first ones are of all key groups."""
+    place = number % keys
+    return _KEYS[place] if place < len(_KEYS) else 1_000 + place
+
+
 def _everywhere(env: StreamEnvironment, workload: Workload) -> Any:
-    """The numbers, from as many subtasks as the job has: one of them may end long before another."""
-    return env.from_collection(
-        range(workload.records),
-        records_per_second=workload.records_per_second,
-        name="numbers",
-        parallelism=workload.parallelism,
-    )
+    """The numbers, from as many subtasks as the job has: the first one ends long before the others."""
+    numbers = Ragged(workload.records, workload.records_per_second)
+    return env.from_source(numbers, name="numbers", parallelism=workload.parallelism)
 
 
 def _ordered(workload: Workload) -> StreamEnvironment:
@@ -74,20 +122,20 @@ def _ordered(workload: Workload) -> StreamEnvironment:
     numbers = env.from_collection(
         range(workload.records), records_per_second=workload.records_per_second, name="numbers", parallelism=1
     )
-    numbers.key_by(lambda number: number % keys).process(Follows, name="follows").collect(name=OUTPUT)
+    numbers.key_by(lambda number: _key(number, keys)).process(Follows, name="follows").collect(name=OUTPUT)
     return env
 
 
 def _held(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
     held = _everywhere(env, workload).process(Hold, name="hold")
-    held.key_by(lambda number: number % keys).process(Counter, name="count").collect(name=OUTPUT)
+    held.key_by(lambda number: _key(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
     return env
 
 
 def _tallied(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
-    tallies = _everywhere(env, workload).key_by(lambda number: number % keys).process(Tally, name="tally")
+    tallies = _everywhere(env, workload).key_by(lambda number: _key(number, keys)).process(Tally, name="tally")
     tallies.key_by(lambda tally: tally[0]).process(Same, name="same").collect(name=OUTPUT)
     return env
 
@@ -96,21 +144,28 @@ def _followed(workload: Workload) -> list[tuple[int, ...]]:
     """Of each number, it and those before it that have its key."""
     step = workload.keys
     return [
-        (number % step, *(each for each in range(number - (_REMEMBERED - 1) * step, number + 1, step) if each >= 0))
+        (
+            _key(number, step),
+            *(each for each in range(number - (_REMEMBERED - 1) * step, number + 1, step) if each >= 0),
+        )
         for number in range(workload.records)
     ]
 
 
 def _tallies(workload: Workload) -> list[tuple[int, int]]:
     keys = range(min(workload.keys, workload.records))
-    return [(key, len(range(key, workload.records, workload.keys))) for key in keys]
+    return [(_key(key, workload.keys), len(range(key, workload.records, workload.keys))) for key in keys]
+
+
+def _counts(workload: Workload) -> list[tuple[int, int]]:
+    return [(_key(key, workload.keys), seen) for key, seen in _counted(range(workload.records), workload.keys)]
 
 
 DEMANDING: dict[str, Topology] = {
     each.name: each
     for each in (
         Topology("ordered", _ordered, _followed, counts_up=True),
-        Topology("held", _held, lambda work: _counted(range(work.records), work.keys)),
+        Topology("held", _held, _counts),
         Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
     )
 }

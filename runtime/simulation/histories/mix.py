@@ -35,6 +35,7 @@ from .actions import (
 from .catalogue import CATALOGUE
 from .demanding_topologies import DEMANDING
 from .scenario import Scenario
+from .topologies import MAX_PARALLELISM
 
 THEMED = 0.5
 """Share of histories that lead to a situation."""
@@ -42,8 +43,8 @@ THEMED = 0.5
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
-ALL_KEYS = 40
-"""So many keys, and each key group has some."""
+ALL_KEYS = MAX_PARALLELISM
+"""So many keys, and in the demanding topologies each key group has one."""
 
 Chance = random.Random
 Theme = Callable[[Chance, Scenario], Scenario]
@@ -101,24 +102,21 @@ def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
 
 
 def ended_in_part(chance: Chance, scenario: Scenario) -> Scenario:
-    """A subtask behind a slow TaskManager goes on long after the others' data has ended."""
-    drawn = _on(scenario, chance, "held", "held", "tallied", "fan-in", "two-inputs", "spread", "columnar")
-    drawn = _paced(chance, drawn, batch_rows=1, parallelism=2)
-    drawn = replace(drawn, workload=replace(drawn.workload, records=chance.randint(20, 40)))
-    late_ms = drawn.workload.duration_ms
-    slow = SlowProcess(
-        round(0.3 * late_ms, 1), 2.0 * late_ms, chance.randrange(2), round(chance.uniform(400, 1_200), 1)
-    )
-    drawn = replace(drawn, faults=(slow,))
+    """One subtask's data ends long before that of the others."""
+    drawn = _on(scenario, chance, "held", "held", "tallied")
+    drawn = _paced(chance, drawn, records=chance.randint(20, 35))
+    if chance.random() < 0.3:
+        slow = SlowProcess(_at(chance, drawn, 0, 0.5), 9_000.0, chance.randrange(2), round(chance.uniform(100, 900), 1))
+        drawn = _and(drawn, slow)
     if chance.random() < 0.5:
-        actions = [*_replacement(chance, _at(chance, drawn, 1.0, 1.5), chance.choice((1, 3)))]
-        drawn = replace(drawn, actions=tuple(actions))
-    return _and(drawn, *_kills(chance, drawn, 0.8, 1.8, times=chance.choice((1, 2))))
+        drawn = replace(drawn, actions=tuple(_replacement(chance, _at(chance, drawn, 0.8, 1.3), chance.choice((1, 3)))))
+        return _and(drawn, *(_kills(chance, drawn, 0.7, 1.6) if chance.random() < 0.5 else ()))
+    return _and(drawn, *_kills(chance, drawn, 0.75, 1.4, times=chance.choice((1, 2))))
 
 
 def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """One parallelism after the other, none of them a multiple of the one before."""
-    drawn = _on(scenario, chance, "held", "held", "ordered", "states", "keyed", "spread", "two-inputs")
+    drawn = _on(scenario, chance, "held", "held", "ordered", "ordered", "tallied", "states", "two-inputs")
     drawn = _paced(chance, drawn, keys=ALL_KEYS, records=50, records_per_second=7.1, checkpoint_interval_ms=1_000)
     actions: list[ClientAction] = []
     for part, parallelism in enumerate(chance.sample((2, 3, 5), chance.choice((2, 3)))):

@@ -21,6 +21,9 @@ from ...api.restart import fixed_delay
 OUTPUT = "out"
 """The name of each topology's sink."""
 
+MAX_PARALLELISM = 16
+"""Of each job, so many key groups."""
+
 CHECKPOINTS = "sim://checkpoints"
 SAVEPOINTS = "sim://savepoints"
 """Where they are kept. They outlast the cluster."""
@@ -137,7 +140,7 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
     """An environment that puts up with as many failures as a history may hold."""
     env = StreamEnvironment(
         parallelism=workload.parallelism,
-        max_parallelism=16,
+        max_parallelism=MAX_PARALLELISM,
         checkpoint_dir=CHECKPOINTS,
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
         checkpoint_timeout_ms=20_000,
