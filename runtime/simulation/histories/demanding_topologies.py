@@ -23,9 +23,10 @@ from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Worklo
 
 _REMEMBERED = 3
 
-_KEYS = tuple(
-    next(key for key in count() if key_group(key, MAX_PARALLELISM) == group) for group in range(MAX_PARALLELISM)
-)
+_GROUPS = (0, 15, 7, 8, 5, 10, 3, 12, 6, 11, 1, 14, 4, 9, 2, 13)
+"""All, those first between which a rescale divides."""
+
+_KEYS = tuple(next(key for key in count() if key_group(key, MAX_PARALLELISM) == group) for group in _GROUPS)
 """One of each key group."""
 
 

@@ -83,17 +83,17 @@ def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
     drawn = _paced(
         chance,
         drawn,
-        records=45,
-        keys=chance.randint(1, 3),
+        records=48,
+        keys=chance.randint(2, 4),
         records_per_second=7.1,
         alignment_timeout_ms=chance.choice((0, 0, 50)),
         batch_rows=1,
     )
-    back_ms = _at(chance, drawn, 0.4, 1.1)
+    back_ms = _at(chance, drawn, 0.5, 1.05)
     if chance.random() < 0.3:
         drawn = _and(drawn, SlowProcess(900.0, 60_000.0, chance.randrange(2), round(chance.uniform(250, 900), 1)))
     for at_ms in (900.0, round(back_ms + 1_500.0, 1)):
-        extra_ms = round(chance.uniform(300, 1_800), 1)
+        extra_ms = round(chance.uniform(400, 1_500), 1)
         drawn = _and(drawn, *(SlowLink(at_ms, 30_000.0, one, 1 - one, extra_ms) for one in (0, 1)))
     if chance.random() < 0.3:
         return replace(drawn, actions=(RestartFromCheckpoint(back_ms),))

@@ -14,6 +14,7 @@ from understudy.actors.elements import CheckpointBarrier
 from understudy.actors.input_gate import InputGate
 from understudy.actors.task import Task
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle
+from understudy.runtime.connectors.output_directory import OutputDirectory
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state import CheckpointStorage, assignment, storage
@@ -112,6 +113,18 @@ def state_is_deleted_before_its_metadata(patch: Patch) -> None:
             checkpoints.delete(discard.metadata_path)
 
     patch.setattr(job_files, "delete_discarded", hasty)
+
+
+# ---- power failures right after a sync
+
+
+@mutant(LIVENESS, OUTPUT, within=20, scenarios=led_by(mix.powerless))
+def the_folder_of_sealed_output_is_not_synced(patch: Patch) -> None:
+    def seal(self: OutputDirectory, file: Any) -> None:
+        self._files.seal(file)
+        self._files.sync_folder(self.root)
+
+    patch.setattr(OutputDirectory, "seal", seal)
 
 
 # ---- needless trouble
