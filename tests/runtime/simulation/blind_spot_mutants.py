@@ -12,16 +12,20 @@ from understudy.actors.checkpoint_effects import Discard, RetryFinal, ScheduleTi
 from understudy.actors.checkpoint_requests import CheckpointRequests
 from understudy.actors.elements import CheckpointBarrier
 from understudy.actors.input_gate import InputGate
+from understudy.actors.restore_points import RestorePoints
 from understudy.actors.task import Task
 from understudy.messages import KeyedStateHandle, OperatorSubtaskState, StateHandle
 from understudy.runtime.connectors.output_directory import OutputDirectory
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.world.faults import KillProcess
 from understudy.state import CheckpointStorage, assignment, storage
+from understudy.state.completed_checkpoints import CompletedCheckpoint
 
-from .mutant import CALM, LIVENESS, OUTPUT, Patch, Scenarios, mutant
+from .mutant import CALM, LIVENESS, OUTPUT, Patch, Scenarios, also, mutant
 
 DANGLING = "no-dangling-metadata"
+TAKEN_BACK = "nothing-taken-back"
 
 
 def led_by(theme: mix.Theme, **workload: Any) -> Scenarios:
@@ -113,6 +117,20 @@ def state_is_deleted_before_its_metadata(patch: Patch) -> None:
             checkpoints.delete(discard.metadata_path)
 
     patch.setattr(job_files, "delete_discarded", hasty)
+
+
+# ---- going back
+
+
+@mutant(TAKEN_BACK, within=40, scenarios=also(lambda at_ms: KillProcess(at_ms, 0), since=0.6))
+def the_second_newest_checkpoint_is_restored(patch: Patch) -> None:
+    """What its job commits is right all the same: what came after that checkpoint is taken back, and comes again."""
+
+    def second(self: RestorePoints) -> CompletedCheckpoint | None:
+        found = [one for one in self._restorable() if one.checkpoint_id not in self._condemned]
+        return found[min(1, len(found) - 1)] if found else None
+
+    patch.setattr(RestorePoints, "_newest", second)
 
 
 # ---- power failures right after a sync
