@@ -191,4 +191,5 @@ def _judge_chunk(plan: Plan, first: int, count: int) -> list[Verdict]:
 
 def _judge(plan: Plan, seed: int, watchdog: Watchdog) -> Verdict:
     with watchdog.watching(f"seed {seed}"):
-        return (judge_and_cover if plan.covers else judge)(plan.scenario(seed))
+        scenario = plan.scenario(seed)
+        return judge_and_cover(scenario) if plan.covers else judge(scenario)

@@ -122,7 +122,7 @@ def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     for part, parallelism in enumerate(chance.sample((2, 3, 5), chance.choice((2, 3)))):
         at_ms = (0.4 + 0.2 * part) * drawn.workload.duration_ms
         actions += _replacement(chance, round(at_ms, 1), parallelism)
-    faults = chance.choice(((), (), tuple(_kills(chance, drawn, 0.2, 1.0))))
+    faults: tuple[Fault, ...] = chance.choice(((), (), tuple(_kills(chance, drawn, 0.2, 1.0))))
     return replace(drawn, actions=tuple(actions), faults=faults)
 
 
