@@ -195,6 +195,16 @@ class DurableFiles:
                 return True
         return False
 
+    def remove_empty_folders(self, folder: str) -> None:
+        """Those below a folder, the deepest first; they are gone for good, with what was removed from them before."""
+        if self._disk is None:
+            return
+        self.fs.invalidate_cache()
+        for path in sorted(self.fs.find(folder, withdirs=True), key=len, reverse=True):
+            if path != folder and self.fs.isdir(path):
+                self.remove_empty_folder(path)
+        self.sync_folder(folder)
+
     def names(self, folder: str) -> list[str]:
         """The names of all that lies in a folder, in order; none for a missing one."""
         self.fs.invalidate_cache()

@@ -188,11 +188,13 @@ class CheckpointStorage:
         if not any(path.startswith(own) for path in keep):
             self._delete_directory(job_directory(job_id))
             return
-        found = map(self._relative, self._files.find(self._absolute(job_directory(job_id))))
+        directory = self._absolute(job_directory(job_id))
+        found = map(self._relative, self._files.find(directory))
         superfluous = [path for path in found if path not in keep]
         for path in superfluous:
             self.delete(path)
         self.make_deletions_last(superfluous)
+        self._files.remove_empty_folders(directory)
 
     def resolve(self, path: str) -> str:
         """A path from anywhere as one relative to the root; raises OutsideRoot. Links are followed."""

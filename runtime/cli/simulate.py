@@ -14,13 +14,13 @@ import click
 from rich.console import Console
 
 from ..simulation.histories.campaign import Figures, Plan, quiet, run_campaign
+from ..simulation.histories.catalogue import CATALOGUE
 from ..simulation.histories.parting import Parting, parting
-from ..simulation.histories.topologies import TOPOLOGIES
 from ..simulation.histories.verdict import Verdict, replay
 from ..simulation.histories.watchdog import HUNG, Watchdog
 from ..simulation.world.trace import Trace
 from .simulate_debugger import debug
-from .simulate_display import Progress, table
+from .simulate_display import Progress, coverage_table, table
 from .simulate_report import Failures, campaign_json, header, tell_history
 
 INTERRUPTED = 130
@@ -37,9 +37,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "--topology",
     "topologies",
     multiple=True,
-    type=click.Choice(sorted(TOPOLOGIES)),
+    type=click.Choice(sorted(CATALOGUE)),
     help="May be repeated: they take turns. Without it each seed chooses among all.",
 )
+@click.option("--coverage", is_flag=True, help="Count the situations that the histories reach.")
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--stop-after", type=click.IntRange(1), help="End after this number of failed histories.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Never end before the last seed.")
@@ -57,6 +58,7 @@ def simulate(
     first_seed: int | None,
     seed: int | None,
     topologies: tuple[str, ...],
+    coverage: bool,
     processes: int,
     stop_after: int | None,
     keep_going: bool,
@@ -74,6 +76,8 @@ def simulate(
         return
     if seed is not None and (seeds is not None or first_seed is not None):
         raise click.UsageError("--seed runs one history, --seeds and --first-seed run many: leave out one or the other")
+    if coverage and seed is not None:
+        raise click.UsageError("--coverage counts over many histories, --seed runs one: leave out one or the other")
     if keep_going and stop_after is not None:
         raise click.UsageError("--keep-going and --stop-after contradict each other: leave out one")
     if (pdb and seed is None) or (break_at is not None and not pdb):
@@ -85,6 +89,7 @@ def simulate(
         topologies=topologies,
         processes=1 if one else processes,
         stop_after=None if keep_going else stop_after or 1,
+        covers=coverage and not one,
     )
     if pdb:
         raise SystemExit(debug(plan.scenario(plan.first_seed), break_at))
@@ -125,6 +130,8 @@ def _many(plan: Plan, failures: Failures, trace_path: Path | None) -> Figures:
             _write_trace(trace_path, verdict, trace)
         _say(failures.report(verdict, trace))
     console.print(table(figures))
+    if plan.covers:
+        console.print(coverage_table(figures))
     return figures
 
 
@@ -156,7 +163,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 @simulate.command()
 @click.argument("one")
 @click.argument("other")
-@click.option("--topology", type=click.Choice(sorted(TOPOLOGIES)), help="For seeds.")
+@click.option("--topology", type=click.Choice(sorted(CATALOGUE)), help="For seeds.")
 def diff(one: str, other: str, topology: str | None) -> None:
     """Show where two histories part. Each is a file that --trace wrote, or a seed, which is run now.
 

@@ -50,7 +50,19 @@ def table(figures: Figures) -> Table:
     shown.add_column(style="bold")
     shown.add_column()
     for name, value in figures.as_json().items():
+        if name == "situations":
+            continue
         shown.add_row(name.replace("_", " "), _told(value))
+    return shown
+
+
+def coverage_table(figures: Figures) -> Table:
+    """How many of the histories have reached each situation."""
+    shown = Table(box=None, pad_edge=False, title=f"Of {figures.histories:,} histories", title_justify="left")
+    shown.add_column("reached", justify="right", style="bold")
+    shown.add_column("situation")
+    for situation, reached in figures.situations.items():
+        shown.add_row(f"{reached:,}", situation)
     return shown
 
 

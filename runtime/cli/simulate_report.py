@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulation.histories.campaign import Figures, Plan, quiet
+from ..simulation.histories.mix import standard_history
 from ..simulation.histories.scenario import Scenario
 from ..simulation.histories.shrinking import Shrunk, shrink
 from ..simulation.histories.story import tell
@@ -21,7 +22,7 @@ _SHOWN_VIOLATIONS = 3
 
 def reproducer(scenario: Scenario) -> str:
     """One line for a shell; it works for scenarios that a seed gives."""
-    named = "" if Scenario.of(scenario.seed) == scenario else f" --topology {scenario.topology}"
+    named = "" if standard_history(scenario.seed) == scenario else f" --topology {scenario.topology}"
     return f"python -m understudy simulate --seed {scenario.seed}{named}"
 
 

@@ -17,8 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from .mix import standard_history
 from .scenario import Scenario
-from .verdict import Verdict, judge
+from .situations import SITUATIONS
+from .verdict import Verdict, judge, judge_and_cover
 from .watchdog import Watchdog
 
 _CHUNK = 5
@@ -45,10 +47,12 @@ class Plan:
     processes: int = 1
     stop_after: int | None = 1
     """The number of failed histories after which the campaign ends; None: never."""
+    covers: bool = False
+    """Whether the situations that histories reach are counted; that takes a few percent more time."""
 
     def scenario(self, seed: int) -> Scenario:
         names = self.topologies
-        return Scenario.of(seed, names[seed % len(names)] if names else None)
+        return standard_history(seed, names[seed % len(names)] if names else None)
 
 
 @dataclass
@@ -65,6 +69,8 @@ class Figures:
     checkpoints: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
     by_topology: Counter[str] = field(default_factory=Counter)
+    situations: Counter[str] = field(default_factory=Counter)
+    """How many histories have reached each, if that is counted."""
     seconds: float = 0.0
     """Of real time."""
     failed: list[Verdict] = field(default_factory=list)
@@ -76,6 +82,7 @@ class Figures:
         self.actions.update(dict(verdict.actions))
         self.recoveries += verdict.recoveries
         self.checkpoints += verdict.checkpoints
+        self.situations.update(verdict.situations)
         self.by_status[verdict.status] += 1
         self.by_topology[verdict.scenario.topology] += 1
         if verdict.broken is not None:
@@ -95,6 +102,7 @@ class Figures:
             "checkpoints": self.checkpoints,
             "by_status": dict(sorted(self.by_status.items())),
             "by_topology": dict(sorted(self.by_topology.items())),
+            **({"situations": dict(self.situations)} if self.situations else {}),
             "seconds": round(self.seconds, 3),
             "histories_per_s": round(self.histories / seconds, 1),
             "speedup": round(self.virtual_ms / 1000 / seconds),
@@ -104,6 +112,8 @@ class Figures:
 def run_campaign(plan: Plan, *, told: Callable[[Figures], object] = lambda _: None) -> Figures:
     """Run it; `told` is called after each history. Raises BrokenProcessPool when a watchdog has ended a process."""
     figures = Figures()
+    if plan.covers:
+        figures.situations.update(dict.fromkeys(SITUATIONS, 0))
     started = time.perf_counter()
     with _verdicts(plan) as verdicts:
         for verdict in verdicts:
@@ -192,4 +202,5 @@ def _judge_chunk(plan: Plan, first: int, count: int) -> list[Verdict]:
 
 def _judge(plan: Plan, seed: int, watchdog: Watchdog) -> Verdict:
     with watchdog.watching(f"seed {seed}"):
-        return judge(plan.scenario(seed))
+        scenario = plan.scenario(seed)
+        return judge_and_cover(scenario) if plan.covers else judge(scenario)

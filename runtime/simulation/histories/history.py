@@ -16,17 +16,20 @@ from ....messages import CheckpointCompleted, JobId, JobStatus, JobStatusChanged
 from ...api.translation import Translation, translate
 from ...clusters.job_handle import JobHandle
 from ...connectors import UnreadableInput
-from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
+from ...oracles import Violation, at_least_once, exactly_once, multiset, nothing_extra
 from ..world.cluster import STORAGE, SimulatedCluster
+from ..world.dangling_metadata import DanglingMetadata
 from ..world.faults import FailingStorage, FullDisk, PowerFailure, RottenFile
 from ..world.network import NetworkOptions
 from ..world.trace import Trace
+from .calm import needless_trouble
+from .catalogue import CATALOGUE
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage
 from .output_so_far import OutputSoFar
 from .savepoints import TakenSavepoints
 from .scenario import Scenario
-from .topologies import OUTPUT, SAVEPOINTS, TOPOLOGIES, Topology, Workload
+from .topologies import CHECKPOINTS, OUTPUT, SAVEPOINTS, Topology, Workload
 from .user import User
 
 RECOVERY_MS = 10 * 60_000.0
@@ -62,7 +65,7 @@ class Outcome:
 
 def run_history(scenario: Scenario, watch: Watch | None = None) -> Outcome:
     """Run it from beginning to end. Deterministic; takes some milliseconds. `watch` is called before it begins."""
-    topology = TOPOLOGIES[scenario.topology]
+    topology = CATALOGUE[scenario.topology]
     with SimulatedCluster(
         scenario.task_managers,
         scenario.slots,
@@ -96,6 +99,7 @@ class _History:
             cluster.seen,
             may_be_unreadable=_spoils_files(scenario),
         )
+        self._dangling = DanglingMetadata(cluster.disk, cluster._open_storage(CHECKPOINTS), cluster.probes.report)
         self._patience_ms = scenario.quiet_ms + scenario.workload.duration_ms + RECOVERY_MS
         self._user = User(
             cluster,
@@ -147,6 +151,7 @@ class _History:
     def _on_event(self, event: Any) -> None:
         if isinstance(event, CheckpointCompleted | JobStatusChanged):
             self._cluster.probes.look(self._savepoints.all_are_whole)
+            self._cluster.probes.look(self._dangling.look)
 
     def _wait_for(self, job: JobHandle) -> str:
         return wait_for_the_end(job, self._patience_ms)
@@ -159,10 +164,12 @@ class _History:
             self._report((exactly_once if self._topology.exactly_once else at_least_once)(found, self._expected))
         elif self._is_part_of_the_whole:
             self._report(nothing_extra(found, self._expected))
+        if status == JobStatus.FINISHED.value and self._topology.counts_up:
+            self._report(self._not_whole(found))
         if status == STALLED:
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
-        if not self._scenario.faults and (restarts := self._restarts()):
-            self._report(Violation("calm", f"{restarts} restarts, and nothing was wrong"))
+        if not self._scenario.faults:
+            self._judge_calm()
         if status == JobStatus.FAILED.value and not was_spoilt(self._cluster, job.details()):
             self._report(Violation("liveness", f"the job failed: {job.details().failures[-1]}"))
         if status == JobStatus.CANCELED.value and not self._user.has_ended(job.job_id):
@@ -170,6 +177,21 @@ class _History:
         if status not in (LOST, STALLED) and not self._savepoints.requests:
             self._judge_files(status)
         self._report(leftover_processes(self._cluster, status))
+        self._dangling.look()
+
+    def _judge_calm(self) -> None:
+        if restarts := self._restarts():
+            self._report(Violation("calm", f"{restarts} restarts, and nothing was wrong"))
+        for violation in needless_trouble(self._scenario, self._cluster.trace):
+            self._report(violation)
+
+    def _not_whole(self, found: list[Any]) -> Violation | None:
+        """A job that was stopped or drained has committed all that comes of what its source had emitted by then."""
+        workload, committed = self._scenario.workload, multiset(found)
+        for records in range(workload.records, -1, -1):
+            if committed == multiset(self._topology.expected(replace(workload, records=records))):
+                return None
+        return Violation("stopped-whole", f"{len(found)} records are not what any first numbers of its source make")
 
     def _judge_savepoints(self, status: str) -> None:
         """Every promised savepoint is there, and every disposed one is gone, to the last file."""
@@ -239,7 +261,7 @@ def _spoils_files(scenario: Scenario) -> bool:
 def _translated(topology: str, workload: Workload, task_managers: int, slots: int, number: int) -> Translation:
     """Translating and pickling a job takes longer than running it; many scenarios share one."""
     return translate(
-        TOPOLOGIES[topology].build(workload),
+        CATALOGUE[topology].build(workload),
         default_parallelism=workload.parallelism,
         task_managers=task_managers,
         work_dir=STORAGE,

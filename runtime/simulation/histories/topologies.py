@@ -22,6 +22,9 @@ from ...api.restart import fixed_delay
 OUTPUT = "out"
 """The name of each topology's sink."""
 
+MAX_PARALLELISM = 16
+"""Of each job, so many key groups."""
+
 CHECKPOINTS = "sim://checkpoints"
 SAVEPOINTS = "sim://savepoints"
 """Where they are kept. They outlast the cluster."""
@@ -44,6 +47,8 @@ class Workload:
     alignment_timeout_ms: int | None = None
     buffer_timeout_ms: int = 5
     batch_rows: int | None = None
+    inline_threshold_bytes: int = 1
+    """Of each subtask's state: less of it makes no file."""
 
     @property
     def duration_ms(self) -> float:
@@ -128,13 +133,15 @@ class Topology:
     exactly_once: bool = True
     tells_at_the_end: bool = False
     """Its results are those of all the data that there was, and come when that has ended."""
+    counts_up: bool = False
+    """All of it comes from one subtask, number by number: what is made of the first so many is a whole of its own."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
-    """An environment that puts up with as many failures as a history may hold. All state goes to files."""
+    """An environment that puts up with as many failures as a history may hold."""
     env = StreamEnvironment(
         parallelism=workload.parallelism,
-        max_parallelism=16,
+        max_parallelism=MAX_PARALLELISM,
         checkpoint_dir=CHECKPOINTS,
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
         checkpoint_timeout_ms=20_000,
@@ -148,7 +155,9 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         mode=mode,
     )
     env.checkpoints = replace(
-        env.checkpoints, inline_threshold_bytes=1, alignment_timeout_ms=workload.alignment_timeout_ms
+        env.checkpoints,
+        inline_threshold_bytes=workload.inline_threshold_bytes,
+        alignment_timeout_ms=workload.alignment_timeout_ms,
     )
     return env
 
@@ -292,15 +301,18 @@ def _both(workload: Workload) -> list[int]:
 TOPOLOGIES: dict[str, Topology] = {
     each.name: each
     for each in (
-        Topology("chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0]),
-        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)]),
-        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys)),
+        Topology(
+            "chain", _chain, lambda work: [3 * number for number in _all(work) if number % 2 == 0], counts_up=True
+        ),
+        Topology("pipeline", _pipeline, lambda work: [-number for number in _all(work, 2)], counts_up=True),
+        Topology("keyed", _keyed, lambda work: _counted(_all(work), work.keys), counts_up=True),
         Topology("spread", _spread, lambda work: _counted(_all(work), work.keys)),
         Topology("fan-in", _fan_in, lambda work: _counted(_both(work), work.keys)),
         Topology(
             "diamond",
             _diamond,
             lambda work: _counted([*_all(work), *range(1, work.records + 1)], work.keys),
+            counts_up=True,
         ),
         Topology(
             "two-inputs",
@@ -310,7 +322,12 @@ TOPOLOGIES: dict[str, Topology] = {
                 *(("right", *each) for each in _counted(_half(work), work.keys)),
             ],
         ),
-        Topology("states", _states, lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)]),
+        Topology(
+            "states",
+            _states,
+            lambda work: [(key, n, n, n, n, n) for key, n in _counted(_all(work), work.keys)],
+            counts_up=True,
+        ),
         Topology("columnar", _columnar, _totals, tells_at_the_end=True),
         Topology("columnar-updates", _columnar_updates, lambda work: _counted(_all(work), work.keys)),
         Topology("at-least-once", _at_least_once, _both, exactly_once=False),

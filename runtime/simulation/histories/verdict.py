@@ -5,7 +5,7 @@ another; the trace is left behind, since the scenario gives it again.
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...oracles import Violation
@@ -14,6 +14,7 @@ from ..world.process import ProcessKilled
 from ..world.trace import Trace
 from .history import Outcome, Watch, run_history
 from .scenario import Scenario
+from .situations import situations
 
 CRASH = "crash"
 """The oracle that breaks when the simulator itself, or code that it called, raises what nobody caught."""
@@ -36,6 +37,8 @@ class Verdict:
     checkpoints: int = 0
     traceback: str = ""
     """Of a crash."""
+    situations: tuple[str, ...] = ()
+    """Those that it has reached, if somebody wants to know, in the order of their names."""
 
     @property
     def broken(self) -> Violation | None:
@@ -60,6 +63,14 @@ def judge(scenario: Scenario, watch: Watch | None = None) -> Verdict:
         return verdict_on(run_history(scenario, watch))
     except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
         return crashed(scenario, error)
+
+
+def judge_and_cover(scenario: Scenario) -> Verdict:
+    """The same, and which situations were reached."""
+    clusters: list[SimulatedCluster] = []
+    verdict = judge(scenario, clusters.append)
+    reached = situations(clusters[0].trace, clusters[0].probes.closed_waiting)
+    return replace(verdict, situations=tuple(sorted(reached)))
 
 
 def replay(scenario: Scenario) -> tuple[Verdict, Trace]:

@@ -10,7 +10,7 @@ What fails shrinks to few faults, simple ones, short and early: kinds stand in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..histories.scenario import Scenario
 from ..histories.topologies import TOPOLOGIES, Workload
@@ -31,6 +31,7 @@ from ..world.faults import (
     SlowLink,
     SlowProcess,
     SlowStorage,
+    SyncedFolder,
 )
 
 try:
@@ -109,8 +110,8 @@ def _makers(task_managers: int, within_ms: float) -> dict[type[Fault], SearchStr
         FailingStorage: st.builds(FailingStorage, at_ms, for_ms, st.sampled_from((1.0, 0.3, 0.05))),
         SlowStorage: st.builds(SlowStorage, at_ms, for_ms, _milliseconds(1, 5_000)),
         FullDisk: st.builds(FullDisk, at_ms, for_ms),
-        RottenFile: st.builds(RottenFile, at_ms),
-        PowerFailure: st.builds(PowerFailure, at_ms),
+        RottenFile: st.builds(RottenFile, at_ms, flips=st.booleans()),
+        PowerFailure: st.builds(PowerFailure, at_ms, st.sampled_from((None, *get_args(SyncedFolder)))),
         SkewClock: st.builds(SkewClock, at_ms, anybody, st.integers(-3_600_000, 3_600_000)),
         FailingOperator: st.builds(
             FailingOperator, at_ms, st.sampled_from(("process_batch", "on_checkpoint", "commit", "open"))

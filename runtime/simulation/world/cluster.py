@@ -30,7 +30,7 @@ from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
 from ...transport.limits import FRAME_BYTES, WINDOW_BYTES
 from .disk import SimulatedDisk
-from .faults import JOB_MANAGER, Fault, Who
+from .faults import JOB_MANAGER, Fault, RottenFile, Who
 from .file_system import using
 from .injector import Injector
 from .network import NetworkOptions
@@ -82,6 +82,8 @@ class SimulatedCluster(WorldCluster):
         self.stored: dict[JobId, StoredCheckpoints] = {}
         """What each job's checkpoints must have left on the disk."""
         self._work_dir = STORAGE
+        if not any(isinstance(fault, RottenFile) for fault in self.faults):
+            self.storage.when_removed = self.probes.removed
         self._injector = Injector(self)
         self._open = ExitStack()
 
@@ -166,13 +168,17 @@ class SimulatedCluster(WorldCluster):
             self.probes.look(self.probes.completed, event, storage, self.seen)
         self.trace.add("job", type(event).__name__, event)
 
-    def newest_checkpoint_file(self) -> str | None:
-        """Where a file of the newest completed checkpoint is, on the simulated disk: one with state, if there is."""
+    def newest_checkpoint_file(self, which: int = 0) -> str | None:
+        """Where a file of the newest completed checkpoint is, on the simulated disk: one with state, if there is.
+
+        `which` of them, counted round and round.
+        """
         paths = sorted(path for path, _ in self.disk.files() if "/chk-" in path and "/." not in path)
         completed = [path.rpartition("/")[0] for path in paths if path.endswith("/_metadata")]
         newest = max(completed, key=lambda folder: int(folder.rpartition("-")[2]), default=None)
         found = [path for path in paths if path.rpartition("/")[0] == newest]
-        return next((path for path in found if not path.endswith("/_metadata")), found[0] if found else None)
+        with_state = [path for path in found if not path.endswith("/_metadata")] or found
+        return with_state[which % len(with_state)] if with_state else None
 
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url, new_suffix=lambda: self.world.new_id("file"))

@@ -217,6 +217,13 @@ class SimulatedDisk:
         del file.content[keep_bytes:]
         file.sync()
 
+    def flip_a_bit(self, path: str, random: Random) -> None:
+        """One bit of the file turns out to be another one, for good. An empty file stays as it is."""
+        file = self._file(path)
+        if file.content:
+            file.content[random.randrange(len(file.content))] ^= 1 << random.randrange(8)
+        file.sync()
+
     def lose(self, path: str) -> None:
         """The file turns out never to have been there; permanently."""
         file = self._file(path)

@@ -11,6 +11,10 @@ from typing import Literal, TypeAlias
 
 Who: TypeAlias = int
 UserCall: TypeAlias = Literal["open", "process_batch", "on_checkpoint", "commit"]
+SyncedFolder: TypeAlias = Literal["checkpoint", "savepoint", "output", "hidden output", "above"]
+"""A folder whose names are made to last: of a checkpoint, of savepoints, of committed or of hidden output, or one that
+lies above these.
+"""
 
 JOB_MANAGER: Who = -1
 
@@ -120,12 +124,25 @@ class FullDisk(LastingFault):
 
 @dataclass(frozen=True, slots=True)
 class RottenFile(Fault):
-    """The newest checkpoint file turns out to be cut off: its last bytes are lost, and the write gave no error."""
+    """A file of the newest checkpoint turns out to be cut off: its last bytes are lost, and the write gave no error.
+
+    With `flips` it is as long as it should be, and one bit of it is wrong. `which`: of the files with state, counted
+    round and round.
+    """
+
+    flips: bool = False
+    which: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFailure(Fault):
-    """All TaskManagers die, and files that were not synced are gone or torn."""
+    """All TaskManagers die, and files that were not synced are gone or torn.
+
+    With `after_sync` it comes right after the next sync of such a folder, before anything else is done to the disk by
+    whoever had it synced. The JobManager, which survives, comes to the end of what it writes.
+    """
+
+    after_sync: SyncedFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)

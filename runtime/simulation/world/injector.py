@@ -52,7 +52,7 @@ class Stage(Protocol):
         """Those that live."""
         ...
 
-    def newest_checkpoint_file(self) -> str | None: ...
+    def newest_checkpoint_file(self, which: int = 0) -> str | None: ...
 
 
 class Injector:
@@ -159,15 +159,17 @@ class Injector:
             case FullDisk():
                 return _added(cluster.storage.full, 1.0)
             case RottenFile():
-                return self._rot()
-            case PowerFailure():
+                return self._rot(fault)
+            case PowerFailure(after_sync=None):
                 return self._fail_the_power()
+            case PowerFailure(after_sync=folder) if folder is not None:
+                self._cluster.storage.power.fail_after_sync(folder, self._fail_the_power, self._survivor)
+                return _nothing
         raise AssertionError(fault)
 
     def _fail_the_power(self) -> Undo | None:
         """Not while the JobManager, which survives it, is in the middle of a write, to be lost behind its back."""
-        cluster = self._cluster
-        survivor = cluster.process(JOB_MANAGER)
+        cluster, survivor = self._cluster, self._survivor()
         if survivor is not None and survivor in cluster.world.interrupted:
             return None
         for process in list(cluster.processes()):
@@ -176,11 +178,17 @@ class Injector:
         cluster.disk.crash(cluster.world.chance(f"power failure at {cluster.world.now_ms}"))
         return _nothing
 
-    def _rot(self) -> Undo | None:
-        newest = self._cluster.newest_checkpoint_file()
+    def _survivor(self) -> Process | None:
+        return self._cluster.process(JOB_MANAGER)
+
+    def _rot(self, fault: RottenFile) -> Undo | None:
+        newest = self._cluster.newest_checkpoint_file(fault.which)
         if newest is None:
             return None
-        self._cluster.disk.rot(newest, 3)
+        if fault.flips:
+            self._cluster.disk.flip_a_bit(newest, self._cluster.world.chance(f"bit flipped at {fault.at_ms}"))
+        else:
+            self._cluster.disk.rot(newest, 3)
         return _nothing
 
 

@@ -56,6 +56,8 @@ class Probes:
         """Whether barriers may overtake records, which are part of the checkpoint then."""
         self.when_committed: Callable[[], None] = lambda: None
         """Called after each commit of a sink, in the middle of whatever happens."""
+        self.closed_waiting = 0
+        """How many channels were closed while records that had been sent were still to be taken."""
         self._world = world
         self._channels: dict[ChannelId, _Channel] = {}
         self._failing: Counter[UserCall] = Counter()
@@ -84,6 +86,12 @@ class Probes:
         if name == "_metadata":
             job, _, checkpoint = folder.rpartition("/chk-")
             self._completed.setdefault(job.rpartition("/")[2], set()).add(CheckpointId(int(checkpoint)))
+
+    def removed(self, path: str) -> None:
+        """What was committed stays, unless the job has to go back behind it because a file has rotted."""
+        folder, _, name = path.rpartition("/")
+        if "/collected/" in path and not name.startswith(".") and "/." not in folder:
+            self.report("nothing-taken-back", f"committed output is removed, and no file has rotted: {path}")
 
     def _completed_by(self, operator: Operator) -> set[CheckpointId]:
         """The job's checkpoints; as long as it has none, those of all, since it may have been restored from one."""
@@ -170,7 +178,7 @@ class WatchedDataPlane(SimulatedDataPlane):
     def open_input(self, descriptor: ChannelDescriptor, wake: Callable[[], None], channels: int = 1) -> InputChannel:
         seen = self._probes.channel(self._job_id, descriptor)
         self.inputs.append(seen)
-        return _WatchedInput(super().open_input(descriptor, wake, channels), seen)
+        return _WatchedInput(super().open_input(descriptor, wake, channels), seen, self._probes)
 
 
 class _WatchedOutput:
@@ -189,10 +197,14 @@ class _WatchedOutput:
 
 
 class _WatchedInput:
-    def __init__(self, channel: InputChannel, seen: _Channel) -> None:
+    def __init__(self, channel: InputChannel, seen: _Channel, probes: Probes) -> None:
         self._channel = channel
         self._seen = seen
-        self.close = channel.close
+        self._probes = probes
+
+    def close(self) -> None:
+        self._probes.closed_waiting += self._seen.sent > self._seen.polled
+        self._channel.close()
 
     def poll(self) -> Element | None:
         element = self._channel.poll()

@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 
 from .disk import DiskOperation, TornWrite
+from .power import PowerSwitch
 from .world import Process, ProcessKilled, World
 
 _CHANGES = ("write", "rename", "remove")
@@ -33,6 +34,10 @@ class StorageConditions:
         """Probabilities with which an operation fails; the worst counts."""
         self.full: list[float] = []
         """One entry for each fault that lets the disk take nothing more."""
+        self.when_removed: Callable[[str], None] = lambda _: None
+        """Told of every file that is about to be removed by somebody in the world."""
+        self.power = PowerSwitch(world)
+        """Asked before each operation: the power may fail after a sync."""
         self._world = world
         self._stored = stored
         self._chance = world.chance("storage")
@@ -59,6 +64,7 @@ class StorageConditions:
             self._world.trace.add(process.name, what, operation.path, operation.target or operation.size_bytes)
 
     def _permit(self, operation: DiskOperation, process: Process) -> None:
+        self.power.before(operation, process)
         was_alive = process.is_alive
         try:
             process.operate()
@@ -79,6 +85,8 @@ class StorageConditions:
             )
         if operation.kind == "rename":
             self._stored(operation.target)
+        elif operation.kind == "remove":
+            self.when_removed(operation.path)
 
     def _some_of(self, operation: DiskOperation) -> int:
         return self._chance.randint(0, operation.size_bytes)

@@ -84,8 +84,23 @@ class StoredCheckpoints:
         """As long as no retained checkpoint is all that is newer: disposed of or not, the job may go back to it."""
         self._has_ended = False
         self._kept: dict[CheckpointId, tuple[StateHandle, ...]] = {}
+        self._doubts: dict[CheckpointId, StorageError] = {}
+        """What could not be read when it was said to be there: perhaps because a newer one has pushed it out since."""
 
     def on(self, event: object, now_ms: float) -> None:
+        doubts = dict(self._doubts)
+        self._take(event, now_ms)
+        if isinstance(event, CheckpointCompleted) or self._has_ended:
+            self._settle(doubts)
+
+    def _settle(self, doubts: dict[CheckpointId, StorageError]) -> None:
+        """What is needed still was needed then."""
+        for checkpoint_id, error in doubts.items():
+            self._doubts.pop(checkpoint_id, None)
+            if checkpoint_id in self._restorable() or checkpoint_id in self._savepoints:
+                self._lost(checkpoint_id, error)
+
+    def _take(self, event: object, now_ms: float) -> None:
         match event:
             case CheckpointCompleted(checkpoint_id=checkpoint_id, path=path):
                 self._on_completed(checkpoint_id, path, now_ms)
@@ -111,6 +126,7 @@ class StoredCheckpoints:
         for checkpoint_id in self._kept:
             self._read(checkpoint_id, f"{self._folder[1:]}{checkpoint_id}/_metadata")
         self._are_there(self._kept)
+        self._settle(dict(self._doubts))
 
     def _restorable(self) -> dict[CheckpointId, tuple[StateHandle, ...]]:
         """What the job would restore from: the last checkpoints, and a savepoint that is not older than they."""
@@ -126,6 +142,8 @@ class StoredCheckpoints:
         if handles is not None and newest < checkpoint_id and not self._has_ended:
             self._disposed[checkpoint_id] = handles
             self._are_there({checkpoint_id: handles})
+            if (error := self._doubts.pop(checkpoint_id, None)) is not None:
+                self._lost(checkpoint_id, error)
 
     def _on_completed(self, checkpoint_id: CheckpointId, path: str, now_ms: float) -> None:
         self._end(checkpoint_id)
@@ -156,7 +174,7 @@ class StoredCheckpoints:
         try:
             return self._seen.metadata(self._storage, path)
         except StorageError as error:
-            self._lost(checkpoint_id, error)
+            self._doubts.setdefault(checkpoint_id, error)
             return None
 
     def _are_there(self, retained: dict[CheckpointId, tuple[StateHandle, ...]]) -> None:
@@ -165,7 +183,7 @@ class StoredCheckpoints:
                 try:
                     self._seen.once(("state", self._storage.root, handle), partial(self._storage.read, handle))
                 except StorageError as error:
-                    self._lost(checkpoint_id, error)
+                    self._doubts.setdefault(checkpoint_id, error)
                     return
 
     def _lost(self, checkpoint_id: CheckpointId, error: StorageError) -> None:

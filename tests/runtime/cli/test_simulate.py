@@ -14,6 +14,7 @@ from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.cli import main
 from understudy.runtime.simulation.histories import verdict
 from understudy.runtime.simulation.histories.history import Outcome, run_history
+from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.histories.parting import Parting, parting
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.watchdog import HUNG
@@ -104,7 +105,7 @@ def test_one_seed_tells_its_story_and_writes_its_trace(tmp_path: Path) -> None:
     assert "job          is finished" in done.output
     assert "seed 7 (" in done.output
     lines = (tmp_path / "trace.txt").read_text().splitlines()
-    assert lines[0] == f"# {Scenario.of(7)!r}"
+    assert lines[0] == f"# {standard_history(7)!r}"
     assert len(lines) > 50
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from understudy.runtime.simulation.histories import verdict
 from understudy.runtime.simulation.histories.campaign import Figures, Plan, run_campaign
+from understudy.runtime.simulation.histories.catalogue import CATALOGUE
 from understudy.runtime.simulation.histories.history import Outcome, run_history
+from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.histories.scenario import Scenario
-from understudy.runtime.simulation.histories.topologies import TOPOLOGIES
 from understudy.runtime.simulation.histories.verdict import CRASHED, judge, replay
 from understudy.runtime.simulation.histories.watchdog import HUNG
 
@@ -49,15 +50,15 @@ def test_figures_do_not_depend_on_the_number_of_processes() -> None:
 
 
 def test_histories_do_not_depend_on_what_ran_before() -> None:
-    alone = judge(Scenario.of(3))
+    alone = judge(standard_history(3))
     run_campaign(Plan(0, 3))
-    assert judge(Scenario.of(3)) == alone
+    assert judge(standard_history(3)) == alone
 
 
 def test_named_topologies_take_turns() -> None:
     plan = Plan(10, 4, ("chain", "keyed"))
     assert [plan.scenario(seed).topology for seed in range(10, 14)] == ["chain", "keyed", "chain", "keyed"]
-    assert {Plan(0, 200).scenario(seed).topology for seed in range(200)} == set(TOPOLOGIES)
+    assert {Plan(0, 1_000).scenario(seed).topology for seed in range(1_000)} == set(CATALOGUE)
 
 
 def test_a_crash_is_a_violation_and_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +86,8 @@ def test_somebody_may_look_on() -> None:
 
 
 def test_a_replay_gives_the_same_verdict_and_all_that_happened() -> None:
-    told, trace = replay(Scenario.of(4))
-    assert told == judge(Scenario.of(4))
+    told, trace = replay(standard_history(4))
+    assert told == judge(standard_history(4))
     assert trace.entries[0][2] == "process started"
 
 
@@ -95,12 +96,12 @@ def test_a_history_is_the_same_in_another_interpreter(hash_seed: str) -> None:
     program = (
         "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
         "from understudy.runtime.simulation.histories.verdict import replay\n"
-        "from understudy.runtime.simulation.histories.scenario import Scenario\n"
-        "print(hashlib.sha256('\\n'.join(replay(Scenario.of(3))[1].lines()).encode()).hexdigest())\n"
+        "from understudy.runtime.simulation.histories.mix import standard_history\n"
+        "print(hashlib.sha256('\\n'.join(replay(standard_history(3))[1].lines()).encode()).hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    text = "\n".join(replay(Scenario.of(3))[1].lines())
+    text = "\n".join(replay(standard_history(3))[1].lines())
     assert done.stdout.strip() == hashlib.sha256(text.encode()).hexdigest()
 
 

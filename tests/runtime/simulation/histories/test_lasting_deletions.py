@@ -60,6 +60,18 @@ def test_the_files_of_a_checkpoint_that_nobody_needs(disk: SimulatedDisk, seed: 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_job_had_removed_before_it_left_something(disk: SimulatedDisk, seed: int) -> None:
+    """A simulated history found a file that could not be written back after the job's end: its removal was undone."""
+    storage = stored("job-1/chk-1/a", "job-1/chk-2/a", "job-1/chk-3/a")
+    storage.delete("job-1/chk-2/a")
+    disk.remove("/checkpoints/job-1/chk-3/a")
+    storage.delete_job(JOB, keep=["job-1/chk-1/a"])
+    disk.crash(Random(seed))
+    assert storage.list_files() == ["job-1/chk-1/a"]
+    assert disk.list("/checkpoints/job-1") == ["chk-1"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_job_leaves_that_nobody_needs(disk: SimulatedDisk, seed: int) -> None:
     storage = stored("job-1/chk-1/a", "job-1/chk-2/a", "job-1/chk-2/b")
     storage.delete_job(JOB, keep=["job-1/chk-2/b"])

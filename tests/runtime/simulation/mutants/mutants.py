@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from . import buffer_mutants, checkpoint_mutants, cluster_mutants, output_mutants, savepoint_mutants, unaligned_mutants
+from . import (
+    blind_spot_mutants,
+    buffer_mutants,
+    checkpoint_mutants,
+    cluster_mutants,
+    output_mutants,
+    savepoint_mutants,
+    unaligned_mutants,
+)
 from .mutant import MUTANTS, Mutant
 
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "blind_spot_mutants",
     "buffer_mutants",
     "checkpoint_mutants",
     "cluster_mutants",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import pytest
 
@@ -28,8 +29,10 @@ from understudy.runtime.simulation.world.faults import (
     SlowLink,
     SlowProcess,
     SlowStorage,
+    SyncedFolder,
 )
 from understudy.runtime.simulation.world.file_system import SimulatedFileSystem
+from understudy.runtime.simulation.world.power import FAILS, synced_folder
 from understudy.runtime.simulation.world.world import Process
 
 START_MS = 600.0
@@ -119,6 +122,17 @@ class TestProcesses:
             assert "job-manager" in names(cluster.processes())
             assert not zombie.is_alive
             assert cluster.faults_that_happened == {"PowerFailure": 1}
+
+
+@pytest.mark.parametrize("folder", [each for each in get_args(SyncedFolder) if each != "savepoint"])
+def test_the_power_may_fail_right_after_a_sync(folder: SyncedFolder) -> None:
+    with running(PowerFailure(700, folder)) as cluster:
+        cluster.run_for(8_000)
+        entries = cluster.trace.entries
+        failures = [(now_ms, details[0]) for now_ms, _, what, details in entries if what == FAILS]
+        ends = {now_ms for now_ms, _, _, details in entries if details == ("the power failed",)}
+        assert [synced_folder(path) for _, path in failures] == [folder]
+        assert ends == {failures[0][0]}
 
 
 class TestNetwork:
@@ -226,6 +240,17 @@ class TestStorage:
             assert newest is not None
             cluster.run_until(lambda: bool(cluster.faults_that_happened), 10)
             assert dict(cluster.disk.files())[newest] == 3
+
+    def test_a_rotten_file_may_be_as_long_as_it_was(self) -> None:
+        with running(RottenFile(3_500, flips=True)) as cluster:
+            cluster.run_for(3_499.9 - cluster.now_ms)
+            newest = cluster.newest_checkpoint_file()
+            assert newest is not None
+            before = cluster.disk.read(newest)
+            assert cluster.run_until(lambda: bool(cluster.faults_that_happened), 10)
+            after = cluster.disk.read(newest)
+            assert len(after) == len(before)
+            assert sum((one ^ other).bit_count() for one, other in zip(before, after, strict=True)) == 1
 
     def test_a_rotten_file_needs_a_checkpoint(self) -> None:
         with running(RottenFile(700)) as cluster:

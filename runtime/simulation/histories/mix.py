@@ -1,0 +1,252 @@
+"""Mix: the histories that campaigns run. One seed is one of them.
+
+Chance alone seldom leads where bugs are: of 300 histories 3 restored anything that was in flight. So in THEMED of all
+histories what happens is drawn for one situation, around the standard scenario of the seed; the rest is left to chance.
+What was reached is counted by `situations.py`, and a test says how often each situation must be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..world.faults import (
+    JOB_MANAGER,
+    Fault,
+    FreezeProcess,
+    KillProcess,
+    Partition,
+    PowerFailure,
+    RottenFile,
+    SlowLink,
+    SlowProcess,
+    SlowStorage,
+    SyncedFolder,
+)
+from .actions import (
+    CancelWithSavepoint,
+    ClientAction,
+    RestartFromCheckpoint,
+    RestartFromSavepoint,
+    StopWithSavepoint,
+    TakeSavepoint,
+)
+from .catalogue import CATALOGUE
+from .demanding_topologies import DEMANDING
+from .scenario import Scenario
+from .topologies import MAX_PARALLELISM
+
+THEMED = 0.5
+"""Share of histories that lead to a situation."""
+
+INLINE_PARTS = 0.4
+"""Share of those in which small state stays inline, beside files."""
+
+ALL_KEYS = MAX_PARALLELISM
+"""So many keys, and in the demanding topologies each key group has one."""
+
+Chance = random.Random
+Theme = Callable[[Chance, Scenario], Scenario]
+
+_RATES = (2.7, 7.1)
+_FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidden output", "above")
+
+
+def standard_history(seed: int, topology: str | None = None) -> Scenario:
+    """The scenario of this seed: any topology unless one is named."""
+    chance = random.Random(f"theme {seed}")
+    if chance.random() >= THEMED and topology not in DEMANDING:
+        return Scenario.of(seed, topology)
+    drawn = themed(chance.choice(THEMES), seed, None if topology in DEMANDING else topology)
+    return drawn if topology is None else _of_topology(drawn, topology)
+
+
+def themed(theme: Theme, seed: int, topology: str | None = None) -> Scenario:
+    """The scenario of this seed, changed so that it leads where the theme wants it. Some themes choose the topology."""
+    chance = random.Random(f"themed {seed}")
+    drawn = theme(chance, Scenario.of(seed, topology))
+    return _with_slots(_with_inline_parts(chance, drawn))
+
+
+def _of_topology(scenario: Scenario, topology: str) -> Scenario:
+    timeout_ms = scenario.workload.alignment_timeout_ms if CATALOGUE[topology].exactly_once else None
+    return replace(scenario, topology=topology, workload=replace(scenario.workload, alignment_timeout_ms=timeout_ms))
+
+
+# ---- themes
+
+
+def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
+    """Barriers overtake what is on its way over a slow link, or waits for a slow TaskManager, and the job goes back."""
+    drawn = _on(scenario, chance, "keyed", "fan-in", "two-inputs", "pipeline", "ordered", "ordered", "ordered")
+    drawn = _paced(
+        chance,
+        drawn,
+        records=48,
+        keys=chance.randint(2, 4),
+        records_per_second=7.1,
+        alignment_timeout_ms=chance.choice((0, 0, 50)),
+        batch_rows=1,
+    )
+    back_ms = _at(chance, drawn, 0.5, 1.05)
+    if chance.random() < 0.3:
+        drawn = _and(drawn, SlowProcess(900.0, 60_000.0, chance.randrange(2), round(chance.uniform(250, 900), 1)))
+    for at_ms in (900.0, round(back_ms + 1_500.0, 1)):
+        extra_ms = round(chance.uniform(400, 1_500), 1)
+        drawn = _and(drawn, *(SlowLink(at_ms, 30_000.0, one, 1 - one, extra_ms) for one in (0, 1)))
+    if chance.random() < 0.3:
+        return replace(drawn, actions=(RestartFromCheckpoint(back_ms),))
+    again = KillProcess(round(back_ms + chance.uniform(3_000, 6_000), 1), chance.randrange(2))
+    return _and(drawn, KillProcess(back_ms, chance.randrange(2)), *((again,) if chance.random() < 0.5 else ()))
+
+
+def ended_in_part(chance: Chance, scenario: Scenario) -> Scenario:
+    """One subtask's data ends long before that of the others."""
+    drawn = _on(scenario, chance, "held", "held", "tallied")
+    drawn = _paced(chance, drawn, records=chance.randint(20, 35))
+    if chance.random() < 0.3:
+        slow = SlowProcess(_at(chance, drawn, 0, 0.5), 9_000.0, chance.randrange(2), round(chance.uniform(100, 900), 1))
+        drawn = _and(drawn, slow)
+    if chance.random() < 0.5:
+        drawn = replace(drawn, actions=tuple(_replacement(chance, _at(chance, drawn, 0.8, 1.3), chance.choice((1, 3)))))
+        return _and(drawn, *(_kills(chance, drawn, 0.7, 1.6) if chance.random() < 0.5 else ()))
+    return _and(drawn, *_kills(chance, drawn, 0.75, 1.4, times=chance.choice((1, 2))))
+
+
+def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
+    """One parallelism after the other, none of them a multiple of the one before."""
+    drawn = _on(scenario, chance, "held", "held", "ordered", "ordered", "tallied", "states", "two-inputs")
+    drawn = _paced(chance, drawn, keys=ALL_KEYS, records=50, records_per_second=7.1, checkpoint_interval_ms=1_000)
+    actions: list[ClientAction] = []
+    for part, parallelism in enumerate(chance.sample((2, 3, 5), chance.choice((2, 3)))):
+        at_ms = (0.4 + 0.2 * part) * drawn.workload.duration_ms
+        actions += _replacement(chance, round(at_ms, 1), parallelism)
+    faults: tuple[Fault, ...] = chance.choice(((), (), tuple(_kills(chance, drawn, 0.2, 1.0))))
+    return replace(drawn, actions=tuple(actions), faults=faults)
+
+
+def rotten(chance: Chance, scenario: Scenario) -> Scenario:
+    """A file rots, and before there is a newer checkpoint the job has to read it."""
+    workload = replace(scenario.workload, retained_checkpoints=chance.choice((2, 3)))
+    drawn = replace(scenario, workload=workload, faults=(), actions=())
+    faults: list[Fault] = []
+    for _ in range(chance.choice((1, 2))):
+        at_ms = _at(chance, drawn, 0.3, 1.0)
+        faults += [
+            RottenFile(at_ms, flips=chance.random() < 0.7, which=chance.randrange(4)),
+            KillProcess(round(at_ms + chance.uniform(1, 150), 1), chance.randrange(drawn.task_managers)),
+        ]
+    return _and(drawn, *faults)
+
+
+def given_up_as_lost(chance: Chance, scenario: Scenario) -> Scenario:
+    """A TaskManager is silent for longer than it may be, is given up, and lives on."""
+    drawn = replace(scenario, task_managers=max(2, scenario.task_managers), faults=(), actions=())
+    drawn = _paced(chance, drawn, records_per_second=chance.choice((1.3, 2.7)), checkpoint_interval_ms=2_000)
+    faults: list[Fault] = []
+    for _ in range(chance.choice((1, 1, 2))):
+        at_ms, for_ms = _at(chance, drawn, 0.1, 0.8), round(chance.uniform(6_500, 16_000), 1)
+        who = chance.randrange(drawn.task_managers)
+        if chance.random() < 0.6:
+            faults.append(FreezeProcess(at_ms, for_ms, who, operations=chance.choice((0, 1, 3, 12))))
+        else:
+            faults.append(Partition(at_ms, for_ms, who, JOB_MANAGER, one_way=chance.random() < 0.5))
+    return _and(drawn, *faults)
+
+
+def overtaken_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
+    """What savepoints write takes long; newer checkpoints are complete before them. Then the job goes back."""
+    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
+    drawn = _paced(chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=500, records=30)
+    drawn = replace(drawn, storage_ms=0.0)
+    first_ms = _at(chance, drawn, 0.2, 0.6)
+    extra_ms = round(chance.uniform(2_000, 5_000), 1)
+    drawn = replace(drawn, actions=(TakeSavepoint(first_ms),))
+    slow = SlowStorage(round(first_ms + chance.uniform(3, 60), 1), 250.0, extra_ms)
+    after_ms = round(slow.at_ms + extra_ms + chance.uniform(0, 1_500), 1)
+    return _and(drawn, slow, KillProcess(after_ms, chance.randrange(drawn.task_managers)))
+
+
+def powerless(chance: Chance, scenario: Scenario) -> Scenario:
+    """The power fails right after a sync."""
+    workload = replace(scenario.workload, checkpoint_interval_ms=1_000)
+    drawn = replace(scenario, workload=workload, faults=scenario.faults[:1], storage_ms=0.0)
+    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 2)]
+    if any(failure.after_sync == "savepoint" for failure in failures):
+        at_ms = _at(chance, drawn, 0.2, 0.8)
+        drawn = replace(drawn, actions=(TakeSavepoint(at_ms), *_replacement(chance, at_ms + 1_500, 2)))
+    return _and(drawn, *failures)
+
+
+THEMES: tuple[Theme, ...] = (
+    in_flight,
+    in_flight,
+    ended_in_part,
+    rescaled,
+    rotten,
+    given_up_as_lost,
+    overtaken_savepoints,
+    powerless,
+)
+"""As often as they are named."""
+
+
+# ---- what they are made of
+
+
+def _on(scenario: Scenario, chance: Chance, *topologies: str) -> Scenario:
+    """One of these jobs on two TaskManagers or more, and nothing that happens to it."""
+    workload = replace(scenario.workload, parallelism=2)
+    task_managers = max(2, scenario.task_managers)
+    drawn = replace(scenario, topology=chance.choice(topologies), workload=workload, faults=(), actions=())
+    return replace(drawn, task_managers=task_managers, slots=1, max_latency_ms=3.0)
+
+
+def _paced(chance: Chance, scenario: Scenario, **changes: object) -> Scenario:
+    """Many checkpoints, and keys in all key groups now and then."""
+    usual = {
+        "records": chance.randint(25, 50),
+        "records_per_second": chance.choice(_RATES),
+        "checkpoint_interval_ms": chance.choice((500, 1_000)),
+        "keys": chance.choice((scenario.workload.keys, ALL_KEYS)),
+        "alignment_timeout_ms": None,
+        "buffer_timeout_ms": 0,
+    }
+    return replace(scenario, workload=replace(scenario.workload, **(usual | changes)))  # type: ignore[arg-type]
+
+
+def _kills(chance: Chance, scenario: Scenario, since: float, until: float, times: int = 1) -> list[Fault]:
+    return [KillProcess(_at(chance, scenario, since, until), chance.randrange(2)) for _ in range(times)]
+
+
+def _replacement(chance: Chance, at_ms: float, parallelism: int) -> list[ClientAction]:
+    """The job is ended with a savepoint, and goes on in this parallelism."""
+    end = chance.choice((StopWithSavepoint, CancelWithSavepoint))
+    return [end(at_ms), RestartFromSavepoint(round(at_ms + chance.uniform(0, 300), 1), parallelism)]
+
+
+def _at(chance: Chance, scenario: Scenario, since: float, until: float) -> float:
+    """A time between these shares of the run."""
+    return round(chance.uniform(since, until) * scenario.workload.duration_ms, 1)
+
+
+def _and(scenario: Scenario, *faults: Fault) -> Scenario:
+    return replace(scenario, faults=tuple(sorted((*scenario.faults, *faults), key=lambda fault: fault.at_ms)))
+
+
+def _with_inline_parts(chance: Chance, scenario: Scenario) -> Scenario:
+    """Perhaps."""
+    if chance.random() >= INLINE_PARTS:
+        return scenario
+    threshold = chance.choice((60, 300, 700, 1_500))
+    return replace(scenario, workload=replace(scenario.workload, inline_threshold_bytes=threshold))
+
+
+def _with_slots(scenario: Scenario) -> Scenario:
+    """Enough for the widest job, and checkpoints left for who goes on from them."""
+    slots = -(-scenario.job_parallelism // scenario.task_managers)
+    workload = scenario.workload
+    if any(isinstance(action, RestartFromCheckpoint) for action in scenario.actions):
+        workload = replace(workload, retain_checkpoints="on_cancellation")
+    return replace(scenario, slots=slots, workload=workload)

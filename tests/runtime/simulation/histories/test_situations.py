@@ -1,0 +1,100 @@
+"""Histories come to where bugs were missed: each theme leads to its situations, and the mix holds each theme often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+import pytest
+
+from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories import situations as reached
+from understudy.runtime.simulation.histories.campaign import Plan, quiet, run_campaign
+from understudy.runtime.simulation.histories.mix import standard_history, themed
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.situations import POWER, SITUATIONS
+from understudy.runtime.simulation.histories.verdict import judge, judge_and_cover
+
+HISTORIES = 12
+"""Of each theme."""
+
+LED_TO: dict[mix.Theme, tuple[str, ...]] = {
+    mix.in_flight: (reached.IN_FLIGHT, reached.SEVERAL_IN_FLIGHT, reached.CLOSED_WAITING),
+    mix.ended_in_part: (reached.ENDED_IN_PART, reached.ENDED_AGAIN, reached.ENDED_RESCALED),
+    mix.rescaled: (
+        reached.UNEVEN_KEYS,
+        reached.UNEVEN_LISTS,
+        reached.SEVERAL_RESCALES,
+        reached.BOUNDARIES,
+        reached.INLINE_BESIDE_FILES,
+    ),
+    mix.rotten: (reached.ROTTEN, reached.FLIPPED),
+    mix.given_up_as_lost: (reached.LIVES_ON, reached.ZOMBIE_WRITES, reached.ZOMBIE_ACKNOWLEDGES),
+    mix.overtaken_savepoints: (reached.OLDER_SAVEPOINT,),
+    mix.powerless: tuple(each for each in SITUATIONS if each.startswith(POWER)),
+}
+
+BY_CHANCE = (reached.DRAINED,)
+"""What the user does often by itself."""
+
+AT_LEAST = 2
+"""Of HISTORIES."""
+
+
+@lru_cache
+def found(theme: mix.Theme) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with quiet():
+        for seed in range(HISTORIES):
+            verdict = judge_and_cover(themed(theme, seed))
+            assert verdict.broken is None, (seed, verdict.violations, verdict.traceback)
+            counts.update(verdict.situations)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("theme", "situation"),
+    [pytest.param(theme, each, id=f"{theme.__name__}: {each}") for theme, led_to in LED_TO.items() for each in led_to],
+)
+def test_a_theme_leads_to(theme: mix.Theme, situation: str) -> None:
+    assert found(theme)[situation] >= AT_LEAST
+
+
+def test_each_situation_has_a_theme_and_each_theme_situations() -> None:
+    assert {each for led_to in LED_TO.values() for each in led_to} | set(BY_CHANCE) == set(SITUATIONS)
+    assert set(LED_TO) == set(mix.THEMES)
+
+
+def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.MonkeyPatch) -> None:
+    led: Counter[str] = Counter()
+    lead = mix.themed
+
+    def counting(theme: mix.Theme, seed: int, topology: str | None = None) -> Scenario:
+        led[theme.__name__] += 1
+        return lead(theme, seed, topology)
+
+    monkeypatch.setattr(mix, "themed", counting)
+    for seed in range(1_000):
+        standard_history(seed)
+    assert set(led) == {theme.__name__ for theme in mix.THEMES}
+    assert min(led.values()) >= 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_of_300_standard_histories_some_reach_each_situation() -> None:
+    figures = run_campaign(Plan(0, 300, covers=True))
+    assert not figures.failed
+    assert min(figures.situations.values()) >= AT_LEAST, figures.situations
+
+
+def test_whoever_counts_situations_changes_nothing() -> None:
+    for seed in range(6):
+        scenario = standard_history(seed)
+        plain, covered = judge(scenario), judge_and_cover(scenario)
+        assert plain.situations == ()
+        assert (plain.status, plain.virtual_ms, plain.checkpoints) == (
+            covered.status,
+            covered.virtual_ms,
+            covered.checkpoints,
+        )
