@@ -28,9 +28,6 @@ class TaskWatermarks:
         self.current_ms: float = UNKNOWN
         """The least of all channels. It never goes back."""
 
-    def of_channel(self, channel: int) -> float:
-        return self._by_channel[channel]
-
     def receive(self, channel: int, timestamp_ms: float) -> bool:
         """A channel says how far it is; returns whether the task is further than before.
 
