@@ -113,7 +113,8 @@ class CheckpointCoordinator:
         self._ids = ids
         self._tasks = CheckpointTasks(plan)
         self._pending: dict[CheckpointId, PendingCheckpoint] = {}
-        self._abandoned: dict[CheckpointId, PendingCheckpoint] = {}  # given up while their metadata was being written
+        self._abandoned: dict[CheckpointId, PendingCheckpoint] = {}
+        """Given up while their metadata was being written; until that is answered, their state cannot be touched."""
         self._finished = FinishedCheckpoints(store)
         self._requests = CheckpointRequests(job_id, config, self._tasks)
         self._patience = AlignmentPatience(config)
@@ -257,7 +258,8 @@ class CheckpointCoordinator:
 
     def _metadata_stored(self, stored: MetadataStored) -> Effects:
         if stored.checkpoint_id in self._abandoned:
-            return [*self._discard_abandoned(stored.checkpoint_id, stored.path, tuple(stored.savepoints.values()))]
+            abandoned = self._abandoned.pop(stored.checkpoint_id)
+            return [*self._give_up(abandoned, stored.path, tuple(stored.savepoints.values()))]
         pending = self._pending[stored.checkpoint_id]
         assert pending.draft is not None, "stored without a StoreMetadata"
         return self._complete(pending, replace(pending.draft, metadata_path=stored.path), stored.savepoints)
@@ -292,7 +294,7 @@ class CheckpointCoordinator:
 
     def _metadata_failed(self, failed: MetadataFailed) -> Effects:
         if failed.checkpoint_id in self._abandoned:
-            return [*self._discard_abandoned(failed.checkpoint_id, failed.path)]
+            return [*self._give_up(self._abandoned.pop(failed.checkpoint_id), failed.path)]
         pending = self._pending[failed.checkpoint_id]
         return [
             *self._abort(pending, CheckpointFailure.METADATA_FAILED, failed.reason, failed.path),
@@ -384,12 +386,6 @@ class CheckpointCoordinator:
         """
         discards = [discard for each in dropped for discard in _those(self._files.drop(each))]
         return discards + self._files.superseded({each.checkpoint_id for each in self.store.restorable()})
-
-    def _discard_abandoned(
-        self, checkpoint_id: CheckpointId, metadata_path: str = "", savepoints: tuple[str, ...] = ()
-    ) -> list[Discard]:
-        """It was given up while its metadata was being written; until now its state could not be touched."""
-        return self._give_up(self._abandoned.pop(checkpoint_id), metadata_path, savepoints)
 
     def _give_up(
         self, pending: PendingCheckpoint, metadata_path: str = "", savepoints: tuple[str, ...] = ()

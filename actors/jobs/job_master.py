@@ -1,31 +1,18 @@
 """JobMaster: one job from submission to its end. A value machine: events in, effects out.
 
 It joins the machines that each know a part: ExecutionGraph (vertices, attempts, states), SlotPool (who runs where),
-RestartStrategy (when, and whether, to try again) and CheckpointCoordinator (what to restore from). It touches no
-clock, socket or disk.
-
-    CREATED --all tasks run--> RUNNING --all tasks have finished--> FINISHED
-       |                        |  ^
-       |            a task fails|  |all tasks run (or have finished)
-       |                        v  |
-       +--a task fails------> RESTARTING  (again for each failure before that)
-       |                        |
-       v                        v         (from all three)
-    FAILING -> FAILED,   CANCELLING -> CANCELED
-
-A job is CREATED, or RESTARTING, while its regions wait for delays, slots and their tasks' end, and while deployed tasks
-restore their state.
+RestartStrategy (when, and whether, to try again), JobCourse (the job's status) and CheckpointCoordinator (what to
+restore from). It touches no clock, socket or disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from ...messages import (
     AcknowledgeCheckpoint,
-    CheckpointCompleted,
     ExecutionState,
     FailureCause,
     FailureKind,
@@ -33,30 +20,17 @@ from ...messages import (
     Heartbeat,
     JobGraph,
     JobStatus,
-    JobStatusChanged,
     NotifyEndOfData,
     RegisterTaskManager,
     SubmitTask,
     TaskManagerExited,
-    TaskManagerId,
     UpdateTaskExecutionState,
 )
 from ...state.checkpoints.checkpoint_ids import CheckpointIdCounter
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpointStore
 from ..checkpoints import checkpoint_events as checkpoint
 from ..checkpoints.checkpoint_coordinator import CheckpointCoordinator
-from ..checkpoints.checkpoint_effects import (
-    AckIgnored,
-    AnswerSavepoint,
-    CancelTimer,
-    Discard,
-    FailJob,
-    Publish,
-    Refused,
-    Schedule,
-    Send,
-    StoreMetadata,
-)
+from ..checkpoints.checkpoint_effects import AnswerSavepoint, FailJob
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..checkpoints.checkpoint_plan import CheckpointPlan
 from ..checkpoints.savepoint_request import SavepointRequest
@@ -66,13 +40,14 @@ from ..restore.restore_points import Origin, RestorePoints
 from .attempt_orders import AttemptOrders
 from .execution import Execution, UpdateResult
 from .execution_graph import ExecutionGraph
+from .job_checkpoints import JobCheckpoints
+from .job_course import JobCourse
 from .job_effects import (
     CancelOverdue,
     FailureKnown,
     JobEffect,
     JobEnded,
     JobEvent,
-    KillTaskManager,
     OwnTimerEvent,
     ProcessEnded,
     RepeatFinalNotify,
@@ -86,6 +61,7 @@ from .job_effects import (
 from .job_ending import JobEnding
 from .job_failures import JobFailures
 from .job_report import JobReport
+from .region_deployment import RegionDeployer, no_checkpoint_left
 from .region_restarts import RegionRestarts
 from .restart_strategy import RestartStrategy
 from .slot_pool import SlotId, SlotPool
@@ -99,7 +75,8 @@ _HEARD_AFTER_THE_END = (
 )
 """They bring state that has to be discarded, or want an answer."""
 
-NO_CHECKPOINT_LEFT = "no retained checkpoint can be read any more; a start from the beginning would repeat its output"
+
+_ALIVE = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,24 +111,20 @@ class JobMaster:
         self._job = graph
         self._settings = settings
         self._failures = JobFailures(graph)
-        self._new_id = new_id
         self._restore_points = RestorePoints(graph, store, origin)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
+        self._course = JobCourse(graph.job_id, self.graph, self._restarts)
+        self._deployer = RegionDeployer(graph.job_id, self.graph, self._roster, self._restore_points, new_id)
+        self._checkpoints = JobCheckpoints(self.coordinator, self._orders, self._restore_points, self._failures)
+        statistics, history = self.coordinator.statistics, self._failures.history
         self.report = JobReport(
-            graph,
-            self.graph,
-            self._roster,
-            self._failures.history,
-            self._restarts,
-            self.coordinator.statistics,
-            self._restore_points,
+            graph, self.graph, self._roster, history, self._restarts, statistics, self._restore_points
         )
-        self._now_ms = 0.0
-        self._wall_ms = 0
+        self._now_ms, self._wall_ms = 0.0, 0
 
     @property
     def status(self) -> JobStatus:
@@ -180,9 +153,7 @@ class JobMaster:
     def cancel(self, now_ms: float, wall_ms: int) -> Effects:
         """The user wants the job to end now. Idempotent."""
         self._begin(now_ms, wall_ms)
-        if self.status in (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING):
-            return self._stop_everything(JobStatus.CANCELLING)
-        return []
+        return self._stop_everything(JobStatus.CANCELLING) if self.status in _ALIVE else []
 
     def stop(self, now_ms: float, wall_ms: int, savepoint: SavepointRequest | None = None) -> Effects:
         """The user wants the job to end as if its data had: sources stop, a final checkpoint is taken. Idempotent.
@@ -213,7 +184,7 @@ class JobMaster:
             case TaskManagerExited(index=index, reason=reason):
                 return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
             case Heartbeat():
-                return self._heartbeat(event)
+                return [effect for report in self._roster.heard(event) for effect in self._update(report)]
             case UpdateTaskExecutionState():
                 return self._update(event)
             case NotifyEndOfData(attempt_id=attempt_id):
@@ -243,7 +214,8 @@ class JobMaster:
                 failure = self._restarts.overdue(timer, self._roster.last_stillbirth)
                 return [] if failure is None else self._fail_job(failure)
             case CancelOverdue():
-                return [*self._kill_those_that_do_not_cancel()] if self._restarts.is_current(timer) else []
+                is_current = self._restarts.is_current(timer)
+                return [*self._roster.kill_those_that_do_not_cancel(self.graph.executions())] if is_current else []
             case RepeatFinalNotify():
                 return [*self._orders.repeat()]
             case _:
@@ -262,16 +234,13 @@ class JobMaster:
         return [*effects, Tidings(changed(message, True, "", self._wall_ms)), *self._deploy_waiting()]
 
     def _lose(self, event: TaskManagerLost) -> Effects:
-        registration = self._roster.remove(event.task_manager_id, process_ended=event.process_ended)
-        if registration is None:
+        if event.task_manager_id not in self._roster:
             return []
+        effects: Effects = [*self._roster.lose(event, self._wall_ms)]
         self._slots.lose(event.task_manager_id)
-        effects: Effects = [Tidings(changed(registration, False, event.reason, self._wall_ms))]
-        if not event.process_ended:
-            effects.append(KillTaskManager(registration.index))
         cause = lost_task_manager(event.task_manager_id, event.reason)
         for execution in self.graph.executions():
-            if _host(execution) == event.task_manager_id and not execution.state.is_terminal:
+            if execution.task_manager_id == event.task_manager_id and not execution.state.is_terminal:
                 effects.extend(self._attempt_ended(execution, ExecutionState.FAILED, cause))
         return effects
 
@@ -283,53 +252,25 @@ class JobMaster:
         self._failures.history.process_ended(lost, reason)
         return [ProcessEnded(index, reason, None)]
 
-    def _heartbeat(self, message: Heartbeat) -> Effects:
-        """Besides being alive, it says what its attempts do: a state report that was lost is made good here."""
-        effects: Effects = []
-        for attempt_id, state in self._roster.heard(message):
-            if state in (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED):
-                effects.extend(self._update(UpdateTaskExecutionState(self._job.job_id, attempt_id, state)))
-        return effects
-
-    def _kill_those_that_do_not_cancel(self) -> Iterator[KillTaskManager]:
-        for execution in self.graph.executions():
-            index = self._roster.index_of(_host(execution))
-            if execution.state is ExecutionState.CANCELING and index is not None:
-                yield KillTaskManager(index)
-
     # -- deployment
 
     def _deploy_waiting(self) -> Effects:
-        effects: Effects = []
-        for region, placement in self._restarts.deployable():
-            effects.extend(self._deploy(region, placement))
-        return effects
+        waiting = self._restarts.deployable()
+        return [effect for region, placement in waiting for effect in self._deploy(region, placement)]
 
     def _deploy(self, region: Region, placement: Mapping[SubtaskKey, SlotId]) -> Effects:
-        restored = self._restore_points.choose(region)
-        if restored is None and self._restore_points.are_used_up:
-            kind = FailureKind.NO_RESTORABLE_CHECKPOINT
-            cause = FailureCause("NoRestorableCheckpoint", NO_CHECKPOINT_LEFT, cause=self.latest_failure, kind=kind)
-            return self._fail_job(cause)
+        deployment = self._deployer.deploy(region, placement)
+        if deployment is None:
+            return self._fail_job(no_checkpoint_left(self.latest_failure))
+        restored, is_last = deployment.restored, deployment.is_last
         self._failures.history.settled(region)
-        is_last = restored is not None and restored.is_final and restored.job_id == self._job.job_id
         self._ending.region_restored(region, restored.checkpoint_id if restored and is_last else None)
         effects = [] if is_last else self._coordinate(checkpoint.RegionRunsOn())
         if restored is not None:
             self.coordinator.statistics.restored(restored.checkpoint_id)
-        attempts = self.graph.new_attempts(region, self._new_id)
-        deployments = self.graph.deployments(
-            region,
-            placement,
-            self._roster.data_endpoints(),
-            self._restore_points.states(restored, region) if restored else None,
-            restored.checkpoint_id if restored else None,
-            restored_root=self._restore_points.root_of(restored) if restored else "",
-            finishing=is_last,
-        )
-        for execution, deployment in zip(attempts, deployments, strict=True):
+        for execution, task in deployment.attempts:
             effects.extend(self._attempt_changed(execution))
-            effects.append(self._orders.tell(execution, SubmitTask(deployment)))
+            effects.append(self._orders.tell(execution, SubmitTask(task)))
         return effects
 
     # -- what attempts say
@@ -347,17 +288,10 @@ class JobMaster:
 
     def _all_may_run(self, region: Region) -> Effects:
         """Once all tasks run, checkpoints start. A region restored from the final checkpoint has only to commit it."""
-        effects = self._runs()
+        effects: Effects = [*self._course.runs(self._wall_ms)]
         if self.graph.all_running():
             effects.extend(self._coordinate(checkpoint.StartScheduler(keep_pending=True)))
         return [*effects, *self._orders.stop_sources(), *self._orders.finish(region, self._wall_ms)]
-
-    def _runs(self) -> Effects:
-        """The job is RUNNING from the moment on that every task runs or has finished, and no region is to restart."""
-        is_awaited = self.status in (JobStatus.CREATED, JobStatus.RESTARTING)
-        if is_awaited and self._restarts.are_over and self.graph.all_running_or_finished():
-            return self._move(JobStatus.RUNNING)
-        return []
 
     def _attempt_changed(self, execution: Execution) -> Effects:
         is_running = execution.state is ExecutionState.RUNNING
@@ -383,9 +317,7 @@ class JobMaster:
 
     def _fail(self, region: Region, cause: FailureCause) -> Effects:
         """An attempt of this region failed: cancel the region and restart it, or give the job up."""
-        if self.status not in (JobStatus.RUNNING, JobStatus.RESTARTING, JobStatus.CREATED):
-            return []
-        if region in self._restarts:
+        if self.status not in _ALIVE or region in self._restarts:
             return []
         cause = self._failures.failed(cause, region)
         restart = None if cause.kind is FailureKind.REPEATED else self._restarts.failed(region, self._now_ms)
@@ -408,11 +340,8 @@ class JobMaster:
 
     def _fail_checkpoints(self, cause: FailureCause) -> Effects:
         """Too many checkpoints failed: restart the whole job, as after any failure. Flink: CheckpointFailureManager."""
-        effects: Effects = []
-        for region in self.graph.regions():
-            if self.graph.executions(region):
-                effects.extend(self._fail(region, cause))
-        return effects
+        deployed = [region for region in self.graph.regions() if self.graph.executions(region)]
+        return [effect for region in deployed for effect in self._fail(region, cause)]
 
     def _fail_job(self, cause: FailureCause) -> Effects:
         cause = self._failures.history.add(cause)
@@ -436,68 +365,29 @@ class JobMaster:
 
     def _settle(self) -> Effects:
         """After an attempt's end: is the job over, or a region ready to be deployed again?"""
-        return [*self._runs(), *self._failures.settle(self.graph), *self._go_on()]
-
-    def _go_on(self) -> Effects:
-        executions = self.graph.executions()
-        if not all(execution.state.is_terminal for execution in executions):
-            return self._deploy_waiting()
-        match self.status:
-            case JobStatus.RUNNING if executions and self.graph.all_finished():
-                return self._conclude(JobStatus.FINISHED)
-            case JobStatus.CANCELLING:
-                return self._conclude(JobStatus.CANCELED)
-            case JobStatus.FAILING:
-                return self._conclude(JobStatus.FAILED)
-            case _:
-                return self._deploy_waiting()
+        effects: Effects = [*self._course.runs(self._wall_ms), *self._failures.settle(self.graph)]
+        end = self._course.end()
+        return effects + (self._deploy_waiting() if end is None else self._conclude(end))
 
     def _conclude(self, status: JobStatus) -> Effects:
         cause = self.latest_failure if status is JobStatus.FAILED else None
-        return [
-            *self._coordinate(checkpoint.Shutdown(status)),
-            *self._move(status, cause),
-            JobEnded(status, cause),
-        ]
+        return [*self._coordinate(checkpoint.Shutdown(status)), *self._move(status, cause), JobEnded(status, cause)]
 
-    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> Effects:
-        """A RESTARTING job that fails again before all its tasks run is RESTARTING once more, with that cause."""
-        previous = self.status
-        if previous is not status:
-            self.graph.move(status)
-        elif cause is None:
-            return []
-        return [Tidings(JobStatusChanged(self._job.job_id, status, previous, self._wall_ms, cause))]
+    def _move(self, status: JobStatus, cause: FailureCause | None = None) -> list[Tidings]:
+        return self._course.move(status, self._wall_ms, cause)
 
     # -- the coordinator
 
     def _coordinate(self, event: checkpoint.CheckpointEvent) -> Effects:
         effects: Effects = []
-        for effect in self.coordinator.on(event, self._now_ms, self._wall_ms):
-            match effect:
-                case Send(attempt_id, message):
-                    effects.extend(self._orders.send(attempt_id, message))
-                case Publish(message):
-                    if isinstance(message, CheckpointCompleted):
-                        self._restore_points.completed()
-                        self._failures.checkpoint_completed()
-                    effects.append(Tidings(message))
-                case FailJob(cause):
-                    effects.extend(self._fail_checkpoints(cause))
-                case Schedule() | CancelTimer() | StoreMetadata() | Discard() | AnswerSavepoint():
-                    effects.append(effect)
-                case Refused() | AckIgnored():
-                    pass
-                case _:
-                    assert_never(effect)
+        for effect in self._checkpoints.on(event, self._now_ms, self._wall_ms):
+            if isinstance(effect, FailJob):
+                effects.extend(self._fail_checkpoints(effect.cause))
+            else:
+                effects.append(effect)
         return effects
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
         self._now_ms, self._wall_ms = now_ms, wall_ms
         self._restarts.begin()
         self._failures.begin()
-
-
-def _host(execution: Execution) -> TaskManagerId:
-    """The TaskManager it was deployed to; an id that no TaskManager has before that."""
-    return execution.slot.task_manager_id if execution.slot is not None else TaskManagerId("")

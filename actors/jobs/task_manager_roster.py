@@ -7,20 +7,23 @@ does not keep the machine busy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...messages import (
-    ExecutionAttemptId,
     ExecutionState,
     Heartbeat,
     RegisterTaskManager,
     TaskManagerChanged,
     TaskManagerId,
     TaskMetrics,
+    UpdateTaskExecutionState,
 )
 from ..checkpoints.checkpoint_effects import Schedule
-from .job_effects import ProcessEnded, StartDue, StartTaskManager
+from .execution import Execution
+from .job_effects import KillTaskManager, ProcessEnded, StartDue, StartTaskManager, TaskManagerLost, Tidings
+
+_REPORTED = (ExecutionState.RUNNING, ExecutionState.FINISHED, ExecutionState.CANCELED)
 
 STILLBORN_DELAY_MS, MAX_STILLBORN_DELAY_MS = 100, 5000
 
@@ -56,14 +59,20 @@ class TaskManagerRoster:
         self._stillborn.pop(message.index, None)
         return earlier[0] if earlier else None
 
-    def remove(self, task_manager_id: TaskManagerId, *, process_ended: bool) -> RegisterTaskManager | None:
-        """This life is over; returns its registration, or None for an unknown one."""
-        life = self._lives.pop(task_manager_id, None)
-        if life is None:
-            return None
-        if not process_ended:
-            self._lost[life.registration.index] = task_manager_id
-        return life.registration
+    def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Tidings | KillTaskManager]:
+        """This life, which is listed, is over: listeners hear it, and its process is ended if it may be there."""
+        registration = self._lives.pop(event.task_manager_id).registration
+        yield Tidings(changed(registration, False, event.reason, wall_ms))
+        if not event.process_ended:
+            self._lost[registration.index] = event.task_manager_id
+            yield KillTaskManager(registration.index)
+
+    def kill_those_that_do_not_cancel(self, executions: Iterable[Execution]) -> Iterator[KillTaskManager]:
+        """Tasks have had their time to be cancelled."""
+        for execution in executions:
+            host = execution.task_manager_id
+            if execution.state is ExecutionState.CANCELING and host in self._lives:
+                yield KillTaskManager(self._lives[host].registration.index)
 
     def lost_life(self, index: int) -> TaskManagerId | None:
         """The life that was lost before its process, which has ended now; None if that was known when it was lost."""
@@ -79,17 +88,19 @@ class TaskManagerRoster:
         delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
-    def heard(self, message: Heartbeat) -> list[tuple[ExecutionAttemptId, ExecutionState]]:
-        """Keep its figures; returns what its attempts do. Nothing for an unknown sender."""
+    def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:
+        """Keep its figures; returns what its attempts do, where a report that was lost has to be made good. Nothing for
+        an unknown sender.
+        """
         life = self._lives.get(TaskManagerId(message.sender))
         if life is None:
             return []
         life.metrics = message.metrics
-        return [(metrics.attempt_id, ExecutionState(metrics.status)) for metrics in message.metrics]
-
-    def index_of(self, task_manager_id: TaskManagerId) -> int | None:
-        life = self._lives.get(task_manager_id)
-        return None if life is None else life.registration.index
+        job_id = life.registration.job_id
+        states = [(metrics.attempt_id, ExecutionState(metrics.status)) for metrics in message.metrics]
+        return [
+            UpdateTaskExecutionState(job_id, attempt_id, state) for attempt_id, state in states if state in _REPORTED
+        ]
 
     def data_endpoints(self) -> dict[TaskManagerId, str]:
         return {task_manager_id: life.registration.data_endpoint for task_manager_id, life in self._lives.items()}

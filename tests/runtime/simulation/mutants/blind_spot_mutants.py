@@ -20,7 +20,8 @@ from understudy.runtime.connectors.files.output_directory import OutputDirectory
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import KillProcess
-from understudy.state import CheckpointStorage, assignment, storage
+from understudy.state import CheckpointStorage, storage
+from understudy.state.checkpoints import assignment
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
 
 from .mutant import CALM, LIVENESS, OUTPUT, Patch, Scenarios, also, mutant
