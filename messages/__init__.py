@@ -22,6 +22,7 @@ from .checkpointing import (
 from .codec import MAX_DEPTH, MAX_MESSAGE_BYTES, decode, encode
 from .dict_row import DictRow, dict_rows
 from .errors import MalformedMessage, MessageError, MessageTooLarge, UnregisteredMessage, UnsupportedValue
+from .failures import FailureCause, FailureKind
 from .ids import (
     ChannelId,
     CheckpointId,
@@ -40,8 +41,6 @@ from .job import (
     CancelJob,
     CheckpointAborted,
     CheckpointCompleted,
-    FailureCause,
-    FailureKind,
     FirstBatchProcessed,
     JobDetails,
     JobList,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from .failures import FailureCause
 from .ids import (
     ChannelId,
     CheckpointId,
@@ -14,7 +15,6 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .job import FailureCause
 from .job_graph import OperatorDescription, Partitioning
 from .registry import message
 from .state_handles import SubtaskState
