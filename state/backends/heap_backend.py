@@ -18,9 +18,9 @@ from ...messages import CheckpointId, KeyedStateHandle
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
 from .backend import KeyedSnapshot, ReadState
-from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
+from .heap_accessors import ACCESSORS
 from .heap_state import NO_NAMESPACE, QUESTION, HeapScope, HeapState
-from .heap_states import ACCESSORS
+from .keyed_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import KeyedSnapshot, ReadState
 from ..backends.heap_backend import HeapBackend
-from ..backends.heap_snapshot import HeapSnapshot, StoredState, read_snapshots
 from ..backends.heap_state import NO_NAMESPACE
+from ..backends.keyed_snapshot import HeapSnapshot, StoredState, read_snapshots
 from ..errors import InvalidState
 from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ...messages import MalformedMessage
 from ..backends.heap_blocks import unpacked
-from ..backends.heap_snapshot import StoredState
 from ..backends.heap_state import NO_NAMESPACE
+from ..backends.keyed_snapshot import StoredState
 from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert, SchemaMismatch
 from .slot_keys import KeyColumns, SlotKeys

@@ -1,6 +1,6 @@
 """SlotView: one state in columns as it was at the barrier, for a HeapSnapshot; and how keys lie in snapshots.
 
-The format is that of state in dicts (heap_snapshot.py), so a savepoint of one is restored by the other. Key groups of
+The format is that of state in dicts (keyed_snapshot.py), so a savepoint of one is restored by the other. Key groups of
 keys, their order and the bytes of the keys are kept from snapshot to snapshot while no key is new; what is left of the
 work is narrowing each column, bringing it into that order and cutting it. All of it runs without the interpreter lock.
 """
