@@ -4,6 +4,8 @@ if __name__ != "understudy.state":  # pragma: no cover
     raise ImportError("import understudy.state, not state: the folder is part of the package understudy")
 
 from .backends.backend import (
+    NO_KEY,
+    NO_NAMESPACE,
     KeyedSnapshot,
     KeyedStateBackend,
     ReadState,
@@ -12,9 +14,7 @@ from .backends.backend import (
     register_backend,
 )
 from .backends.binding import bind_states
-from .backends.filesystem_backend import FilesystemBackend
-from .backends.heap_state import NO_KEY, NO_NAMESPACE
-from .backends.memory_backend import MemoryBackend
+from .backends.heap_backend import HeapBackend
 from .backends.operator_state import OperatorStateBackend
 from .checkpoints.assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
 from .checkpoints.channel_state import channel_handle, read_channel
@@ -82,10 +82,10 @@ __all__ = [
     "CorruptState",
     "DurableFileSystem",
     "DurableFiles",
-    "FilesystemBackend",
     "FoldingState",
     "ForgedPointer",
     "HasCurrentKey",
+    "HeapBackend",
     "InvalidKey",
     "InvalidState",
     "KeyGroupRange",
@@ -94,7 +94,6 @@ __all__ = [
     "KeyedStateDeclaration",
     "ListState",
     "MapState",
-    "MemoryBackend",
     "MissingSavepoint",
     "MissingState",
     "NoCurrentKey",

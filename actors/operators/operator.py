@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import pyarrow as pa
 
 from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
-from ...state.backends.heap_state import NO_KEY
+from ...state.backends.backend import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from ...messages import (
@@ -27,6 +27,12 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..storage import CheckpointStorage, checkpoint_directory
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
+
+NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
+"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
+
+NO_NAMESPACE: Final = ()
+"""The namespace of state that knows none. Flink: VoidNamespace."""
 
 
 @dataclass(frozen=True, slots=True)

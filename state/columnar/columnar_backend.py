@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
-from ..backends.backend import KeyedSnapshot, ReadState
-from ..backends.heap_state import NO_KEY
-from ..columns.narrow_columns import narrowed, widened
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..columns.column_values import narrowed, widened
 from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.word_table import Slots

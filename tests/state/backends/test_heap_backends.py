@@ -12,9 +12,7 @@ import pytest
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends import heap_blocks
 from understudy.state.backends.backend import KeyedStateBackend, make_keyed_backend
-from understudy.state.backends.filesystem_backend import FilesystemBackend
 from understudy.state.backends.heap_backend import HeapBackend
-from understudy.state.backends.memory_backend import MemoryBackend
 from understudy.state.backends.private_copy import private_copy
 from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable, UnknownBackend
 from understudy.state.keys.key_groups import InvalidKey, KeyGroupRange
@@ -23,14 +21,9 @@ from understudy.state.kinds.descriptors import ListState, MapState, ValueState
 from ...contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 
 
-class TestMemoryBackend(KeyedStateContract):
+class TestHeapBackend(KeyedStateContract):
     def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return MemoryBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
-
-
-class TestFilesystemBackend(KeyedStateContract):
-    def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return FilesystemBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
+        return HeapBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
 
 
 @dataclass
@@ -49,8 +42,8 @@ def backend_of(*keys: object, value: object = 1) -> HeapBackend:
 
 
 def test_the_registry_makes_backends_by_name() -> None:
-    assert isinstance(make_keyed_backend("memory", range(4), MAX_PARALLELISM), MemoryBackend)
-    assert isinstance(make_keyed_backend("filesystem", KeyGroupRange(4, 7), MAX_PARALLELISM), FilesystemBackend)
+    assert isinstance(make_keyed_backend("memory", range(4), MAX_PARALLELISM), HeapBackend)
+    assert isinstance(make_keyed_backend("filesystem", KeyGroupRange(4, 7), MAX_PARALLELISM), HeapBackend)
     with pytest.raises(UnknownBackend, match=r"'rocks'.*filesystem.*memory"):
         make_keyed_backend("rocks", range(4), MAX_PARALLELISM)
 

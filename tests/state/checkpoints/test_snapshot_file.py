@@ -18,7 +18,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import SnapshotTarget
-from understudy.state.backends.filesystem_backend import FilesystemBackend
+from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.backends.operator_state import OperatorStateBackend
 from understudy.state.checkpoints.snapshot_file import (
     SubtaskSnapshot,
@@ -59,7 +59,7 @@ def snapshot(*, data_ended: bool = False) -> SubtaskSnapshot:
     """Two operators; each has keyed state and a list."""
     parts = SubtaskSnapshot(data_ended=data_ended)
     for number, operator_id in enumerate(OPERATORS):
-        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        keyed, lists = HeapBackend(0, 127, 128), OperatorStateBackend()
         for key in range(50):
             keyed.current_key = key
             keyed.state(COUNT).update(key + number)
@@ -72,7 +72,7 @@ def snapshot(*, data_ended: bool = False) -> SubtaskSnapshot:
 def check(state: SubtaskState, storage: CheckpointStorage | None) -> None:
     read = handle_reader(storage)
     for number, operator_id in enumerate(OPERATORS):
-        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        keyed, lists = HeapBackend(0, 127, 128), OperatorStateBackend()
         keyed.restore(state.operators[operator_id].keyed, read)
         lists.restore(state.operators[operator_id].lists, read)
         for key in range(50):
@@ -130,7 +130,7 @@ def test_the_memory_backend_needs_no_storage_and_has_a_limit() -> None:
 
 def test_an_operator_without_state_leaves_no_entry(target: SnapshotTarget) -> None:
     parts = SubtaskSnapshot(data_ended=True)
-    parts.add(OperatorId("map"), FilesystemBackend(0, 127, 128).snapshot(CheckpointId(3)), ())
+    parts.add(OperatorId("map"), HeapBackend(0, 127, 128).snapshot(CheckpointId(3)), ())
     assert parts.write(target, store_in_file) == SubtaskState({}, data_ended=True)
 
 
