@@ -39,3 +39,6 @@ SlotIndex = NewType("SlotIndex", int)
 
 StackTraceSampleId = NewType("StackTraceSampleId", int)
 """One request for stack samples, told back in the answer."""
+
+SharedFileId = NewType("SharedFileId", str)
+"""What a state backend calls one of its files that several checkpoints may hold."""

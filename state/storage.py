@@ -2,6 +2,7 @@
 
     <root>/<job_id>/chk-<checkpoint_id>/<vertex>-<subtask>-<attempt>     a subtask's state
     <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
+    <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
 
 A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
 not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to
@@ -39,6 +40,10 @@ def job_directory(job_id: JobId) -> str:
 
 def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
     return f"{job_directory(job_id)}/{_CHECKPOINT}{checkpoint_id}"
+
+
+def shared_directory(job_id: JobId) -> str:
+    return f"{job_directory(job_id)}/shared"
 
 
 def is_checkpoint_folder(name: str) -> bool:

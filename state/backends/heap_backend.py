@@ -21,7 +21,7 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
 from ..kinds.schema_fit import Schema
 from ..kinds.value_fit import Fit
-from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState, register_backend
+from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .heap_accessors import ACCESSORS
 from .heap_blocks import FrozenEntries, Piece, pieces
 from .heap_state import QUESTION, HeapScope, HeapState
@@ -149,7 +149,3 @@ def _packed(namespace: Hashable, piece: Piece) -> bytes:
                 if why := refusal_of(part):
                     raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
         raise
-
-
-register_backend("memory", HeapBackend)
-register_backend("filesystem", HeapBackend)

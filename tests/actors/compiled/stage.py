@@ -12,7 +12,7 @@ from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.flow.records import rows_of
 from understudy.actors.operators.operator import Collector, KeyedOperator, OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
-from understudy.state import OperatorStateBackend, bind_states, declared_states, make_keyed_backend
+from understudy.state import HeapBackend, OperatorStateBackend, bind_states, declared_states
 
 MAX_PARALLELISM = 128
 
@@ -26,7 +26,7 @@ class Stage:
         operator._selectors = (KeySelector(*(key or ("key",))),)
         if schema is not None:
             self.schema = operator.output_schema(schema)
-        self.backend = operator.keyed_state or make_keyed_backend("memory", range(MAX_PARALLELISM), MAX_PARALLELISM)
+        self.backend = operator.keyed_state or HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
         bind_states(operator, self.backend, OperatorStateBackend())
         operator._backend = self.backend
         operator.open()
