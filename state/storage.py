@@ -174,17 +174,6 @@ class CheckpointStorage:
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
-    def checkpoints(self, job_id: JobId) -> list[CheckpointId]:
-        """Ids of the checkpoints, completed or not, of which something is stored."""
-        below = len(job_directory(job_id)) + 1
-        directories = {path[below:].partition("/")[0] for path in self.list_files(job_directory(job_id))}
-        numbers = (name.removeprefix(_CHECKPOINT) for name in directories if name.startswith(_CHECKPOINT))
-        return sorted(CheckpointId(int(number)) for number in numbers if number.isdecimal())
-
-    def delete_checkpoint(self, job_id: JobId, checkpoint_id: CheckpointId) -> None:
-        """Delete a checkpoint's directory with all that is in it, leftovers of crashed writers too."""
-        self._delete_directory(checkpoint_directory(job_id, checkpoint_id))
-
     def delete_job(self, job_id: JobId, keep: Collection[str] = ()) -> None:
         """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`."""
         own = f"{job_directory(job_id)}/"

@@ -39,10 +39,6 @@ class Service(StandaloneHighAvailability):
         self.said.append(("remove", job_id, status))
         super().remove_job(job_id, status)
 
-    def close(self) -> None:
-        self.said.append(("close",))
-        super().close()
-
 
 class ServedCluster(SimulatedCluster):
     service: Service
@@ -67,7 +63,6 @@ def test_a_job_is_kept_before_its_client_is_answered_and_removed_when_it_has_end
         assert job.results("out") == list(range(20))
         cluster.run_for(5_000)
         assert service.said[1:] == [("remove", job.job_id, JobStatus.FINISHED)]
-    assert service.said[2:] == [("close",)]
 
 
 def test_removing_is_tried_again_while_the_service_cannot_be_reached() -> None:
