@@ -36,3 +36,6 @@ ChannelId = NewType("ChannelId", int)
 
 SlotIndex = NewType("SlotIndex", int)
 """Which slot of a TaskManager: 0 .. slots - 1."""
+
+SharedFileId = NewType("SharedFileId", str)
+"""The name that a state backend gives to a file which several checkpoints may hold."""

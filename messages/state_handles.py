@@ -6,7 +6,7 @@ reads, writes and deletes the bytes is `state/`.
 
 from __future__ import annotations
 
-from .ids import OperatorId, SubtaskIndex
+from .ids import OperatorId, SharedFileId, SubtaskIndex
 from .registry import message
 
 
@@ -22,6 +22,18 @@ class StateHandle:
 
 
 @message
+class SharedStateHandle:
+    """One more file of a keyed snapshot, which other checkpoints of the same job may hold too.
+
+    `file_id`: what the backend that wrote it calls it, so that a restore knows which file is which. Who needs the file
+    is counted by its path: a file under another path is another file, even with the same id.
+    """
+
+    file_id: SharedFileId
+    handle: StateHandle
+
+
+@message
 class KeyedStateHandle:
     """The keyed state of one operator subtask: key group -> (offset, length) inside `handle`."""
 
@@ -31,7 +43,9 @@ class KeyedStateHandle:
     offsets: dict[int, tuple[int, ...]]
     handle: StateHandle
     backend: str
-    """Which backend wrote it: "memory", "filesystem", "columnar"."""
+    """The format of the bytes, by the name that its writer gives it."""
+    shared: tuple[SharedStateHandle, ...] = ()
+    """Files beside `handle`, all of which a restore needs; any cut of the key groups keeps them all."""
 
 
 @message

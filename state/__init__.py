@@ -4,30 +4,25 @@ if __name__ != "understudy.state":  # pragma: no cover
     raise ImportError("import understudy.state, not state: the folder is part of the package understudy")
 
 from .backends.backend import (
+    NO_KEY,
+    NO_NAMESPACE,
     KeyedSnapshot,
     KeyedStateBackend,
     ReadState,
     SnapshotTarget,
-    make_keyed_backend,
-    register_backend,
 )
 from .backends.binding import bind_states
-from .backends.filesystem_backend import FilesystemBackend
-from .backends.heap_state import NO_KEY, NO_NAMESPACE
-from .backends.memory_backend import MemoryBackend
+from .backends.heap_backend import HeapBackend
 from .backends.operator_state import OperatorStateBackend
 from .checkpoints.assignment import assign_operator, assign_state, cut_handle, operator_states, redistribute_lists
 from .checkpoints.channel_state import channel_handle, read_channel
 from .checkpoints.snapshot_file import (
     SnapshotStore,
     SubtaskSnapshot,
-    discard_state,
-    snapshot_store,
     state_handles,
     state_size_bytes,
-    store_in_file,
-    store_inline,
 )
+from .checkpoints.state_backends import StateBackend, backend_named, backend_names
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
@@ -82,10 +77,10 @@ __all__ = [
     "CorruptState",
     "DurableFileSystem",
     "DurableFiles",
-    "FilesystemBackend",
     "FoldingState",
     "ForgedPointer",
     "HasCurrentKey",
+    "HeapBackend",
     "InvalidKey",
     "InvalidState",
     "KeyGroupRange",
@@ -94,7 +89,6 @@ __all__ = [
     "KeyedStateDeclaration",
     "ListState",
     "MapState",
-    "MemoryBackend",
     "MissingSavepoint",
     "MissingState",
     "NoCurrentKey",
@@ -107,6 +101,7 @@ __all__ = [
     "SnapshotStore",
     "SnapshotTarget",
     "SnapshotTooLarge",
+    "StateBackend",
     "StateDeclaration",
     "StateError",
     "StateIncompatible",
@@ -122,13 +117,14 @@ __all__ = [
     "WrongStateType",
     "assign_operator",
     "assign_state",
+    "backend_named",
+    "backend_names",
     "bind_states",
     "channel_handle",
     "checkpoint_directory",
     "cut_handle",
     "declared_states",
     "default_max_parallelism",
-    "discard_state",
     "handle_reader",
     "inline_handle",
     "java_hash",
@@ -136,17 +132,12 @@ __all__ = [
     "key_group",
     "key_group_range",
     "key_groups_of",
-    "make_keyed_backend",
     "operator_index_of",
     "operator_states",
     "pack_batch",
     "read_channel",
     "redistribute_lists",
-    "register_backend",
-    "snapshot_store",
     "state_handles",
     "state_size_bytes",
-    "store_in_file",
-    "store_inline",
     "unpack_batch",
 ]

@@ -12,6 +12,7 @@ StateError
 ├── StateNotStorable       a value, or a key, that cannot be put into a snapshot
 ├── SnapshotTooLarge       more state than travels inside an acknowledgement
 ├── UnknownBackend         no such state backend is registered
+├── LostLeadership         another JobManager leads
 └── StorageError           something is wrong with the checkpoint storage
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
@@ -118,6 +119,13 @@ class SnapshotTooLarge(StateError):
 
 class UnknownBackend(StateError, LookupError):
     """No state backend is registered under this name; the text lists those that are."""
+
+
+class LostLeadership(StateError):
+    """Another leader session has begun: what this one wants to keep is refused."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(f"leader session {session} is over: another JobManager leads; nothing was changed")
 
 
 class StorageError(StateError):

@@ -2,6 +2,7 @@
 
     <root>/<job_id>/chk-<checkpoint_id>/<vertex>-<subtask>-<attempt>     a subtask's state
     <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
+    <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
 
 A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
 not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to
@@ -41,6 +42,10 @@ def job_directory(job_id: JobId) -> str:
 
 def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
     return f"{job_directory(job_id)}/{_CHECKPOINT}{checkpoint_id}"
+
+
+def shared_directory(job_id: JobId) -> str:
+    return f"{job_directory(job_id)}/shared"
 
 
 def is_checkpoint_folder(name: str) -> bool:
@@ -170,17 +175,6 @@ class CheckpointStorage:
         absolute = self._absolute(self.resolve(directory)) if directory else self.root
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
-
-    def checkpoints(self, job_id: JobId) -> list[CheckpointId]:
-        """Ids of the checkpoints, completed or not, of which something is stored."""
-        below = len(job_directory(job_id)) + 1
-        directories = {path[below:].partition("/")[0] for path in self.list_files(job_directory(job_id))}
-        numbers = (name.removeprefix(_CHECKPOINT) for name in directories if name.startswith(_CHECKPOINT))
-        return sorted(CheckpointId(int(number)) for number in numbers if number.isdecimal())
-
-    def delete_checkpoint(self, job_id: JobId, checkpoint_id: CheckpointId) -> None:
-        """Delete a checkpoint's directory with all that is in it, leftovers of crashed writers too."""
-        self._delete_directory(checkpoint_directory(job_id, checkpoint_id))
 
     def delete_job(self, job_id: JobId, keep: Collection[str] = ()) -> None:
         """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`."""

@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...messages import (
@@ -28,6 +29,7 @@ from ...messages import (
     JobDetails,
     JobId,
     JobList,
+    JobStatus,
     JobSubmitted,
     LeaderSessionId,
     LeaderSessionMessage,
@@ -51,8 +53,7 @@ from ...messages import (
     TriggerSavepointFailure,
     UpdateTaskExecutionState,
 )
-from ...state.checkpoints.checkpoint_ids import StandaloneCheckpointIdCounter
-from ...state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
+from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
@@ -61,7 +62,7 @@ from ..job_graph import validate
 from ..jobs.job_effects import JobEvent
 from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
-from ..restore.job_submissions import FoundOrigin, JobSubmissions, OriginRead
+from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
 from .job_files import ForJob, JobFiles, Tidied, Tidy
 from .launcher import Launcher
@@ -103,13 +104,17 @@ class JobManager(Actor):
         settings: JobManagerSettings,
         launcher: Launcher,
         savepoints: Savepoints,
+        high_availability: HighAvailability,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
     ) -> None:
-        """`output` takes what TaskManagers log and print; it must not block."""
+        """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
+        TaskManagers log and print; it must not block.
+        """
         self._settings = settings
         self._output = output
         self._launcher = launcher
         self._savepoints = savepoints
+        self._high_availability = high_availability
         self._jobs: dict[JobId, ManagedJob] = {}
         self._owner: dict[TaskManagerId, JobId] = {}
         self._ended_jobs: deque[JobId] = deque()
@@ -119,10 +124,10 @@ class JobManager(Actor):
 
     def on_start(self) -> None:
         coordinator = SavepointCoordinator(self._savepoints, self.context.self_ref)
-        self._submissions = JobSubmissions(self.context, self._savepoints)
+        self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability)
         self._services = JobServices(
             self.context,
-            LeaderSessionId(self.context.new_id("session")),
+            self._high_availability.session,
             self._launcher,
             JobFiles(self.context, self._savepoints),
             self.context.spawn(coordinator, name="savepoint-coordinator"),
@@ -132,6 +137,7 @@ class JobManager(Actor):
 
     def on_stop(self) -> None:
         self._savepoints.close()
+        self._high_availability.close()
 
     def on_receive(self, message: Any) -> Any:
         match message:
@@ -150,7 +156,7 @@ class JobManager(Actor):
             case TimerDue(job_id, event):
                 if (job := self._jobs.get(job_id)) is not None:
                     job.timer_due(event)
-            case OriginRead():
+            case SubmissionRead():
                 if not self._submissions.settle(message, self._start):
                     self._launcher.forget(message.wanted.graph.job_id)
             case Tidy() | Tidied():
@@ -207,15 +213,21 @@ class JobManager(Actor):
         if (known := self._jobs.get(message.graph.job_id)) is not None:
             return known.submitted
         validate(message.graph)
-        return self._start(message) if message.restore_from is None else self._submissions.read(message)
+        return self._submissions.submit(message, self._start)
 
-    def _start(self, message: SubmitJob, found: FoundOrigin | None = None) -> JobSubmitted:
-        """A new job, from the beginning or from what was found. Raises MissingSavepoint when that is gone again."""
-        graph, ids = message.graph, StandaloneCheckpointIdCounter()
+    def _start(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
+        """Start a job that is kept. Raises MissingSavepoint when what it was to start from is gone again."""
+        try:
+            return self._make(message, kept)
+        except BaseException:
+            self._remove(message.graph.job_id, JobStatus.FAILED)
+            raise
+
+    def _make(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
+        graph, found = message.graph, kept.origin
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
-            ids.set_count(found.next_checkpoint_id)
             graph, submitted = with_carried_states(graph, found.checkpoint), found.submitted(graph.job_id)
         storage = self._savepoints.open_storage(graph.checkpoints.directory)
         master = JobMaster(
@@ -227,8 +239,8 @@ class JobManager(Actor):
                 self._settings.cancel_timeout_ms,
             ),
             make_restart_strategy(graph.restart, self.context.random, self.context.clock.now_ms()),
-            ids,
-            StandaloneCompletedCheckpointStore(graph.checkpoints.retained, graph.checkpoints.retention),
+            kept.job.checkpoint_ids,
+            kept.job.checkpoints,
             self.context.new_id,
             files=self._services.files.checkpoints_of(graph.job_id, storage),
             origin=None if found is None else found.origin,
@@ -367,6 +379,15 @@ class JobManager(Actor):
         for task_manager_id in released:
             self._owner.pop(task_manager_id, None)
         self._savepoints.job_is_over(job_id)
+        self._remove(job_id, self._jobs[job_id].status)
         self._ended_jobs.append(job_id)
         if len(self._ended_jobs) > ENDED_JOBS_KEPT:
             del self._jobs[self._ended_jobs.popleft()]
+
+    def _remove(self, job_id: JobId, status: JobStatus) -> None:
+        """No successor has to start it: it has ended so, or was not started."""
+        remove = partial(self._high_availability.remove_job, job_id, status)
+        if self._high_availability.may_block:
+            self._services.files.on(Tidy(f"what is kept of job {job_id}", remove))
+        else:
+            remove()

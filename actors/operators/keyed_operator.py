@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import pyarrow as pa
 
-from ...state.backends.heap_state import NO_KEY
+from ...state.backends.backend import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
 from ..errors import UserCodeError
 from ..flow.elements import Batch

@@ -1,21 +1,25 @@
-"""JobSubmissions: jobs that are to be started from a savepoint or a retained checkpoint, until it has been read.
+"""JobSubmissions: jobs that are to be started, until what they start from has been read, and they are kept.
 
-A part of the JobManager. Reading and checking block, so they happen off its thread, before anything is made of the
-job: whatever is wrong is the answer to the client, and touches nothing that runs. Flink: SavepointRestoreSettings.
+A part of the JobManager. Reading, checking and keeping block, so they happen off its thread, before anything is made
+of the job: whatever is wrong is the answer to the client, and touches nothing that runs.
+
+Flink: SavepointRestoreSettings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pykka
 
 from ...messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ...state import CheckpointStorage, OutsideRoot, StateError
+from ...state.checkpoints.checkpoint_ids import FIRST_CHECKPOINT_ID
 from ...state.checkpoints.checkpoint_metadata import decode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.checkpoints.high_availability import HighAvailability, KeptJob
 from ...state.checkpoints.savepoint_stores import candidates
 from ...state.checkpoints.savepoints import Savepoints, metadata_path
 from ...state.checkpoints.snapshot_file import state_handles
@@ -51,51 +55,77 @@ class FoundOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class OriginRead:
-    """To the JobManager, once per `read`: `origin`, or else `error`."""
+class JobKept:
+    """Of one submission: a job is kept, and may be started, from `origin` if there is one."""
+
+    job: KeptJob
+    origin: FoundOrigin | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRead:
+    """To the JobManager, once per submission that blocks: what came of it, or why nothing."""
 
     wanted: SubmitJob
-    origin: FoundOrigin | None
-    error: BaseException | None = None
+    result: JobKept | BaseException
+
+
+Start: TypeAlias = Callable[[SubmitJob, JobKept], JobSubmitted]
+"""Makes the job; raises when that cannot be."""
 
 
 class JobSubmissions:
     """One JobManager's."""
 
-    def __init__(self, context: ActorContext, savepoints: Savepoints) -> None:
+    def __init__(self, context: ActorContext, savepoints: Savepoints, high_availability: HighAvailability) -> None:
         self._context = context
         self._savepoints = savepoints
+        self._high_availability = high_availability
         self._promises: dict[JobId, pykka.Future[Any]] = {}
 
-    def read(self, wanted: SubmitJob) -> pykka.Future[Any]:
-        """The promise of the answer; OriginRead follows. The same job twice is the same promise."""
+    def submit(self, wanted: SubmitJob, start: Start) -> JobSubmitted | pykka.Future[Any]:
+        """Start the job at once where nothing blocks, and raise what is wrong; else the promise of the answer, and
+        SubmissionRead follows. The same job twice is the same promise.
+        """
         job_id = wanted.graph.job_id
+        if wanted.restore_from is None and not self._high_availability.may_block:
+            return start(wanted, JobKept(self._high_availability.add_job(wanted), None))
         if job_id not in self._promises:
             self._promises[job_id] = self._context.promise()
             self._context.pipe_to_self(
-                self._context.run_blocking(find_origin, wanted, self._savepoints),
-                lambda origin: OriginRead(wanted, origin),
-                lambda error: OriginRead(wanted, None, error),
+                self._context.run_blocking(_keep, wanted, self._savepoints, self._high_availability),
+                lambda kept: SubmissionRead(wanted, kept),
+                lambda error: SubmissionRead(wanted, error),
             )
         return self._promises[job_id]
 
-    def settle(self, read: OriginRead, start: Callable[[SubmitJob, FoundOrigin], JobSubmitted]) -> bool:
-        """Start the job, or tell the client what is wrong; returns whether it was started."""
+    def settle(self, read: SubmissionRead, start: Start) -> bool:
+        """Start the job, or answer the client what is wrong; returns whether it was started."""
         promise = self._promises.pop(read.wanted.graph.job_id)
         try:
-            if read.error is not None:
-                raise read.error
-            assert read.origin is not None, "neither an origin nor an error"
-            submitted = start(read.wanted, read.origin)
-        except StateError as error:  # it was disposed of meanwhile
-            refusal: BaseException = _cannot(read.wanted, error)
-        except Exception as error:  # noqa: BLE001 - supervision boundary: the client gets the error
-            refusal = error
-        else:
-            promise.set(submitted)
-            return True
-        promise.set_exception((type(refusal), refusal, refusal.__traceback__))
-        return False
+            if isinstance(read.result, BaseException):
+                raise read.result
+            promise.set(_started(read.wanted, read.result, start))
+        except Exception as error:  # noqa: BLE001 - supervision boundary: whoever asked gets it
+            promise.set_exception((type(error), error, error.__traceback__))
+            return False
+        return True
+
+
+def _started(wanted: SubmitJob, kept: JobKept, start: Start) -> JobSubmitted:
+    try:
+        return start(wanted, kept)
+    except StateError as error:
+        if kept.origin is None:
+            raise
+        raise _cannot(wanted, error) from error  # it was disposed of meanwhile
+
+
+def _keep(wanted: SubmitJob, savepoints: Savepoints, high_availability: HighAvailability) -> JobKept:
+    """Find what the job starts from, and have it kept. Raises CannotRestore, or as HighAvailability.add_job. Blocks."""
+    origin = None if wanted.restore_from is None else find_origin(wanted, savepoints)
+    first_id = FIRST_CHECKPOINT_ID if origin is None else origin.next_checkpoint_id
+    return JobKept(high_availability.add_job(wanted, first_id), origin)
 
 
 def find_origin(wanted: SubmitJob, savepoints: Savepoints) -> FoundOrigin:

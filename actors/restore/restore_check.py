@@ -13,6 +13,7 @@ from typing import Any
 
 from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.columnar.columnar_backend import FORMAT_NAME
 from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
@@ -198,7 +199,7 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
     held = _held_lists(found)
     has_keyed = _has_keyed(found)
     if has_keyed and not _lost_its_keys(operator, found):
-        was_columnar = any(handle.backend == "columnar" for state in found.states() for handle in state.keyed)
+        was_columnar = any(handle.backend == FORMAT_NAME for state in found.states() for handle in state.keyed)
         if was_columnar != any(map(is_columnar, operator.states)):
             was, now = ("a columnar aggregation", "keyed state of its own")[:: 1 if was_columnar else -1]
             yield f"operator {operator.name!r} held {was} and declares {now}: give it another name or uid"

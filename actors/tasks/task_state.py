@@ -20,15 +20,13 @@ from ...state import (
     OperatorListState,
     OperatorStateBackend,
     SnapshotTarget,
+    StateBackend,
     SubtaskSnapshot,
     bind_states,
     handle_reader,
     key_group_range,
-    make_keyed_backend,
     read_channel,
     state_size_bytes,
-    store_in_file,
-    store_inline,
 )
 from ..flow.elements import Batch
 from ..operators.keyed_operator import KeyedOperator
@@ -46,7 +44,7 @@ class StateServices:
     """Where snapshots go, and come from when they are another job's, and which backend holds keyed state."""
 
     storage: CheckpointStorage
-    backend: str
+    backend: StateBackend
     inline_threshold_bytes: int
     open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
     """Opens the root of another job's checkpoints, which the JobManager names."""
@@ -127,10 +125,11 @@ class TaskState:
             deployment.vertex_id,
             deployment.subtask_index,
             deployment.attempt_id,
+            self._services.inline_threshold_bytes,
         )
 
         def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
-            written = taken.write(target, self._store, channels)
+            written = taken.write(target, self._services.backend.store, channels)
             return written, state_size_bytes(written)
 
         return write
@@ -168,9 +167,4 @@ class TaskState:
             return own  # type: ignore[no-any-return]
         if not isinstance(operator, KeyedOperator):
             return None
-        return make_keyed_backend(self._services.backend, groups, self._deployment.max_parallelism)
-
-    def _store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
-        if self._services.backend == "memory":
-            return store_inline(state, target)
-        return store_in_file(state, target, self._services.inline_threshold_bytes)
+        return self._services.backend.keyed_backend(groups, self._deployment.max_parallelism)

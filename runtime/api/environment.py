@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...actors.operators.source import Source
 from ...messages import CheckpointConfig, CheckpointRetention, RestartStrategyConfig, shown
+from ...state import backend_names
 from ..connectors import (
     CollectionSource,
     ConnectorError,
@@ -35,7 +36,6 @@ from .stream_graph import StreamEdge, StreamGraph
 
 log = logging.getLogger(__name__)
 
-STATE_BACKENDS = ("memory", "filesystem")
 MODES = ("exactly-once", "at-least-once")
 RETENTIONS = tuple(retention.value for retention in CheckpointRetention)
 
@@ -108,7 +108,7 @@ class StreamEnvironment:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
-        self.state_backend = one_of("state_backend", state_backend, STATE_BACKENDS)
+        self.state_backend = one_of("state_backend", state_backend, backend_names())
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
         self.restart_is_default = restart_strategy is None
         self.slow_step_ms = at_least_or_none("slow_step_ms", slow_step_ms, 1)

@@ -19,6 +19,7 @@ from ...actors.job_manager.launcher import Launcher
 from ...messages import RegisterTaskManager, TaskManagerId
 from ..clusters import Cluster, LocalCluster, SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
+from ..system import ActorSystem
 from .proxy import Link, Proxy
 
 
@@ -104,9 +105,15 @@ class ProxiedCluster(Cluster):
         finally:
             self.links.proxy.close()
 
-    def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        settings, savepoints = self._job_manager_settings(), self._make_savepoints()
-        return ProxiedJobManager(settings, launcher, savepoints, self._take_output, links=self.links)
+    def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
+        return ProxiedJobManager(
+            self._job_manager_settings(),
+            launcher,
+            self._make_savepoints(),
+            self._make_high_availability(system),
+            self._take_output,
+            links=self.links,
+        )
 
     def _launch(self, *arguments: Any) -> TaskManagerLaunch:
         launch = super()._launch(*arguments)

@@ -30,8 +30,18 @@ from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager, JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
 from ...actors.tasks.job_program import JobProgram
-from ...messages import CancelJob, DisposeSavepoint, JobGraph, JobId, LogRecords, PrintedText, SubmitJob
+from ...messages import (
+    CancelJob,
+    DisposeSavepoint,
+    JobGraph,
+    JobId,
+    LeaderSessionId,
+    LogRecords,
+    PrintedText,
+    SubmitJob,
+)
 from ...state import CheckpointStorage
+from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
 from ...state.checkpoints.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
 from ..api.translation import Translation, translate
@@ -170,11 +180,21 @@ class Cluster(Blocking, ABC):
         return self._announced.announcement
 
     def _start_job_manager(self, system: ActorSystem) -> None:
-        self._job_manager = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
+        self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
         system.spawn(_Watch(self._job_manager, self._lose_jobs))
 
-    def _make_job_manager(self, launcher: Launcher) -> JobManager:
-        return JobManager(self._job_manager_settings(), launcher, self._make_savepoints(), self._take_output)
+    def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
+        return JobManager(
+            self._job_manager_settings(),
+            launcher,
+            self._make_savepoints(),
+            self._make_high_availability(system),
+            self._take_output,
+        )
+
+    def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
+        """This cluster's JobManager has no successor."""
+        return StandaloneHighAvailability(LeaderSessionId(system.new_id("session")))
 
     def _take_output(self, message: LogRecords | PrintedText) -> None:
         """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""

@@ -26,7 +26,7 @@ from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
 from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
-from ...state import CheckpointStorage
+from ...state import CheckpointStorage, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
@@ -131,7 +131,7 @@ def make_task_manager(
         data_plane=data_plane,
         state=StateServices(
             open_storage(launch.checkpoints.directory),
-            launch.state_backend,
+            backend_named(launch.state_backend),
             launch.checkpoints.inline_threshold_bytes,
             open_storage,
         ),

@@ -1,4 +1,4 @@
-"""The contract of keyed state backends, and their registry. What a backend must pass: tests/contracts/keyed_state.py.
+"""The contract of keyed state backends. What a backend must pass: tests/contracts/keyed_state.py.
 
 A backend belongs to one operator of one subtask and to its task's thread. It holds one range of key groups. Life:
 made, restored (once, maybe), states bound, used and snapshotted, closed. Flink: AbstractKeyedStateBackend.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from ...messages import (
@@ -17,16 +17,25 @@ from ...messages import (
     ExecutionAttemptId,
     JobId,
     KeyedStateHandle,
+    SharedFileId,
     StateHandle,
     SubtaskIndex,
     VertexId,
 )
-from ..errors import UnknownBackend
-from ..keys.key_groups import KeyGroupRange
 from ..kinds.descriptors import KeyedStateDeclaration
-from ..storage import CheckpointStorage, checkpoint_directory
+from ..storage import CheckpointStorage, checkpoint_directory, shared_directory
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
+
+NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
+"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
+
+NO_NAMESPACE: Final = ()
+"""The namespace of state that knows none. Flink: VoidNamespace."""
+
+
+INLINE_BELOW_BYTES: Final = 20 * 1024
+"""Smaller snapshots make no file. Flink: state.storage.fs.memory-threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +48,39 @@ class SnapshotTarget:
     vertex_id: VertexId
     subtask_index: SubtaskIndex
     attempt_id: ExecutionAttemptId
+    inline_below_bytes: int = INLINE_BELOW_BYTES
+    """What takes less than this need not become a file."""
 
     @property
     def path(self) -> str:
         """The subtask's file, relative to the root. It names the attempt: a zombie overwrites nothing."""
-        name = "-".join(quote(str(part), safe="") for part in (self.vertex_id, self.subtask_index, self.attempt_id))
-        return f"{checkpoint_directory(self.job_id, self.checkpoint_id)}/{name}"
+        return f"{checkpoint_directory(self.job_id, self.checkpoint_id)}/{self._name}"
+
+    def shared_path(self, file_id: SharedFileId) -> str:
+        """The place of a new file that later checkpoints may hold too. It names checkpoint and attempt: what one
+        snapshot writes, no other one does.
+        """
+        return f"{self._shared}{quote(file_id, safe='')}"
+
+    def wrote(self, path: str) -> bool:
+        """Whether a path is one of this snapshot's own shared files, and not one that it has from earlier ones."""
+        return path.startswith(self._shared)
+
+    @property
+    def _shared(self) -> str:
+        return f"{shared_directory(self.job_id)}/{self.checkpoint_id}-{self._name}-"
+
+    @property
+    def _name(self) -> str:
+        return "-".join(quote(str(part), safe="") for part in (self.vertex_id, self.subtask_index, self.attempt_id))
 
 
 KeyedSnapshot: TypeAlias = Callable[[SnapshotTarget], KeyedStateHandle | None]
-"""The asynchronous part of a snapshot: run once, on any thread. None: there is no state."""
+"""The asynchronous part of a snapshot: run once, on any thread. None: there is no state.
+
+It may write shared files (`SnapshotTarget.shared_path`), and hold those that completed checkpoints of this job hold; a
+checkpoint that has not completed may still go, with its files. When it raises, it has removed what it wrote.
+"""
 
 ReadState: TypeAlias = Callable[[StateHandle], bytes]
 """The bytes behind a handle, verified: `handle_reader(storage)`, or `CheckpointStorage.read`."""
@@ -91,24 +123,3 @@ class KeyedStateBackend(Protocol):
 
     def close(self) -> None:
         """Let go of memory and files. Snapshots being written finish unharmed."""
-
-
-MakeBackend: TypeAlias = Callable[..., KeyedStateBackend]
-"""Called with first key group, last key group (inclusive), max_parallelism, and keyword options of the kind's own."""
-
-_kinds: dict[str, MakeBackend] = {}
-
-
-def register_backend(kind: str, make: MakeBackend) -> None:
-    """Let jobs choose this kind of backend by name. A later one of the same name wins."""
-    _kinds[kind] = make
-
-
-def make_keyed_backend(
-    kind: str, key_groups: KeyGroupRange | range, max_parallelism: int, **options: Any
-) -> KeyedStateBackend:
-    """A new, empty backend for these key groups; raises UnknownBackend."""
-    make = _kinds.get(kind)
-    if make is None:
-        raise UnknownBackend(f"no state backend {kind!r} is registered; there are: {sorted(_kinds)}")
-    return make(key_groups[0], key_groups[-1], max_parallelism, **options)

@@ -11,24 +11,54 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from ...messages import CheckpointId, KeyedStateHandle
+from ...messages import CheckpointId, KeyedStateHandle, UnsupportedValue, pack_plain, refusal_of, shown
+from ..columns.packed_columns import unpacked
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
-from .backend import KeyedSnapshot, ReadState
-from .heap_snapshot import HeapSnapshot, StateView, StoredState, read_snapshots
-from .heap_state import NO_NAMESPACE, QUESTION, HeapScope, HeapState
-from .heap_states import ACCESSORS
+from ..kinds.schema_fit import Schema
+from ..kinds.value_fit import Fit
+from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
+from .heap_accessors import ACCESSORS
+from .heap_blocks import FrozenEntries, Piece, pieces
+from .heap_state import QUESTION, HeapScope, HeapState
+from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
 
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """A state in dicts."""
+
+    name: str
+    kind: str
+    schema: Schema
+    encode: Convert
+    namespaces: dict[Hashable, FrozenEntries]
+    contents: Fit | None
+    """What values must fit, if that is not known yet."""
+
+    @classmethod
+    def of(cls, state: HeapState) -> StateView:
+        declaration, node = state.declaration, state.node
+        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.namespaces
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        for namespace, entries in self.namespaces.items():
+            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
+                yield piece.group, _packed(namespace, piece)
+
+
 class HeapBackend(HeapScope):
     """The working state of one operator subtask. Owned by its task's thread; only snapshots are written elsewhere."""
-
-    name = "heap"
 
     def __init__(self, first_key_group: int, last_key_group: int, max_parallelism: int, *, key_type: Any = Any) -> None:
         super().__init__()
@@ -54,8 +84,8 @@ class HeapBackend(HeapScope):
         number = self._snapshots
         self.observers.add(number)
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(
-            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        snapshot = SnapshotWriter(
+            self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
         )
         # Runs when the snapshot is written, or when nobody holds it any more because it was cancelled.
         snapshot.release = weakref.finalize(snapshot, self.observers.discard, number)
@@ -107,3 +137,15 @@ def _load(state: HeapState, stored: StoredState) -> None:
 
 def _converted(values: list[Any], convert: Convert) -> Sequence[Any]:
     return values if convert is None else [convert(value) for value in values]
+
+
+def _packed(namespace: Hashable, piece: Piece) -> bytes:
+    """The payload of a piece. Raises UnsupportedValue, which says of which key the value is."""
+    try:
+        return pack_plain([namespace, piece.keys, piece.values])
+    except UnsupportedValue:
+        for key, value in zip(unpacked(piece.keys), unpacked(piece.values), strict=True):
+            for what, part in (("key", key), ("value of key", value)):
+                if why := refusal_of(part):
+                    raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
+        raise

@@ -1,8 +1,7 @@
-"""How a heap snapshot holds keys and values: as columns, wherever they are numbers, or tuples of one length.
+"""Entries of a dict for a snapshot: frozen at one moment, taken in chunks, and cut by key group.
 
-The writer shares the interpreter with the task, so an entry should cost it no function call: the entries are taken in
-chunks, turned into NumPy arrays, dealt out to their key groups there, and written as bytes. Values that
-are neither a number nor a tuple are plain data, one by one.
+The writer shares the interpreter with the task, so an entry should cost it no function call: the entries of a chunk
+become columns (packed_columns.py), and are dealt out to their key groups there.
 """
 
 from __future__ import annotations
@@ -10,39 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import countOf
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...messages import MalformedMessage
-from ..columns.marshalled_columns import MAX_NESTED, Columns, columns_of_alike
+from ..columns.packed_columns import INTEGERS, Column, column_of, packed, taken, unpacked
 from ..keys.key_groups import key_groups_of, key_groups_of_list
 from ..kinds.record_serializer import Convert
-from ..kinds.value_fit import Fit, Misfit, first_misfit
+from ..kinds.value_fit import Fit, first_misfit
+from .keyed_snapshot import WrongValue
 
 CHUNK_ENTRIES = 65_536
 """Entries handled by one call of NumPy, which lets no other thread run; at most 2**16, see `_KeyChunk`."""
-
-_COLUMNS = frozenset((int, float, tuple))
-
-Column: TypeAlias = "npt.NDArray[Any] | tuple[Column, ...]"
-"""Numbers or objects; or tuples, by position."""
-
-_INTEGERS = tuple(map(np.dtype, ("|i1", "<i2", "<i4", "<i8")))
-_FLOATS = np.dtype("<f8")
-_KINDS = frozenset(kind.str for kind in (*_INTEGERS, _FLOATS, np.dtype(np.bool_)))
-_PLAIN, _TUPLES = "plain", "tuples"
-_FEW_ITEMS = 64
-"""Fewer than these are not worth working out of which shape they are."""
-
-
-class WrongValue(Exception):
-    """A value does not fit the type that its state is declared with."""
-
-    def __init__(self, misfit: Misfit, key: Any) -> None:
-        super().__init__(f"{misfit} for key {key!r:.60}")
 
 
 class Piece(NamedTuple):
@@ -147,14 +126,14 @@ def _column(values: list[Any], encode: Convert, contents: Fit | None, chunk: _Ke
         found = first_misfit(contents, values)
     if found is not None:
         raise WrongValue(found[1], chunk.key_at(found[0]))
-    return _taken(column_of(_encoded(values, encode)) if column is None else column, chunk.order)
+    return taken(column_of(_encoded(values, encode)) if column is None else column, chunk.order)
 
 
 def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _KeyChunk:
     column = column_of(_encoded(keys, encode_key))
     groups = _groups_of(keys, column if encode_key is None else None, max_parallelism)
     order = np.argsort(groups.astype(np.uint16), kind="stable").astype(np.uint16)  # NumPy sorts 16 bits by radix
-    groups, column = groups[order], _taken(column, order)
+    groups, column = groups[order], taken(column, order)
     starts = np.flatnonzero(np.diff(groups, prepend=-1)).tolist()
     shares = [
         _Share(int(groups[start]), start, end, packed(column, start, end))
@@ -163,85 +142,9 @@ def _key_chunk(keys: list[Any], max_parallelism: int, encode_key: Convert) -> _K
     return _KeyChunk(order, shares)
 
 
-def column_of(items: list[Any], depth: int = 0) -> Column:
-    """The items as a column."""
-    if len(items) >= _FEW_ITEMS and (alike := columns_of_alike(items)) is not None:
-        return _all_narrowed(alike)
-    kind = type(items[0]) if items else None
-    if kind in _COLUMNS and countOf(map(type, items), kind) == len(items):
-        if kind is int:
-            return _integers(items)
-        if kind is float:
-            return np.fromiter(items, _FLOATS, len(items))
-        length = len(items[0])
-        if length and depth < MAX_NESTED and countOf(map(len, items), length) == len(items):
-            return _columns_of_tuples(items, length, depth)
-    return np.fromiter(items, object, len(items))
-
-
-def _columns_of_tuples(items: list[tuple[Any, ...]], length: int, depth: int) -> Column:
-    flat: list[Any] = []
-    add = flat.extend
-    for item in items:
-        add(item)
-    if countOf(map(type, flat), int) == len(flat):  # all at once, where all columns are alike
-        column = _integers(flat)
-        if column.dtype != object:
-            return tuple(map(_narrowed, column.reshape(-1, length).T))
-    return tuple(column_of(flat[at::length], depth + 1) for at in range(length))
-
-
-def _integers(items: list[int]) -> npt.NDArray[Any]:
-    """In as few bytes each as will do; as objects, if 64 bits are too few."""
-    try:
-        return _narrowed(np.fromiter(items, _INTEGERS[-1], len(items)))
-    except OverflowError:
-        return np.fromiter(items, object, len(items))
-
-
-def packed(column: Column, start: int, end: int) -> list[Any]:
-    """A part of a column as plain data, if it holds plain data."""
-    if isinstance(column, tuple):
-        return [_TUPLES, *(packed(each, start, end) for each in column)]
-    part = column[start:end]
-    return [_PLAIN, part.tolist()] if part.dtype == object else [part.dtype.str, part.tobytes()]
-
-
-def unpacked(content: Any) -> list[Any]:
-    """The items. Raises MalformedMessage."""
-    try:
-        match content:
-            case ["plain", list(items)]:
-                return items
-            case ["tuples", *columns] if columns:
-                return list(zip(*map(unpacked, columns), strict=True))
-            case [kind, bytes(data)] if kind in _KINDS:
-                return np.frombuffer(data, kind).tolist()  # type: ignore[no-any-return]
-    except ValueError as error:
-        raise MalformedMessage(f"columns of keys or values that do not fit: {error}") from error
-    raise MalformedMessage(f"wanted a column of keys or values, found {content!r:.60}")
-
-
-def _all_narrowed(columns: Columns) -> Column:
-    if isinstance(columns, tuple):
-        return tuple(map(_all_narrowed, columns))
-    return columns if columns.dtype == _FLOATS else _narrowed(columns)
-
-
-def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same in as few bytes each as will do."""
-    least, greatest = numbers.min(), numbers.max()
-    kind = next(kind for kind in _INTEGERS if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max)
-    return numbers.astype(kind, copy=False)
-
-
-def _taken(column: Column, order: npt.NDArray[Any]) -> Column:
-    return tuple(_taken(each, order) for each in column) if isinstance(column, tuple) else column[order]
-
-
 def _groups_of(keys: list[Any], column: Column | None, max_parallelism: int) -> npt.NDArray[np.int32]:
-    if isinstance(column, np.ndarray) and column.dtype in _INTEGERS:
-        return key_groups_of(column.astype(_INTEGERS[-1]), max_parallelism)
+    if isinstance(column, np.ndarray) and column.dtype in INTEGERS:
+        return key_groups_of(column.astype(INTEGERS[-1]), max_parallelism)
     return key_groups_of_list(keys, max_parallelism)
 
 

@@ -17,17 +17,12 @@ from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
 from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
+from .backend import NO_KEY, NO_NAMESPACE
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .private_copy import IMMUTABLE, private_copy
 
-NO_KEY: Final = type("NoKey", (), {"__repr__": lambda _: "NO_KEY", "__hash__": None})()
-"""`current_key` where none is set. No dict takes it, so a write need not look for it first."""
-
 QUESTION: Final = 0
 """The number of a question among the observers."""
-
-NO_NAMESPACE: Final = ()
-"""The namespace of state that knows none. Flink: VoidNamespace."""
 
 MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 

@@ -7,28 +7,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...messages import CheckpointId, JobStatus
+from ...messages import CheckpointId
 
 FIRST_CHECKPOINT_ID = CheckpointId(1)
 
 
 class CheckpointIdCounter(Protocol):
-    """Where ids come from. Whoever makes it starts it and shuts it down; the coordinator only draws."""
-
-    def start(self) -> None:
-        """Called once, before the first id is drawn."""
-        ...
+    """Where ids come from. It is open when it is handed out; HighAvailability opens and removes it."""
 
     def get_and_increment(self) -> CheckpointId:
         """Must not block: a counter behind a service reserves ids ahead."""
         ...
 
     def set_count(self, next_id: CheckpointId) -> None:
-        """The next id is at least `next_id`: after a restore, one more than the restored id."""
-        ...
-
-    def shutdown(self, status: JobStatus) -> None:
-        """A terminal status removes what is kept; any other one means suspended, and leaves it for a successor."""
+        """The next id is at least `next_id`: after a restore, one more than the restored id. Must not block."""
         ...
 
 
@@ -38,9 +30,6 @@ class StandaloneCheckpointIdCounter:
     def __init__(self, first_id: CheckpointId = FIRST_CHECKPOINT_ID) -> None:
         self._next = first_id
 
-    def start(self) -> None:
-        """Nothing to open."""
-
     def get_and_increment(self) -> CheckpointId:
         drawn = self._next
         self._next = CheckpointId(drawn + 1)
@@ -48,6 +37,3 @@ class StandaloneCheckpointIdCounter:
 
     def set_count(self, next_id: CheckpointId) -> None:
         self._next = max(self._next, next_id)
-
-    def shutdown(self, status: JobStatus) -> None:
-        """Nothing is kept anywhere."""

@@ -8,7 +8,8 @@ many files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -23,13 +24,9 @@ from ...messages import (
 )
 from ..backends.backend import KeyedSnapshot, SnapshotTarget
 from ..errors import SnapshotTooLarge, StateNotStorable
-from ..storage import CheckpointStorage
 
 MAX_INLINE_BYTES = 5 * 1024 * 1024
 """The most that the memory backend sends with an acknowledgement. Flink: MemoryStateBackend.DEFAULT_MAX_STATE_SIZE."""
-
-INLINE_BELOW_BYTES = 20 * 1024
-"""Smaller snapshots make no file. Flink: state.storage.fs.memory-threshold."""
 
 SnapshotStore: TypeAlias = Callable[[SubtaskState, SnapshotTarget], SubtaskState]
 """Takes a state with inline handles, and says where it lies from now on."""
@@ -66,20 +63,19 @@ class SubtaskSnapshot:
 
         `channels`: what was in flight, as inline handles, for a snapshot that is not aligned.
         """
-        operators = {}
-        for operator_id, (keyed, lists, name) in self._parts.items():
-            try:
-                handle = keyed(target) if keyed is not None else None
-            except StateNotStorable as error:
-                raise StateNotStorable(f"operator {name!r}, {error}") from error
-            if handle is not None or lists:
-                operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
-        return store(SubtaskState(operators, self._data_ended, channels), target)
-
-
-def snapshot_store(backend_kind: str) -> SnapshotStore:
-    """Where snapshots go under this kind of state backend."""
-    return store_inline if backend_kind == "memory" else store_in_file
+        operators: dict[OperatorId, OperatorSubtaskState] = {}
+        try:
+            for operator_id, (keyed, lists, name) in self._parts.items():
+                try:
+                    handle = keyed(target) if keyed is not None else None
+                except StateNotStorable as error:
+                    raise StateNotStorable(f"operator {name!r}, {error}") from error
+                if handle is not None or lists:
+                    operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
+            return store(SubtaskState(operators, self._data_ended, channels), target)
+        except BaseException:
+            _remove_new_files(operators, target)
+            raise
 
 
 def store_inline(state: SubtaskState, target: SnapshotTarget, limit_bytes: int = MAX_INLINE_BYTES) -> SubtaskState:
@@ -90,18 +86,16 @@ def store_inline(state: SubtaskState, target: SnapshotTarget, limit_bytes: int =
     return state
 
 
-def store_in_file(
-    state: SubtaskState, target: SnapshotTarget, inline_below_bytes: int = INLINE_BELOW_BYTES
-) -> SubtaskState:
+def store_in_file(state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
     """Move all inline parts into the target's one file; handles that have files of their own stay as they are.
 
     So do lists that every subtask restores, unless they are large: for them each would read the files of all others.
     """
     inline = [part for part in _parts(state) if _inline(part)]
-    if _size_bytes(inline) < inline_below_bytes:
+    if _size_bytes(inline) < target.inline_below_bytes:
         return state
     assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
-    moves = _inline if _size_bytes(filter(_is_shared, inline)) >= inline_below_bytes else _inline_and_own
+    moves = _inline if _size_bytes(filter(_is_shared, inline)) >= target.inline_below_bytes else _inline_and_own
     moved = [part.handle for part in inline if moves(part)]
     parts = (handle.data for handle in moved if handle.data is not None)
     file = target.storage.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
@@ -109,8 +103,11 @@ def store_in_file(
 
 
 def state_handles(state: SubtaskState) -> Iterator[StateHandle]:
-    """All handles, in order; several may point to one file."""
-    return (part.handle for part in _parts(state))
+    """All handles, in order, shared ones too; several may point to one file."""
+    for part in _parts(state):
+        yield part.handle
+        if isinstance(part, KeyedStateHandle):
+            yield from (shared.handle for shared in part.shared)
 
 
 def state_size_bytes(state: SubtaskState) -> int:
@@ -119,17 +116,20 @@ def state_size_bytes(state: SubtaskState) -> int:
     return sum(files.values()) + sum(h.size_bytes for h in state_handles(state) if h.path is None)
 
 
-def discard_state(state: SubtaskState, storage: CheckpointStorage) -> None:
-    """Delete the files of a state that nobody needs any more. Repeats are harmless."""
-    for path in sorted({handle.path for handle in state_handles(state) if handle.path is not None}):
-        storage.delete(path)
-
-
 def _parts(state: SubtaskState) -> Iterator[Part]:
     for operator in state.operators.values():
         yield from operator.keyed
         yield from operator.lists
     yield from state.channels
+
+
+def _remove_new_files(operators: Mapping[OperatorId, OperatorSubtaskState], target: SnapshotTarget) -> None:
+    """Of a snapshot that could not be written: its own shared files, which nobody has heard of."""
+    handles = state_handles(SubtaskState(dict(operators)))
+    for path in dict.fromkeys(handle.path for handle in handles if handle.path is not None):
+        if target.storage is not None and target.wrote(path):
+            with suppress(OSError):  # what stays goes when the job ends
+                target.storage.delete(path)
 
 
 def _moved(state: SubtaskState, file: StateHandle, moves: Callable[[Part], bool]) -> SubtaskState:

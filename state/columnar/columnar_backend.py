@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
-from ..backends.backend import KeyedSnapshot, ReadState
-from ..backends.heap_state import NO_KEY
-from ..columns.narrow_columns import narrowed, widened
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..columns.column_values import narrowed, widened
 from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.word_table import Slots
@@ -37,6 +36,9 @@ _FORMATS_READ = (1, _FORMAT)
 """The first had all columns in their own types."""
 _MERGED_AT_A_TIME = 1 << 17
 """Rows of a snapshot."""
+
+FORMAT_NAME: Final = "columnar"
+"""What a handle says of the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,6 @@ class _Layout:
 
 class ColumnarBackend:
     """The keyed state of one subtask of a columnar aggregation. Owned by its task; snapshots are written elsewhere."""
-
-    name = "columnar"
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class ColumnarBackend:
             offsets[group] = (at, size)
             at += size
         data = inline_handle(b"".join(sections.values()))
-        return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, self.name)
+        return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, FORMAT_NAME)
 
     def _layout_of(self, frozen: FrozenTable) -> _Layout:
         """The one of the last snapshot if there are no new keys since. Two writers at a time make it twice."""

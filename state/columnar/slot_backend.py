@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
-from ..backends.backend import KeyedSnapshot, ReadState
-from ..backends.heap_backend import HeapBackend
-from ..backends.heap_snapshot import HeapSnapshot, StoredState, read_snapshots
-from ..backends.heap_state import NO_NAMESPACE
+from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
+from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from ..errors import InvalidState
 from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration
@@ -36,9 +34,6 @@ _FEWEST_KEYS = 8192
 
 class SlotBackend(SlotScope):
     """The working state of one operator subtask. Owned by its task's thread; only snapshots are written elsewhere."""
-
-    name = HeapBackend.name
-    """What a handle says of the format."""
 
     def __init__(self, first_key_group: int, last_key_group: int, max_parallelism: int, *, key_type: Any = Any) -> None:
         super().__init__()
@@ -76,8 +71,8 @@ class SlotBackend(SlotScope):
         keys = self.slot_keys.known
         views = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
         carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = HeapSnapshot(
-            self.name, self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        snapshot = SnapshotWriter(
+            self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
         )
         snapshot.release = lambda: None
         return snapshot

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ..backends.heap_blocks import Column, column_of
-from ..columns.narrow_columns import narrowed
+from ..columns.column_values import narrowed
+from ..columns.packed_columns import Column, column_of
 from ..errors import StateIncompatible
 from ..keys.column_hash import check_no_null
 from ..keys.key_groups import key_groups_of, key_groups_of_list

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import MalformedMessage
-from ..backends.heap_blocks import unpacked
-from ..backends.heap_snapshot import StoredState
-from ..backends.heap_state import NO_NAMESPACE
+from ..backends.backend import NO_NAMESPACE
+from ..backends.keyed_snapshot import StoredState
+from ..columns.packed_columns import unpacked
 from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert, SchemaMismatch
 from .slot_keys import KeyColumns, SlotKeys

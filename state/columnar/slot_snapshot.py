@@ -1,6 +1,6 @@
-"""SlotView: one state in columns as it was at the barrier, for a HeapSnapshot; and how keys lie in snapshots.
+"""SlotView: one state in columns as it was at the barrier, for a SnapshotWriter; and how keys lie in snapshots.
 
-The format is that of state in dicts (heap_snapshot.py), so a savepoint of one is restored by the other. Key groups of
+The format is that of state in dicts (keyed_snapshot.py), so a savepoint of one is restored by the other. Key groups of
 keys, their order and the bytes of the keys are kept from snapshot to snapshot while no key is new; the remaining
 work is narrowing each column, bringing it into that order and cutting it. All of it runs without the interpreter lock.
 """
@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import pack_plain
-from ..backends.heap_blocks import Column, packed
-from ..backends.heap_state import NO_NAMESPACE
-from ..columns.narrow_columns import narrowed
+from ..backends.backend import NO_NAMESPACE
+from ..columns.column_values import narrowed
+from ..columns.packed_columns import Column, packed
 from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.heap_state import NO_KEY, NO_NAMESPACE
+from ..backends.backend import NO_KEY, NO_NAMESPACE
 from ..errors import (
     InvalidState,
     NoCurrentKey,

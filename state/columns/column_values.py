@@ -4,6 +4,9 @@
 - `words_of`: values for equality alone, as int64; equal values have equal words, and a NaN equals every other.
 
 Neither takes nulls. `column_of` and `column_of_words` are the way back.
+
+A snapshot stores integers in as few bytes each as hold all values of a column (`narrowed`): counts are small, and half
+of a snapshot of counts and sums would be zeros. The schema that they are read back into says what they are (`widened`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import pyarrow.types as pt
 
 Numbers: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.int64]
+
+_NARROW = tuple((np.iinfo(kind).min, np.iinfo(kind).max, kind) for kind in (np.int8, np.int16, np.int32))
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -70,6 +75,23 @@ def words_of(column: pa.Array) -> Words:
 
 def column_of_words(words: Words, kind: pa.DataType) -> pa.Array:
     return column_of(words.view(number_dtype(kind)), kind)
+
+
+def narrowed(column: pa.Array) -> pa.Array:
+    """The same numbers in fewer bytes; another column, or one with nulls, as it is."""
+    if column.type != pa.int64() or column.null_count or not len(column):
+        return column
+    values = column.to_numpy()
+    least, greatest = values.min(), values.max()
+    for low, high, kind in _NARROW:
+        if low <= least and greatest <= high:
+            return pa.array(values.astype(kind))
+    return column
+
+
+def widened(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """What was narrowed, as it was. Raises ValueError for columns that are not those of the schema."""
+    return batch if batch.schema.equals(schema) else batch.cast(schema)
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:

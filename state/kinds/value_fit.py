@@ -70,7 +70,7 @@ class Fit(Protocol):
         """Whether all of these fit, with all that is in them."""
 
     def fits_column(self, column: Any) -> bool:
-        """Whether a column of heap_blocks.py tells by itself that all its values fit."""
+        """Whether a column of packed_columns.py tells by itself that all its values fit."""
 
     def misfit(self, value: Any) -> Misfit | None:
         """What does not fit of this value, or in it."""

@@ -133,7 +133,6 @@ def _count(words: Words) -> Iterator[Difference]:
     if words["name"].startswith("ha_"):
         raise Skipped(NO_SERVICE)
     counter = StandaloneCheckpointIdCounter()
-    counter.start()
     if "threads" in words:
         # One actor owns a counter: what several threads ask for comes to it one by one.
         drawn = [counter.get_and_increment() for _ in range(words["threads"] * words["increments_per_thread"])]

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from understudy.messages import CheckpointId, KeyedStateHandle
-from understudy.state.backends.backend import KeyedStateBackend, make_keyed_backend
+from understudy.state.backends.backend import KeyedStateBackend
+from understudy.state.checkpoints.state_backends import backend_named, backend_names
 from understudy.state.kinds.descriptors import (
     FoldingState,
     KeyedStateDeclaration,
@@ -27,7 +28,7 @@ from .scenario import Difference, Scenario, UnknownWord, Words, compare, facts_o
 KEYS = frozenset({"ops", "op"})
 """Words that only this schema has."""
 
-BACKENDS = ("memory", "filesystem")
+BACKENDS = backend_names()
 
 
 class OnBackend(KeyedStateContract):
@@ -37,7 +38,7 @@ class OnBackend(KeyedStateContract):
         self.kind = kind
 
     def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return make_keyed_backend(self.kind, key_groups, MAX_PARALLELISM)
+        return backend_named(self.kind).keyed_backend(key_groups, MAX_PARALLELISM)
 
 
 def _proved(*tests: Callable[[KeyedStateContract], None]) -> list[Callable[[], None]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -146,7 +146,7 @@ class KeyedStateContract(ABC):
         )
         parts = SubtaskSnapshot()
         parts.add(OperatorId("op"), snapshot)
-        state = parts.write(target, partial(store_in_file, inline_below_bytes=1))
+        state = parts.write(replace(target, inline_below_bytes=1), store_in_file)
         return [handle for part in state.operators.values() for handle in part.keyed], storage
 
     def restored(

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from understudy.messages import CheckpointId, JobId, StateHandle
+from understudy.messages import JobId, StateHandle
 from understudy.state.durable_files import DurableFiles
 from understudy.state.errors import CorruptState, MissingState, OutsideRoot, UnwritableRoot
 from understudy.state.storage import CheckpointStorage, handle_reader, inline_handle
@@ -140,7 +140,6 @@ def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
     storage.delete("job-1/chk-1/never")
     storage.delete(inline_handle(b"x"))
     storage.delete_job(JOB)
-    storage.delete_checkpoint(JOB, CheckpointId(7))
 
 
 def test_a_job_that_is_deleted_keeps_what_is_wanted_and_nothing_else(storage: CheckpointStorage) -> None:
@@ -168,12 +167,10 @@ def test_a_folder_goes_with_its_last_file(local: CheckpointStorage) -> None:
     assert local.list_files() == ["job-1/chk-3/a"]
 
 
-def test_files_and_checkpoints_are_listed_in_order(storage: CheckpointStorage) -> None:
+def test_files_are_listed_in_order(storage: CheckpointStorage) -> None:
     assert storage.list_files() == []
-    assert storage.checkpoints(JOB) == []
     for path in ["job-1/chk-10/b", "job-1/chk-10/a", "job-1/chk-9/a", "job-1/other/x", "job-2/chk-1/a"]:
         storage.write(path, b"x")
-    assert storage.checkpoints(JOB) == [9, 10]
     assert storage.list_files("job-1/chk-10") == ["job-1/chk-10/a", "job-1/chk-10/b"]
     assert len(storage.list_files()) == 5
 
@@ -181,8 +178,6 @@ def test_files_and_checkpoints_are_listed_in_order(storage: CheckpointStorage) -
 def test_a_job_is_deleted_without_its_neighbours(storage: CheckpointStorage) -> None:
     for path in ["job-1/chk-1/a", "job-1/chk-2/a", "job-10/chk-1/a"]:
         storage.write(path, b"x")
-    storage.delete_checkpoint(JOB, CheckpointId(1))
-    assert storage.list_files() == ["job-1/chk-2/a", "job-10/chk-1/a"]
     storage.delete_job(JOB)
     assert storage.list_files() == ["job-10/chk-1/a"]
 
@@ -239,7 +234,6 @@ def test_temporary_files_of_a_crash_are_never_seen(local: CheckpointStorage) -> 
     on_disk(local, "job-1/chk-2").mkdir()
     on_disk(local, "job-1/chk-2/.writing-w-123").write_bytes(b"torn")
     assert local.list_files() == ["job-1/chk-1/v"]
-    assert local.checkpoints(JOB) == [1]
     local.delete_job(JOB)
     assert not on_disk(local, "job-1").exists()
 

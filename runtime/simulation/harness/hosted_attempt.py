@@ -19,7 +19,7 @@ from ....actors.tasks.operator_chain import OperatorChain, blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
-from ....state import CheckpointStorage, key_group_range
+from ....state import CheckpointStorage, backend_named, key_group_range
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
 from .hosted_chain import VERTEX, HostedChain
 
@@ -81,7 +81,7 @@ class HostedAttempt:
         place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
         self._directory = TemporaryDirectory(prefix="understudy-harness-", ignore_cleanup_errors=True)
         self._storage = CheckpointStorage(self._directory.name)
-        services = StateServices(self._storage, job.state_backend, inline_threshold_bytes=1)
+        services = StateServices(self._storage, backend_named(job.state_backend), inline_threshold_bytes=1)
         self.state = TaskState(self.deployment, by_id(operators), services)
         self.chain = OperatorChain(operators, self.emitted.append)
         self.source = operators[0] if isinstance(operators[0], Source) else None

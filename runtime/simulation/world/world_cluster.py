@@ -119,7 +119,7 @@ class WorldCluster(Cluster):
     # ---- what Cluster asks for
 
     def _start_job_manager(self, system: ActorSystem) -> None:
-        ref = system.spawn(self._make_job_manager(self._start_launcher()), name="job-manager")
+        ref = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
         self._job_manager = WaitingRef(ref, self._wait, self._slice_s)
 
     def _start_launcher(self) -> Launcher:

@@ -15,7 +15,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, OperatorId, SubtaskIndex
-from understudy.state import OperatorStateBackend, bind_states, declared_states, make_keyed_backend
+from understudy.state import HeapBackend, OperatorStateBackend, bind_states, declared_states
 
 MAX_PARALLELISM = 128
 
@@ -30,7 +30,7 @@ class Stage:
         operator._selectors = (KeySelector(*(key or ("key",))),)
         if schema is not None:
             self.schema = emitted_schema(operator, schema)
-        self.backend = operator.keyed_state or make_keyed_backend("memory", range(MAX_PARALLELISM), MAX_PARALLELISM)
+        self.backend = operator.keyed_state or HeapBackend(0, MAX_PARALLELISM - 1, MAX_PARALLELISM)
         bind_states(operator, self.backend, OperatorStateBackend())
         operator._backend = self.backend
         operator.open()

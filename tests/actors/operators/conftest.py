@@ -14,7 +14,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import Operator, OperatorContext
 from understudy.messages import ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex
-from understudy.state import MemoryBackend, OperatorStateBackend, bind_states, handle_reader
+from understudy.state import HeapBackend, OperatorStateBackend, bind_states, handle_reader
 
 O = TypeVar("O", bound=Operator)  # noqa: E741 - an operator
 
@@ -54,7 +54,7 @@ def opened() -> Callable[..., Any]:
         if isinstance(arrived, ColumnarAggregate):
             arrived.keyed_state.restore(handles, handle_reader(None))
         if isinstance(arrived, KeyedOperator):
-            backend = MemoryBackend(0, 15, 16)
+            backend = HeapBackend(0, 15, 16)
             bind_states(arrived, backend, OperatorStateBackend(), arrived.context.name)
             arrived._backend, arrived._selectors = backend, (KeySelector(*key),)
         arrived.open()

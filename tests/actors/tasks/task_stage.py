@@ -36,7 +36,7 @@ from understudy.messages import (
     TaskManagerId,
     VertexId,
 )
-from understudy.state import CheckpointStorage
+from understudy.state import CheckpointStorage, backend_named
 
 ATTEMPT = ExecutionAttemptId("attempt")
 JOB = JobId("job")
@@ -159,7 +159,7 @@ class TaskStage:
     ) -> None:
         program = JobProgram.of({VertexId("v"): [ProgramOperator(OperatorId("op"), operator)]}, {}, 128)
         self.owner, self.plane, self.context = Heard(), Wires(), StageContext()
-        state = StateServices(CheckpointStorage(directory), "memory", 1024)
+        state = StateServices(CheckpointStorage(directory), backend_named("memory"), 1024)
         services = TaskServices(program, self.plane, state, True, buffer_timeout_ms, {}, "tm-1")
         self.task = Task(deployed, services, self.owner)
         self.task.context = self.context  # type: ignore[assignment]  # what a task uses of it, and no more

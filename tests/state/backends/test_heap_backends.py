@@ -1,4 +1,4 @@
-"""The two heap backends pass the contract, and what is theirs alone."""
+"""The heap backend passes the contract, and what is theirs alone."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ import pytest
 
 from understudy.messages import CheckpointId, KeyedStateHandle
 from understudy.state.backends import heap_blocks
-from understudy.state.backends.backend import KeyedStateBackend, make_keyed_backend
-from understudy.state.backends.filesystem_backend import FilesystemBackend
+from understudy.state.backends.backend import KeyedStateBackend
 from understudy.state.backends.heap_backend import HeapBackend
-from understudy.state.backends.memory_backend import MemoryBackend
 from understudy.state.backends.private_copy import private_copy
-from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable, UnknownBackend
-from understudy.state.keys.key_groups import InvalidKey, KeyGroupRange
+from understudy.state.errors import NoCurrentKey, StateIncompatible, StateNotStorable
+from understudy.state.keys.key_groups import InvalidKey
 from understudy.state.kinds.descriptors import ListState, MapState, ValueState
 
 from ...contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 
 
-class TestMemoryBackend(KeyedStateContract):
+class TestHeapBackend(KeyedStateContract):
     def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return MemoryBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
-
-
-class TestFilesystemBackend(KeyedStateContract):
-    def make_backend(self, key_groups: range = range(MAX_PARALLELISM)) -> KeyedStateBackend:
-        return FilesystemBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
+        return HeapBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
 
 
 @dataclass
@@ -46,13 +39,6 @@ def backend_of(*keys: object, value: object = 1) -> HeapBackend:
         backend.current_key = key
         state.update(value)
     return backend
-
-
-def test_the_registry_makes_backends_by_name() -> None:
-    assert isinstance(make_keyed_backend("memory", range(4), MAX_PARALLELISM), MemoryBackend)
-    assert isinstance(make_keyed_backend("filesystem", KeyGroupRange(4, 7), MAX_PARALLELISM), FilesystemBackend)
-    with pytest.raises(UnknownBackend, match=r"'rocks'.*filesystem.*memory"):
-        make_keyed_backend("rocks", range(4), MAX_PARALLELISM)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Columns of keys and values: what goes in comes out, of the same types, in pieces of one key group each."""
+"""Entries of a dict: what is frozen comes out in pieces of one key group each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.messages import MalformedMessage, pack_plain, unpack_plain
 from understudy.state.backends import heap_blocks
-from understudy.state.backends.heap_blocks import (
-    FrozenEntries,
-    KeyLayout,
-    column_of,
-    freeze_entries,
-    packed,
-    pieces,
-    unpacked,
-)
+from understudy.state.backends.heap_blocks import FrozenEntries, KeyLayout, freeze_entries, pieces
+from understudy.state.columns.packed_columns import unpacked
 from understudy.state.keys.key_groups import key_group
 
 MAX_PARALLELISM = 16
@@ -27,26 +19,6 @@ SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(), st.binary()
 )
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple))
-ALIKE = st.one_of(
-    st.lists(st.integers(-(2**63), 2**63 - 1)),
-    st.lists(st.integers(-200, 200)),
-    st.lists(st.floats(allow_nan=False)),
-    st.lists(st.tuples(st.integers(), st.floats(allow_nan=False), st.tuples(st.text(), st.booleans()))),
-    st.lists(VALUES),
-)
-
-
-def typed(value: Any) -> Any:
-    """Tells 1, 1.0 and True apart."""
-    return (type(value), [typed(each) for each in value] if isinstance(value, list | tuple) else value)
-
-
-@settings(deadline=None)
-@given(items=ALIKE)
-def test_what_is_packed_comes_back_with_its_types(items: list[Any]) -> None:
-    for several in (items, items * 64):  # many are looked at for their shape first
-        stored = unpack_plain(pack_plain(packed(column_of(several), 0, len(several))))
-        assert typed(unpacked(stored)) == typed(several)
 
 
 @settings(deadline=None)
@@ -100,12 +72,3 @@ def test_keys_and_values_may_be_encoded() -> None:
     frozen = freeze_entries({"a": 2}, KeyLayout())
     (piece,) = pieces(frozen, MAX_PARALLELISM, lambda key: [key], lambda value: value * 1.5)
     assert (unpacked(piece.keys), unpacked(piece.values)) == ([["a"]], [3.0])
-
-
-@pytest.mark.parametrize(
-    "content",
-    [None, [], ["tuples"], ["plain", 1], ["<i8", b"123"], ["<c16", b""], ["tuples", ["plain", [1]], ["plain", []]]],
-)
-def test_anything_else_is_malformed(content: Any) -> None:
-    with pytest.raises(MalformedMessage):
-        unpacked(content)

@@ -12,10 +12,10 @@ import pytest
 from understudy.messages import CheckpointId, register_serializer
 from understudy.state import (
     FoldingState,
+    HeapBackend,
     InvalidState,
     ListState,
     MapState,
-    MemoryBackend,
     OperatorListState,
     OperatorStateBackend,
     ReducingState,
@@ -70,7 +70,7 @@ def states() -> Any:
     """As an operator's task binds them; the current key is JFK."""
     register_serializer(Repr())
     bound: Any = Declared()
-    bound.keyed, bound.own = MemoryBackend(0, 15, 16), OperatorStateBackend()
+    bound.keyed, bound.own = HeapBackend(0, 15, 16), OperatorStateBackend()
     bind_states(bound, bound.keyed, bound.own, "count")
     bound.keyed.current_key = "JFK"
     return bound

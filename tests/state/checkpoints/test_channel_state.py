@@ -29,13 +29,13 @@ from understudy.state import (
     SubtaskSnapshot,
     assign_state,
     channel_handle,
-    discard_state,
     handle_reader,
     pack_batch,
     read_channel,
+    state_handles,
     state_size_bytes,
-    store_in_file,
 )
+from understudy.state.checkpoints.snapshot_file import store_in_file
 
 BATCHES: list[Any] = [[(1, "a"), (2, "b")], [{"n": 1}], pa.record_batch({"n": [1, 2, 3]})]
 OFFSETS = OperatorListState(int, name="offsets")
@@ -48,7 +48,7 @@ def handle(producer: int, batches: list[Any], edge: int = 3) -> Any:
 def target_in(folder: Path) -> SnapshotTarget:
     storage = CheckpointStorage(str(folder))
     ids = (JobId("job"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("try"))
-    return SnapshotTarget(storage, *ids)
+    return SnapshotTarget(storage, *ids, inline_below_bytes=0)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -67,7 +67,7 @@ def test_it_goes_into_the_subtasks_one_file_with_the_operators_state(tmp_path: P
     parts.add(OperatorId("op"), None, lists.snapshot())
     target = target_in(tmp_path)
     channels = (handle(0, BATCHES), handle(1, [["x"]]))
-    state = parts.write(target, lambda one, where: store_in_file(one, where, 0), channels)
+    state = parts.write(target, store_in_file, channels)
     assert target.storage is not None
     assert target.storage.list_files() == [target.path]
     assert state_size_bytes(state) == (Path(target.storage.root) / target.path).stat().st_size
@@ -82,10 +82,11 @@ def test_it_goes_into_the_subtasks_one_file_with_the_operators_state(tmp_path: P
 
 def test_it_is_discarded_with_its_state(tmp_path: Path) -> None:
     target = target_in(tmp_path)
-    state = SubtaskSnapshot().write(target, lambda one, where: store_in_file(one, where, 0), (handle(0, BATCHES),))
+    state = SubtaskSnapshot().write(target, store_in_file, (handle(0, BATCHES),))
     assert target.storage is not None
     assert target.storage.list_files() == [target.path]
-    discard_state(state, target.storage)
+    for each in state_handles(state):
+        target.storage.delete(each)
     assert target.storage.list_files() == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,22 +18,24 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import SnapshotTarget
-from understudy.state.backends.filesystem_backend import FilesystemBackend
+from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.backends.operator_state import OperatorStateBackend
 from understudy.state.checkpoints.snapshot_file import (
     SubtaskSnapshot,
-    discard_state,
-    snapshot_store,
     state_handles,
     state_size_bytes,
     store_in_file,
-    store_inline,
 )
-from understudy.state.errors import CorruptState, MissingState, SnapshotTooLarge
+from understudy.state.checkpoints.state_backends import FILESYSTEM, MEMORY, MemoryStateBackend
+from understudy.state.errors import CorruptState, SnapshotTooLarge
 from understudy.state.kinds.descriptors import ListState, OperatorListState, ValueState
 from understudy.state.storage import CheckpointStorage, handle_reader
 
-into_file = partial(store_in_file, inline_below_bytes=1)
+
+def into_file(state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+    return store_in_file(state, replace(target, inline_below_bytes=1))
+
+
 """Whatever the size."""
 
 COUNT = ValueState(int, 0, name="count")
@@ -59,7 +61,7 @@ def snapshot(*, data_ended: bool = False) -> SubtaskSnapshot:
     """Two operators; each has keyed state and a list."""
     parts = SubtaskSnapshot(data_ended=data_ended)
     for number, operator_id in enumerate(OPERATORS):
-        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        keyed, lists = HeapBackend(0, 127, 128), OperatorStateBackend()
         for key in range(50):
             keyed.current_key = key
             keyed.state(COUNT).update(key + number)
@@ -72,7 +74,7 @@ def snapshot(*, data_ended: bool = False) -> SubtaskSnapshot:
 def check(state: SubtaskState, storage: CheckpointStorage | None) -> None:
     read = handle_reader(storage)
     for number, operator_id in enumerate(OPERATORS):
-        keyed, lists = FilesystemBackend(0, 127, 128), OperatorStateBackend()
+        keyed, lists = HeapBackend(0, 127, 128), OperatorStateBackend()
         keyed.restore(state.operators[operator_id].keyed, read)
         lists.restore(state.operators[operator_id].lists, read)
         for key in range(50):
@@ -93,10 +95,11 @@ def test_many_states_make_one_file(target: SnapshotTarget) -> None:
 
 def test_small_lists_of_all_subtasks_stay_out_of_the_file(target: SnapshotTarget) -> None:
     """Every subtask restores them, and needs no other file than its own."""
+    target = replace(target, inline_below_bytes=100)
     parts, shared = snapshot(), OperatorStateBackend()
     shared.state(SHARED).update(["of all"])
     parts.add(OperatorId("shared"), None, shared.snapshot())
-    state = parts.write(target, partial(store_in_file, inline_below_bytes=100))
+    state = parts.write(target, FILESYSTEM.store)
     assert [handle.path for handle in state_handles(state)] == [target.path] * 4 + [None]
     check(state, target.storage)
     read_back = OperatorStateBackend()
@@ -105,15 +108,16 @@ def test_small_lists_of_all_subtasks_stay_out_of_the_file(target: SnapshotTarget
 
 
 def test_large_lists_of_all_subtasks_go_to_the_file(target: SnapshotTarget) -> None:
+    target = replace(target, inline_below_bytes=100)
     parts, shared = SubtaskSnapshot(), OperatorStateBackend()
     shared.state(SHARED).update(["of all" * 20])
     parts.add(OperatorId("shared"), None, shared.snapshot())
-    state = parts.write(target, partial(store_in_file, inline_below_bytes=100))
+    state = parts.write(target, FILESYSTEM.store)
     assert [handle.path for handle in state_handles(state)] == [target.path]
 
 
 def test_small_snapshots_make_no_file(target: SnapshotTarget) -> None:
-    state = snapshot().write(target, snapshot_store("filesystem"))
+    state = snapshot().write(target, FILESYSTEM.store)
     assert target.storage is not None
     assert target.storage.list_files() == []
     check(state, None)
@@ -121,27 +125,17 @@ def test_small_snapshots_make_no_file(target: SnapshotTarget) -> None:
 
 def test_the_memory_backend_needs_no_storage_and_has_a_limit() -> None:
     nowhere = SnapshotTarget(None, JobId("j"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a"))
-    state = snapshot().write(nowhere, snapshot_store("memory"))
+    state = snapshot().write(nowhere, MEMORY.store)
     check(state, None)
     size = state_size_bytes(state)
     with pytest.raises(SnapshotTooLarge, match=rf"{size} bytes.*at most {size - 1}.*filesystem"):
-        store_inline(state, nowhere, size - 1)
+        MemoryStateBackend(max_snapshot_bytes=size - 1).store(state, nowhere)
 
 
 def test_an_operator_without_state_leaves_no_entry(target: SnapshotTarget) -> None:
     parts = SubtaskSnapshot(data_ended=True)
-    parts.add(OperatorId("map"), FilesystemBackend(0, 127, 128).snapshot(CheckpointId(3)), ())
+    parts.add(OperatorId("map"), HeapBackend(0, 127, 128).snapshot(CheckpointId(3)), ())
     assert parts.write(target, store_in_file) == SubtaskState({}, data_ended=True)
-
-
-def test_discarding_deletes_the_file_and_repeats_are_harmless(target: SnapshotTarget) -> None:
-    state = snapshot().write(target, into_file)
-    assert target.storage is not None
-    discard_state(state, target.storage)
-    discard_state(state, target.storage)
-    assert target.storage.list_files() == []
-    with pytest.raises(MissingState, match="chk-3"):
-        check(state, target.storage)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import cloudpickle
 import pytest
 
 from understudy.state.backends.binding import bind_states
-from understudy.state.backends.memory_backend import MemoryBackend
+from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.backends.operator_state import OperatorStateBackend
 from understudy.state.errors import InvalidState, UnboundState
 from understudy.state.kinds.descriptors import (
@@ -54,7 +54,7 @@ def test_two_states_of_one_name_are_refused() -> None:
 
 
 def test_binding_puts_accessors_into_the_instance() -> None:
-    operator, backend = Operator(), MemoryBackend(0, 127, 128)
+    operator, backend = Operator(), HeapBackend(0, 127, 128)
     bind_states(operator, backend, OperatorStateBackend())
     assert set(vars(operator)) == set(declared_states(Operator))
     backend.current_key = "JFK"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from understudy.messages import CheckpointId, JobId
+from understudy.messages import JobId
 from understudy.runtime.connectors import CollectSink, FileSource, LostTransaction, read_collected
 from understudy.runtime.connectors.files.file_writers import WRITE_FORMATS
 from understudy.runtime.connectors.files.output_directory import OutputDirectory
@@ -262,16 +262,14 @@ def test_checkpoints_are_stored_and_deleted(disk: SimulatedDisk) -> None:
     assert storage.read(handle) == b"state"
     assert storage.read_sealed("sim://storage/checkpoints/job-1/chk-1/_metadata") == b"metadata"
     assert storage.resolve(f"{storage.root}/job-1/x") == "job-1/x"
-    assert storage.checkpoints(JOB) == [1]
     storage.delete(handle)
     storage.delete("job-1/chk-1/_metadata")
     assert current_disk().list("/storage/checkpoints") == []
     storage.write("job-1/chk-2/v", b"state")
-    storage.delete_checkpoint(JOB, CheckpointId(2))
+    storage.delete_job(JOB)
     assert storage.list_files() == []
     with pytest.raises(MissingState):
         storage.read(handle)
-    disk.rmdir("/storage/checkpoints/job-1")
     disk.rmdir("/storage/checkpoints")
     with pytest.raises(UnreachableRoot):
         storage.read(handle)

@@ -1,9 +1,9 @@
-"""HeapSnapshot: the asynchronous half of a heap backend's snapshot, and the reader of what it wrote.
+"""The format of all snapshots of keyed state but columnar aggregations: its writer, and the reader of what it wrote.
 
 A snapshot is one run of bytes: a header, at the pseudo key group HEADER of the handle's offsets, then a block per key
 group. The header says how to read the blocks: key type, and name, kind and schema of each state. A block is a list of
 `[state index, payload]`, with several payloads for a state of many keys; a payload is `[namespace, keys, values]` as
-plain data (heap_blocks.py says how keys and values stand in it), packed by itself, so that an unreadable value is
+plain data (packed_columns.py says how keys and values stand in it), packed by itself, so that an unreadable value is
 blamed on its state.
 """
 
@@ -14,26 +14,25 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ...messages import (
     KeyedStateHandle,
     MalformedMessage,
-    UnsupportedValue,
     pack_plain,
-    refusal_of,
-    shown,
     unpack_plain,
 )
+from ..columns.packed_columns import unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from ..kinds.descriptors import KeyedStateDeclaration, describe_state
 from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
 from ..kinds.schema_fit import Schema, schema_text
-from ..kinds.value_fit import Fit
+from ..kinds.value_fit import Misfit
 from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
-from .heap_blocks import FrozenEntries, Piece, WrongValue, pieces, unpacked
-from .heap_state import HeapState
+
+FORMAT_NAME: Final = "heap"
+"""What a handle says of the format; written before there was one name for it: "memory" and "filesystem"."""
 
 HEADER = -1
 """Where the header's offset and length stand in a handle's offsets."""
@@ -42,6 +41,13 @@ _FORMAT = 2
 
 Blocks = dict[int, list[Any]]
 """key group -> [[state index, payload], ...]."""
+
+
+class WrongValue(Exception):
+    """A value does not fit the type that its state is declared with."""
+
+    def __init__(self, misfit: Misfit, key: Any) -> None:
+        super().__init__(f"{misfit} for key {key!r:.60}")
 
 
 class FrozenState(Protocol):
@@ -63,33 +69,6 @@ class FrozenState(Protocol):
         """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
         WrongValue.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class StateView:
-    """A state in dicts."""
-
-    name: str
-    kind: str
-    schema: Schema
-    encode: Convert
-    namespaces: dict[Hashable, FrozenEntries]
-    contents: Fit | None
-    """What values must fit, if that is not known yet."""
-
-    @classmethod
-    def of(cls, state: HeapState) -> StateView:
-        declaration, node = state.declaration, state.node
-        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.namespaces
-
-    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        for namespace, entries in self.namespaces.items():
-            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
-                yield piece.group, _packed(namespace, piece)
 
 
 @dataclass(slots=True)
@@ -131,7 +110,7 @@ class StoredState:
                     raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
 
-class HeapSnapshot:
+class SnapshotWriter:
     """Views of all states; called once, on any thread, it writes them into an inline handle."""
 
     release: Callable[[], object]
@@ -139,7 +118,6 @@ class HeapSnapshot:
 
     def __init__(
         self,
-        backend: str,
         key_groups: range,
         max_parallelism: int,
         key_node: TypeNode,
@@ -147,7 +125,6 @@ class HeapSnapshot:
         carried: Sequence[StoredState],
         operator_name: str = "",
     ) -> None:
-        self._backend = backend
         self._key_groups = key_groups
         self._max_parallelism = max_parallelism
         self._key_node = key_node
@@ -179,7 +156,7 @@ class HeapSnapshot:
             offsets[group] = (at, len(part))
             at += len(part)
         first, last = self._key_groups[0], self._key_groups[-1]
-        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), self._backend)
+        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), FORMAT_NAME)
 
     def _header(self) -> bytes:
         all_states: list[FrozenState | StoredState] = [*self._views, *self._carried]
@@ -217,18 +194,6 @@ class HeapSnapshot:
         )
 
 
-def _packed(namespace: Hashable, piece: Piece) -> bytes:
-    """The payload of a piece. Raises UnsupportedValue, which says of which key the value is."""
-    try:
-        return pack_plain([namespace, piece.keys, piece.values])
-    except UnsupportedValue:
-        for key, value in zip(unpacked(piece.keys), unpacked(piece.values), strict=True):
-            for what, part in (("key", key), ("value of key", value)):
-                if why := refusal_of(part):
-                    raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
-        raise
-
-
 def read_snapshots(
     handles: Sequence[KeyedStateHandle], read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
 ) -> dict[str, list[StoredState]]:
@@ -254,7 +219,7 @@ def _read_snapshot(
             for index, payload in unpack_plain(_slice(data, handle.offsets[group], path)):
                 states[index].payloads.setdefault(group, []).append(payload)
     except (MalformedMessage, LookupError, TypeError, ValueError) as error:
-        raise CorruptState(path, "a heap snapshot", f"{type(error).__name__}: {error}") from error
+        raise CorruptState(path, "a snapshot of keyed state", f"{type(error).__name__}: {error}") from error
     return [state for state in states if state.payloads]
 
 

@@ -1,0 +1,96 @@
+"""StateBackend: one kind of state backend as one object: the keyed state it makes, its limits, where its snapshots go.
+
+A user's setting and a job graph name it. `backend_named` turns the name into the object where tasks are hosted, and
+nothing else judges the name. It stands above backends/ (state while it is used) and joins them with the files of
+snapshots. Flink: StateBackend, StateBackendLoader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...messages import SubtaskState
+from ..backends.backend import KeyedStateBackend, SnapshotTarget
+from ..backends.heap_backend import HeapBackend
+from ..errors import UnknownBackend
+from ..keys.key_groups import KeyGroupRange
+from .snapshot_file import MAX_INLINE_BYTES, store_in_file, store_inline
+
+
+class StateBackend(Protocol):
+    """A value: all tasks of a process share it, on any thread."""
+
+    @property
+    def name(self) -> str:
+        """What users and job graphs call it."""
+        ...
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeyedStateBackend:
+        """New, empty keyed state of one operator subtask, for these key groups. Does not block."""
+        ...
+
+    def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        """Take a snapshot with inline handles, and say where it lies from now on: durable when this returns. Handles
+        that have files already stay as they are. Blocks.
+
+        Raises SnapshotTooLarge, a StorageError or OSError; then it has left no file of its own under its final name.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStateBackend:
+    """State on the heap; snapshots travel inside the acknowledgement, up to a limit.
+
+    For tests and small state: the checkpoints are lost with the JobManager. Flink: MemoryStateBackend.
+    """
+
+    max_snapshot_bytes: int = MAX_INLINE_BYTES
+    name: str = "memory"
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeyedStateBackend:
+        return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
+
+    def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        return store_inline(state, target, self.max_snapshot_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemStateBackend:
+    """State on the heap; a snapshot becomes one file of the checkpoint directory, unless it is small.
+
+    Flink: FsStateBackend.
+    """
+
+    name: str = "filesystem"
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeyedStateBackend:
+        return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
+
+    def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        return store_in_file(state, target)
+
+
+MEMORY, FILESYSTEM = MemoryStateBackend(), FilesystemStateBackend()
+
+_BACKENDS: dict[str, StateBackend] = {each.name: each for each in (MEMORY, FILESYSTEM)}
+
+
+def backend_names() -> tuple[str, ...]:
+    """All that `backend_named` knows."""
+    return tuple(_BACKENDS)
+
+
+def backend_named(name: str) -> StateBackend:
+    """Raises UnknownBackend, which lists those that there are."""
+    backend = _BACKENDS.get(name)
+    if backend is None:
+        raise UnknownBackend(f"found the state backend {name!r}; wanted one of {', '.join(_BACKENDS)}")
+    return backend
