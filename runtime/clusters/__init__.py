@@ -11,6 +11,7 @@ from .job_errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .job_future import JobFuture
 from .job_handle import JobClient, JobHandle
 from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
@@ -25,6 +26,7 @@ __all__ = [
     "JobCanceled",
     "JobClient",
     "JobFailed",
+    "JobFuture",
     "JobHandle",
     "JobLost",
     "KeyRefused",

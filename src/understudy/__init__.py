@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
+    from .runtime.clusters import JobFuture as JobFuture
     from .runtime.clusters import JobHandle as JobHandle
     from .runtime.clusters import JobLost as JobLost
     from .runtime.clusters import KeyRefused as KeyRefused
@@ -219,6 +220,7 @@ _HOMES = {
         "InvalidConfiguration",
         "JobCanceled",
         "JobFailed",
+        "JobFuture",
         "JobHandle",
         "JobLost",
         "KeyRefused",
