@@ -59,7 +59,7 @@ def find(
 
 def _end(cancel: Callable[[], Any]) -> None:
     """Whatever became of it: the next mistake wants the cluster."""
-    cancel().get(timeout=60)
+    cancel().result(timeout=60)
 
 
 def problems(mistake: Mistake, found: Found) -> list[str]:
