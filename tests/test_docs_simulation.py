@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from understudy.runtime.simulation import ACTIONS, FAULTS
+from understudy.testing import ACTIONS, FAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "simulation.md").read_text()

@@ -1,5 +1,6 @@
 """Where jobs run: on this machine's processes, or on Spark. Same JobManager, same TaskManagers."""
 
+from .announcement import Announcement
 from .cluster import Cluster, ClusterSettings
 from .configuration import InvalidConfiguration
 from .job_errors import (
@@ -20,6 +21,7 @@ from .spark_cluster import SparkCluster
 
 __all__ = [
     "AmbiguousJob",
+    "Announcement",
     "Cluster",
     "ClusterSettings",
     "InvalidConfiguration",
