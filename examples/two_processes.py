@@ -14,9 +14,7 @@ import queue
 import signal
 from multiprocessing.connection import Connection
 
-from understudy.actors.actor import Actor, Terminated
-from understudy.messages import message
-from understudy.runtime.system import ActorSystem, CurveKeys
+from understudy import Actor, ActorSystem, CurveKeys, Terminated, message
 
 
 @message

@@ -250,17 +250,17 @@ class JobHandle(Blocking):
 
     metrics_async = async_twin(metrics)
 
-    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait: float | None = None) -> JobFuture[Any]:
+    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
         `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
         future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
-        with `wait`, only after the question has been put again for so many seconds. It fails with RemoteActorError when
+        with `wait_ms`, only after the question has been put again for so long. It fails with RemoteActorError when
         the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
-        if wait is not None and not (isinstance(wait, int | float) and wait >= 0):
-            raise InvalidSetting(f"wait must be a number of seconds, at least 0, found {wait!r}")
+        if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
+            raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
         if key is not _NO_KEY:
             java_hash(key)
         is_message = _is_message(message)
@@ -273,7 +273,7 @@ class JobHandle(Blocking):
             plain_question=None if is_message else message,
         )
         return JobFuture(
-            self._client.ask_operator(question, 1000 * (wait or 0.0)),
+            self._client.ask_operator(question, wait_ms),
             f"the question to operator {operator!r} of job {self.name!r}",
             read=lambda answered: answered.answer,
         )

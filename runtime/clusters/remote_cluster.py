@@ -49,8 +49,8 @@ from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 
 T = TypeVar("T")
-ANSWER_SECONDS = 30.0
-SAVEPOINT_SECONDS = 900.0
+ANSWER_TIMEOUT_MS = 30_000.0
+SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
 
 
@@ -65,15 +65,15 @@ class RemoteCluster(Blocking):
         address: str,
         keys: CurveKeys,
         *,
-        answer_seconds: float = ANSWER_SECONDS,
-        savepoint_seconds: float = SAVEPOINT_SECONDS,
+        answer_timeout_ms: float = ANSWER_TIMEOUT_MS,
+        savepoint_timeout_ms: float = SAVEPOINT_TIMEOUT_MS,
     ) -> None:
         if not is_reachable_base(address):
             raise InvalidAddress(f"{address!r} is no address of a JobManager: wanted tcp://host:port")
         self.address = address
         self._keys = keys
-        self._answer_seconds = answer_seconds
-        self._savepoint_seconds = savepoint_seconds
+        self._answer_timeout_ms = answer_timeout_ms
+        self._savepoint_timeout_ms = savepoint_timeout_ms
         self._system: ActorSystem | None = None
 
     def start(self) -> Self:
@@ -161,18 +161,18 @@ class RemoteCluster(Blocking):
         """The path of what is disposed; a relative one is looked for in the working directory first. Raises
         SavepointNotDisposed with the JobManager's cause.
         """
-        return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_seconds)
+        return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
 
     # -- inside
 
     def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
-        return self._ask(message, _savepoint_path, self._savepoint_seconds)
+        return self._ask(message, _savepoint_path, self._savepoint_timeout_ms)
 
-    def _ask(self, message: object, read: Callable[[Any], T], seconds: float | None = None) -> JobFuture[T]:
+    def _ask(self, message: object, read: Callable[[Any], T], timeout_ms: float | None = None) -> JobFuture[T]:
         if self._system is None:
             raise RuntimeError("this client is not running: use it as `with RemoteCluster(...) as cluster:`")
         job_manager = self._system.actor_of(f"{self.address}/job-manager")
-        answer: Any = job_manager.ask(message, timeout_ms=1000 * (seconds or self._answer_seconds))
+        answer: Any = job_manager.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
         what = f"{type(message).__name__} to the JobManager at {self.address}"
         return JobFuture(answer, what, read, self._told)
 

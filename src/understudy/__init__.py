@@ -1,4 +1,9 @@
-"""Understudy: a fault-tolerant, stateful stream processing runtime of asyncio actors on Spark."""
+"""Understudy: a fault-tolerant, stateful stream processing runtime of asyncio actors on Spark.
+
+Everything that jobs and actors need is imported from here, and what their tests need from `understudy.testing`;
+docs/api.md lists it. A call that waits takes `timeout`, in seconds, as Python's own do; every other duration is in
+milliseconds, and its name ends in `_ms`.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_job_that_is_ready_can_be_asked_and_has_savepoints(shared_cluster: Loc
     env = environment()
     counting(env, None, RATE).collect(name="all")
     job = shared_cluster.submit(env)
-    early = job.ask("count", message="seen", key=3, wait=WAIT_S)
+    early = job.ask("count", message="seen", key=3, wait_ms=1000 * WAIT_S)
     job.ready().result(timeout=WAIT_S)
     assert job.details().status is JobStatus.RUNNING
     assert ask(job, "seen", key=3) >= 0
@@ -98,7 +98,7 @@ def test_an_event_loop_goes_on_while_a_job_is_watched() -> None:
             details, metrics = await _with_beats(job.details_async()), await _with_beats(job.metrics_async())
             assert details.status is JobStatus.RUNNING
             assert len(metrics) <= 4
-            assert await job.ask("count", message="seen", key=3, wait=5) >= 0
+            assert await job.ask("count", message="seen", key=3, wait_ms=5_000) >= 0
             assert (await _with_beats(job.checkpoint_history_async())).job_id == job.job_id
             async with RemoteCluster(cluster.address, cluster._curve) as client:
                 (summary,) = await _with_beats(client.jobs_async())
@@ -210,7 +210,7 @@ def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluste
     for key in range(KEYS):
         with pytest.raises(NotRunning, match=r"operator .count.: not running: .*restarting"):
             ask(job, "seen", key=key)
-    assert ask(job, "seen", key=3, wait=WAIT_S) > 0
+    assert ask(job, "seen", key=3, wait_ms=1000 * WAIT_S) > 0
     witness.status(JobStatus.RUNNING, times=2)
     assert _stopped(job) == 1
 

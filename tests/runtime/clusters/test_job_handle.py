@@ -354,14 +354,14 @@ def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: 
 
 def test_ask_waits_for_the_operator_if_it_is_told_to(job: JobHandle, client: Client) -> None:
     job.ask("worst delay", message="all")
-    job.ask("worst delay", message="all", wait=2.5)
+    job.ask("worst delay", message="all", wait_ms=2_500)
     assert client.waits_ms == [0, 2500]
 
 
-@pytest.mark.parametrize("wait", [-1, float("nan")])
-def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait: float) -> None:
-    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait}"):
-        job.ask("worst delay", message="all", wait=wait)
+@pytest.mark.parametrize("wait_ms", [-1, float("nan")])
+def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait_ms: float) -> None:
+    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait_ms}"):
+        job.ask("worst delay", message="all", wait_ms=wait_ms)
     assert not client.asked
 
 

@@ -181,14 +181,14 @@ class TestQuestions:
             job = cluster.submit(counting())
             with pytest.raises(NotRunning, match=r"operator 'count': not running: it has no task, the job is created$"):
                 job.ask("count", message="how many?", key=0).result(timeout=30)
-            assert job.ask("count", message="how many?", key=0, wait=30).result(timeout=30) >= 0
+            assert job.ask("count", message="how many?", key=0, wait_ms=30_000).result(timeout=30) >= 0
 
     def test_wait_for_an_operator_that_restarts(self) -> None:
         faults = [KillProcess(at_ms=2_000, who=0)]
         with SimulatedCluster(1, faults=faults) as cluster:
             job = cluster.submit(counting(records=200, restart_strategy=fixed_delay(attempts=3, delay_ms=4_000)))
             cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
-            assert job.ask("count", message="how many?", key=0, wait=30).result(timeout=60) >= 1
+            assert job.ask("count", message="how many?", key=0, wait_ms=30_000).result(timeout=60) >= 1
             assert job.status is JobStatus.RUNNING
 
     def test_wait_no_longer_than_they_are_told(self) -> None:
@@ -198,7 +198,7 @@ class TestQuestions:
             cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
             before_ms = cluster.now_ms
             with pytest.raises(NotRunning, match=r"the job is restarting; .* \(waited for it for 2.5 s\)"):
-                job.ask("count", message="how many?", key=0, wait=2.5).result(timeout=60)
+                job.ask("count", message="how many?", key=0, wait_ms=2_500).result(timeout=60)
             assert cluster.now_ms - before_ms == pytest.approx(2_500, abs=100)
 
     def test_with_a_key_that_is_none_harm_nobody(self) -> None:
@@ -217,7 +217,7 @@ class TestQuestions:
             job.wait()
             before_ms = cluster.now_ms
             with pytest.raises(NotRunning, match=r"the job is finished$"):
-                job.ask("count", message="how many?", key=0, wait=60).result(timeout=60)
+                job.ask("count", message="how many?", key=0, wait_ms=60_000).result(timeout=60)
             assert cluster.now_ms - before_ms < 100
 
     def test_that_a_lost_task_manager_leaves_open_are_put_again(self) -> None:
@@ -228,15 +228,15 @@ class TestQuestions:
             cluster.run_for(2_500)
             with pytest.raises(NotRunning, match="its TaskManager was lost before it answered"):
                 job.ask("count", message="how many?", key=0).result(timeout=60)
-            assert job.ask("count", message="how many?", key=0, wait=30).result(timeout=60) >= 1
+            assert job.ask("count", message="how many?", key=0, wait_ms=30_000).result(timeout=60) >= 1
 
     def test_to_a_cluster_that_is_gone_fail(self) -> None:
         with SimulatedCluster(1, faults=[KillProcess(2_000, JOB_MANAGER)]) as cluster:
             job = cluster.submit(counting())
             cluster.run_for(2_500)
-            for wait in (None, 5.0):
+            for wait_ms in (0, 5_000):
                 with pytest.raises(ActorDead):
-                    job.ask("count", message="how many?", key=0, wait=wait).result(timeout=60)
+                    job.ask("count", message="how many?", key=0, wait_ms=wait_ms).result(timeout=60)
             with pytest.raises(JobLost):
                 job.ready().result(timeout=1)
 
@@ -312,7 +312,7 @@ class TestWaiting:
         with SimulatedCluster(1) as cluster:
             cluster.run_for(250)
             assert cluster.now_ms == 250
-            assert not cluster.run_until(lambda: False, timeout_ms=50)
+            assert not cluster.run_until(lambda: False, timeout=0.05)
             assert cluster.now_ms == 300
             assert cluster.run_until(lambda: cluster.now_ms >= 300)
 
@@ -322,7 +322,7 @@ class TestWaiting:
                 job = await cluster.submit_async(counting())
                 await job.ready()
                 assert {task.status for task in await job.metrics_async()} <= {"running"}
-                assert await job.ask("count", message="how many?", key=0, wait=5) >= 0
+                assert await job.ask("count", message="how many?", key=0, wait_ms=5_000) >= 0
                 details = await job
                 assert details.status is JobStatus.FINISHED
                 assert (await job.request_details()).status is JobStatus.FINISHED
@@ -385,7 +385,7 @@ class TestMistakes:
 
     def test_settings_are_checked(self) -> None:
         with pytest.raises(ValueError, match="heartbeat_timeout_ms"):
-            SimulatedCluster(1, heartbeat_interval_ms=100, heartbeat_timeout_ms=50)
+            SimulatedCluster(1, heartbeat_interval_ms=100, heartbeat_timeout=0.05)
 
     def test_a_cluster_that_was_not_started_says_so(self) -> None:
         with pytest.raises(RuntimeError, match="with SimulatedCluster"):
