@@ -77,8 +77,13 @@ class Collector(list[Any]):
 
     __slots__ = ("_batches",)
 
-    collect = list.append
-    """Add one record."""
+    if TYPE_CHECKING:
+
+        def collect(self, record: Any, /) -> None:
+            """Add one record."""
+
+    else:
+        collect = list.append
 
     def __init__(self) -> None:
         super().__init__()
