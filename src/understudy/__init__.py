@@ -73,9 +73,11 @@ if TYPE_CHECKING:
     from .messages import MessageError as MessageError
     from .messages import MessageTooLarge as MessageTooLarge
     from .messages import MissingColumn as MissingColumn
+    from .messages import Predecessor as Predecessor
     from .messages import RestartStrategyConfig as RestartStrategyConfig
     from .messages import Row as Row
     from .messages import Serializer as Serializer
+    from .messages import SnapshotMetrics as SnapshotMetrics
     from .messages import SubtaskStatistics as SubtaskStatistics
     from .messages import TaskManagerChanged as TaskManagerChanged
     from .messages import TaskMetrics as TaskMetrics
@@ -199,8 +201,9 @@ _HOMES = {
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
         "FailureCause FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted JobSummary "
-        "MessageError MessageTooLarge MissingColumn RestartStrategyConfig Row Serializer SubtaskStatistics "
-        "TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
+        "MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
+        "SnapshotMetrics SubtaskStatistics TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue "
+        "message register_serializer"
     ),
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
