@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import understudy
-from understudy import Operator, Source
-from understudy.actors.operators import OperatorContext
+from understudy import Operator, OperatorContext, Source
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

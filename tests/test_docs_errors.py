@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import understudy
-from understudy import AskFailed, JobHandle, LocalCluster, RemoteCluster, RemoteError, StreamEnvironment
-from understudy.runtime.api import ApiError
+from understudy import ApiError, AskFailed, JobHandle, LocalCluster, RemoteCluster, RemoteError, StreamEnvironment
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "errors.md").read_text()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy import JobFailed, StreamEnvironment
-from understudy.runtime.clusters import Cluster
+from understudy import Cluster, JobFailed, StreamEnvironment
 
 from .programs import Mistake
 
