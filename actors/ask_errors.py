@@ -57,8 +57,8 @@ class RemoteActorError(AskFailed):
 
 
 class NotRunning(AskFailed):
-    """No task runs this operator now. While its job starts or restarts it is worth asking again: `job.ask(..., wait=5)`
-    does. `is_over`: the job has ended, or is about to, so that it will not help.
+    """No task runs this operator now. While its job starts or restarts it is worth asking again:
+    `job.ask(..., wait_ms=5_000)` does. `is_over`: the job has ended, or is about to, so that it will not help.
     """
 
     def __init__(self, operator: str, why: str, *, is_over: bool = False) -> None:

@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 import pykka
 
+from .answer import Answer
+
 T = TypeVar("T")
 
 
@@ -34,7 +36,7 @@ class Ref(Protocol):
 
     `tell` never blocks and never raises for a dead or unreachable target: the message goes to dead letters, counted.
     `ask` returns a future that is fulfilled with what the handler returned, or fails with what it raised, with
-    AskTimeout, ActorDead or Unreachable. It can be awaited, and has `.get(timeout)`.
+    AskTimeout, ActorDead or Unreachable. It can be awaited, and has `.result(timeout)`.
     """
 
     @property
@@ -42,7 +44,7 @@ class Ref(Protocol):
 
     def tell(self, message: Any) -> None: ...
 
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]: ...
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> Answer[Any]: ...
 
 
 class ActorContext(Protocol):

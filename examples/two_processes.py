@@ -14,9 +14,7 @@ import queue
 import signal
 from multiprocessing.connection import Connection
 
-from understudy.actors.actor import Actor, Terminated
-from understudy.messages import message
-from understudy.runtime.system import ActorSystem, CurveKeys
+from understudy import Actor, ActorSystem, CurveKeys, Terminated, message
 
 
 @message
@@ -69,7 +67,7 @@ def main() -> None:
     with ActorSystem("askers", bind="tcp://127.0.0.1:0", curve=keys) as system:
         calculator = system.actor_of(address)
         system.spawn(Mourner(address, report))
-        print("6 * 7 =", calculator.ask(Multiply(6, 7), timeout_ms=10_000).get())
+        print("6 * 7 =", calculator.ask(Multiply(6, 7), timeout_ms=10_000).result())
 
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 JOB = """
 import understudy
 from understudy import LocalCluster, StreamEnvironment
+from understudy.testing import SimulatedCluster  # in the wheel too
 
 assert "site-packages" in understudy.__file__, understudy.__file__
 assert "wheel-check" in understudy.__file__, understudy.__file__

@@ -6,13 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import understudy
-from understudy import Actor, AskFailed, JobHandle, LocalCluster, RemoteCluster, RemoteError, StreamEnvironment
-from understudy.runtime.api import ApiError
+from understudy import ApiError, AskFailed, JobHandle, LocalCluster, RemoteCluster, RemoteError, StreamEnvironment
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "errors.md").read_text()
@@ -63,18 +61,6 @@ def test_every_twin_that_is_named_is_there(name: str) -> None:
 
 def test_every_error_says_what_it_is() -> None:
     assert [name for name, error in EXPORTED.items() if not error.__dict__.get("__doc__")] == []
-
-
-def test_the_public_names_are_the_same_to_the_type_checker() -> None:
-    text = Path(understudy.__file__).read_text()
-    shown = {
-        name: home
-        for home, name, again in re.findall(r"^    from \.([\w.]+) import (\w+) as (\w+)$", text, re.MULTILINE)
-        if name == again
-    }
-    assert shown == understudy._HOME_OF
-    assert not any(isinstance(getattr(understudy, name), ModuleType) for name in shown)
-    assert understudy.Actor is Actor
 
 
 @pytest.mark.processes

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from understudy.actors.errors import UserCodeError
-from understudy.runtime.simulation.harness.harness import OperatorHarness
+from understudy.testing import OperatorHarness
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text()
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -1,9 +1,14 @@
-"""What users write passes their own strict type checker: a source of their own, and the handle's futures and twins."""
+"""What users write passes their own type checker: mypy --strict and pyright, on the files of typing_samples/.
+
+pyarrow has no types of its own, so that mypy is told not to miss them, and a batch in the wrong place is not seen.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +99,87 @@ def test_what_is_wrong_does_not(tmp_path: Path, cache: Path) -> None:
     for text in WRONG.values():
         assert text in told
     assert f"Found {len(WRONG)} errors" in told
+
+
+# -- a file of thirty operators, and one of mistakes
+
+SAMPLES = ROOT / "tests" / "typing_samples"
+RIGHT, MISTAKES = SAMPLES / "thirty_operators.py", SAMPLES / "mistakes.py"
+MARKED = {number for number, line in enumerate(MISTAKES.read_text().splitlines(), 1) if "  # WRONG: " in line}
+Reports = list[tuple[str, int]]
+"""File and line of each error."""
+
+
+@pytest.fixture(scope="module")
+def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    pytest.importorskip("mypy")
+    config = tmp_path_factory.mktemp("config") / "mypy.ini"
+    config.write_text("[mypy]\nstrict = True\n[mypy-pyarrow.*]\nignore_missing_imports = True\n")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "mypy", "--follow-imports=silent", f"--config-file={config}"),
+            *(f"--cache-dir={cache}", "--no-pretty", "--no-color-output", RIGHT.name, MISTAKES.name),
+        ],
+        cwd=SAMPLES,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert "checked 2 source files" in done.stdout, done.stdout + done.stderr
+    return [(file, int(line)) for file, line in re.findall(r"^(\w+\.py):(\d+): error:", done.stdout, re.MULTILINE)]
+
+
+@pytest.fixture(scope="module")
+def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """It takes some seconds; at its first run on a machine its wrapper downloads it, where there is a network."""
+    beside = Path(sys.executable).parent / "pyright"
+    command = str(beside) if beside.exists() else shutil.which("pyright")
+    if command is None:
+        pytest.skip("pyright is not installed: pip install 'understudy[dev]'")
+    folder = tmp_path_factory.mktemp("pyright")
+    for sample in (RIGHT, MISTAKES):
+        shutil.copy(sample, folder)
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT / "src")]}))
+    done = subprocess.run(
+        [command, "-p", str(folder), "--pythonpath", sys.executable, "--outputjson"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    try:
+        report = json.loads(done.stdout[done.stdout.index("{") :])
+    except ValueError:
+        pytest.skip(f"pyright does not run here: {done.stderr.strip()[-200:]}")
+    assert report["summary"]["filesAnalyzed"] == 2
+    return [(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in report["generalDiagnostics"]]
+
+
+def test_the_sample_has_thirty_operators_and_no_ignore() -> None:
+    text = RIGHT.read_text()
+    classes = re.findall(
+        r"^class \w+\((?:Source|Operator|KeyedOperator|TwoPhaseCommitSink\[str\])\):", text, re.MULTILINE
+    )
+    methods = r"\.(map|filter|flat_map|map_batches|reduce|aggregate|union|rebalance|broadcast|collect|print|connect)\("
+    built_in = set(re.findall(methods, text)) | set(re.findall(r"\b(Count|Max|Min|Avg|Sum|FileSink)\(", text))
+    assert len(classes) + len(built_in) >= 30
+    for text_of in (text, MISTAKES.read_text()):
+        assert not re.search(r"type: *ignore|pyright:|no_type_check|\bcast\(", text_of)
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_file_of_thirty_operators_passes(checker: str, request: pytest.FixtureRequest) -> None:
+    reports: Reports = request.getfixturevalue(f"{checker}_reports")
+    assert [line for file, line in reports if file == RIGHT.name] == []
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_each_mistake_is_reported_and_nothing_else(checker: str, request: pytest.FixtureRequest) -> None:
+    reports: Reports = request.getfixturevalue(f"{checker}_reports")
+    assert len(MARKED) >= 19
+    assert {line for file, line in reports if file == MISTAKES.name} == MARKED
 
 
 def test_the_source_of_the_page_on_savepoints_is_this_one_without_its_types() -> None:

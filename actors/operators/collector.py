@@ -6,7 +6,7 @@ Made by the OperatorChain, one for each operator, and empty again before the ope
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..flow.elements import Batch
 
@@ -29,8 +29,13 @@ class Collector(list[Any]):
 
     __slots__ = ("_batches",)
 
-    collect = list.append
-    """Add one record."""
+    if TYPE_CHECKING:
+
+        def collect(self, record: Any, /) -> None:
+            """Add one record."""
+
+    else:
+        collect = list.append
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.side import Order, answer, received_order
-from understudy import Count, FileSink, KeyedOperator, Sum, ValueState
+from understudy import Count, DataStream, FileSink, KeyedOperator, Sum, ValueState
 from understudy.actors.operators.aggregate import ColumnarAggregate
-from understudy.runtime.api import DataStream
 
 from . import job
 

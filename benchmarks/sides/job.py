@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy import LocalCluster, StreamEnvironment, no_restart
-from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
-from understudy.runtime.clusters import Cluster, JobHandle
+from understudy import (
+    CheckpointCompleted,
+    Cluster,
+    JobHandle,
+    JobStatus,
+    JobStatusChanged,
+    LocalCluster,
+    StreamEnvironment,
+    TaskManagerChanged,
+    no_restart,
+)
 
 TASK_MANAGERS = 2
 CHECKPOINT_INTERVAL_MS = 1000

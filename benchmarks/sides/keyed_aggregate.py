@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.side import Order, answer, received_order, write_totals
-from understudy import Count, FileSink, Sum
-from understudy.runtime.api import DataStream
+from understudy import Count, DataStream, FileSink, Sum
 
 from . import job
 

@@ -17,8 +17,11 @@ import pyarrow as pa
 
 from benchmarks.side import Order, answer, received_order
 from understudy import (
+    Cluster,
     Count,
+    DataStream,
     FileSink,
+    JobHandle,
     KeyedOperator,
     LocalCluster,
     SparkCluster,
@@ -28,9 +31,7 @@ from understudy import (
     fixed_delay,
 )
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, VertexId
-from understudy.runtime.api import DataStream
 from understudy.runtime.chaos.saboteur import Recovery, Saboteur
-from understudy.runtime.clusters import Cluster, JobHandle
 from understudy.runtime.clusters.spark_session import spark_session
 from understudy.runtime.connectors import GeneratorSource
 

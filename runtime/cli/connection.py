@@ -56,7 +56,7 @@ def connect(jobmanager: str | None, key_file: str | None, timeout: float | None)
         raise click.UsageError(f"--jobmanager: wanted tcp://host:port, found {jobmanager!r}")
     if jobmanager is None or key_file is None:
         jobmanager, key_file = _discover(jobmanager, key_file)
-    limits = {} if timeout is None else {"answer_seconds": timeout, "savepoint_seconds": timeout}
+    limits = {} if timeout is None else {"answer_timeout_ms": timeout * 1000, "savepoint_timeout_ms": timeout * 1000}
     return RemoteCluster(jobmanager.rstrip("/"), _load(key_file), **limits)
 
 
@@ -96,7 +96,9 @@ def _search(running: Sequence[Announcement], wanted: str, timeout: float | None)
 def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ...]:
     """None of one that cannot be asked: that is noted, and the others may have the job."""
     try:
-        with RemoteCluster(where.address, _load(where.key_file), answer_seconds=timeout or SEARCH_SECONDS) as cluster:
+        with RemoteCluster(
+            where.address, _load(where.key_file), answer_timeout_ms=1000 * (timeout or SEARCH_SECONDS)
+        ) as cluster:
             return cluster.jobs()
     except RemoteError as error:
         note(f"ignored a JobManager of process {where.pid}: {error}")

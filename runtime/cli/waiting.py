@@ -14,7 +14,8 @@ from rich.text import Text
 from ...actors.failure import tell_line
 from ...messages import JobDetails, JobId
 from ...state.checkpoints.savepoint_store import HEAP_PATHS
-from ..clusters.remote_cluster import RemoteCluster, Reply
+from ..clusters.job_future import JobFuture
+from ..clusters.remote_cluster import RemoteCluster
 from ..clusters.remote_errors import NoJobManager, RemoteError
 from .output import note
 
@@ -57,13 +58,13 @@ class Progress:
             note(line)
 
 
-def await_savepoint(cluster: RemoteCluster, job_id: JobId, reply: Reply[str]) -> str:
+def await_savepoint(cluster: RemoteCluster, job_id: JobId, reply: JobFuture[str]) -> str:
     """The savepoint's path. Raises SavepointFailed and RemoteErrors."""
     path = ""
     with Progress(f"savepoint of {job_id}") as progress:
         while not path:
             try:
-                path = reply.get(timeout=LOOK_SECONDS)
+                path = reply.result(timeout=LOOK_SECONDS)
             except TimeoutError:
                 progress.say(_how_far(cluster, job_id))
     if path.startswith(HEAP_PATHS):
@@ -74,12 +75,12 @@ def await_savepoint(cluster: RemoteCluster, job_id: JobId, reply: Reply[str]) ->
     return path
 
 
-def await_reply(what: str, reply: Reply[T]) -> T:
+def await_reply(what: str, reply: JobFuture[T]) -> T:
     """The answer, with nothing known of how far it is."""
     with Progress(what) as progress:
         while True:
             try:
-                return reply.get(timeout=LOOK_SECONDS)
+                return reply.result(timeout=LOOK_SECONDS)
             except TimeoutError:
                 progress.say("")
 

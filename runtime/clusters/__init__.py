@@ -1,5 +1,6 @@
 """Where jobs run: on this machine's processes, or on Spark. Same JobManager, same TaskManagers."""
 
+from .announcement import Announcement
 from .cluster import Cluster, ClusterSettings
 from .configuration import InvalidConfiguration
 from .job_errors import (
@@ -11,6 +12,7 @@ from .job_errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .job_future import JobFuture
 from .job_handle import JobClient, JobHandle
 from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
@@ -19,12 +21,14 @@ from .spark_cluster import SparkCluster
 
 __all__ = [
     "AmbiguousJob",
+    "Announcement",
     "Cluster",
     "ClusterSettings",
     "InvalidConfiguration",
     "JobCanceled",
     "JobClient",
     "JobFailed",
+    "JobFuture",
     "JobHandle",
     "JobLost",
     "KeyRefused",

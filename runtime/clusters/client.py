@@ -47,7 +47,7 @@ class Client:
 
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
         listener = self._system.spawn(_Listener(callback), dispatcher="thread")
-        details: JobDetails = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).get()
+        details: JobDetails = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).result()
         if details.status.is_terminal:
             self._system.stop(listener)
         return details.status

@@ -21,9 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import pykka
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
@@ -46,11 +44,12 @@ from ...state.checkpoints.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
 from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
-from ..system import ActorSystem, CurveKeys
+from ..system import ActorFuture, ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .async_twin import Blocking, async_twin
 from .client import Client
 from .configuration import Configuration
+from .job_future import JobFuture
 from .job_handle import JobClient, JobHandle, disposed_path
 from .paths import AnyPath, savepoint_at
 from .task_manager_process import TaskManagerLaunch
@@ -301,7 +300,7 @@ class Cluster(Blocking, ABC):
             allow_non_restored_state,
             working_directory,
         )
-        submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).get()
+        submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         if submitted.left_behind:
             log.warning("job %r leaves the state of operators behind: %s", graph.name, ", ".join(submitted.left_behind))
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
@@ -329,14 +328,15 @@ class Cluster(Blocking, ABC):
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url)
 
-    def dispose_savepoint(self, path: AnyPath) -> pykka.Future[str]:
+    def dispose_savepoint(self, path: AnyPath) -> JobFuture[str]:
         """Nobody can restore from it any more, and its files go unless a running job needs them to recover.
 
         It has to lie below the configured directory; without one, below the checkpoint_dir of a job of this cluster.
         The future of its path, once that is done; it fails with SavepointNotDisposed.
         """
         _, job_manager = self._running()
-        return job_manager.ask(DisposeSavepoint(*savepoint_at(path)), timeout_ms=math.inf).map(disposed_path)
+        answer = cast("ActorFuture[Any]", job_manager.ask(DisposeSavepoint(*savepoint_at(path)), timeout_ms=math.inf))
+        return JobFuture(answer, f"the disposal of savepoint {path}", read=disposed_path)
 
     # -- what a subclass supplies
 
@@ -390,7 +390,7 @@ class Cluster(Blocking, ABC):
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:
             with contextlib.suppress(Exception):  # a job that never reached the JobManager is none to cancel
-                answer.get(timeout=deadline - time.monotonic())
+                answer.result(timeout=deadline - time.monotonic())
         for handle in self._handles:
             with contextlib.suppress(Exception):
                 handle.wait(timeout=max(0.0, deadline - time.monotonic()))

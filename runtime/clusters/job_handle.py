@@ -1,13 +1,14 @@
 """JobHandle: a submitted job, as its user holds it. Flink: JobClient.
 
-Questions and orders return futures, to be awaited or `.get()`. What blocks has a twin for event loops, `wait_async` of
-`wait`, `details_async` of `details` and so on; `await job` is short for `await job.wait_async()`. The handle outlives
-its job, but not the cluster.
+Questions and orders return a JobFuture: `await` it, or call its `.result(timeout)`. What blocks has a twin for event
+loops, `wait_async` of `wait`, `details_async` of `details` and so on; `await job` is short for `await
+job.wait_async()`. The handle outlives its job, but not the cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import math
 import threading
@@ -16,9 +17,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
-import pykka
-
-from ...actors.ask_errors import ActorDead, AskFailed
+from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
 from ...actors.failure import tell_line
 from ...actors.operators.operator import Operator
 from ...messages import (
@@ -54,6 +53,7 @@ from ..api.translation import Translation
 from ..connectors import CollectSink, FileSink, read_collected
 from ..connectors.files.committed_files import OutputOf
 from ..connectors.files.output_directory import OutputDirectory
+from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
 from .async_twin import Blocking, async_twin
 from .job_errors import (
@@ -65,6 +65,7 @@ from .job_errors import (
     SavepointNotDisposed,
     UnknownOperator,
 )
+from .job_future import JobFuture
 from .paths import AnyPath, target_folder
 from .readiness import Readiness
 
@@ -156,13 +157,13 @@ class JobHandle(Blocking):
 
     # -- the beginning, and the end
 
-    def ready(self) -> ActorFuture[None]:
+    def ready(self) -> JobFuture[None]:
         """The future of the moment when all tasks run: operators can be asked then, and savepoints taken.
 
         It is fulfilled at once when they do, or when the job has finished. While the job restarts, it waits until all
         run again. It fails with JobFailed, JobCanceled or JobLost when the job ends otherwise.
         """
-        return self._readiness.future()
+        return JobFuture(self._readiness.future(), f"the start of job {self.name!r}")
 
     def wait(self, timeout: float | None = None) -> JobDetails:
         """Block until it has finished, and what it has printed and logged is here.
@@ -172,11 +173,11 @@ class JobHandle(Blocking):
         _warn_of_event_loop(self.name)
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            details = self._last_details or self.request_details().get(timeout=timeout)
+            details = self._last_details or self.request_details().result(timeout=timeout)
             if not details.status.is_terminal:
-                self._ended.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+                self._ended.result(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
                 details = self.details()
-        except pykka.Timeout as error:
+        except (FutureTimeout, AskTimeout) as error:
             raise self._overdue(timeout, self._details_soon()) from error
         except ActorDead as error:
             details = self._details_without_job_manager(error)
@@ -223,22 +224,22 @@ class JobHandle(Blocking):
 
     # -- questions and orders
 
-    def request_details(self) -> ActorFuture[JobDetails]:
-        return self._client.ask(RequestJobStatus(self.job_id))
+    def request_details(self) -> JobFuture[JobDetails]:
+        return self._future(RequestJobStatus(self.job_id), "the question for the details")
 
     def details(self, timeout: float = _ANSWER_SECONDS) -> JobDetails:
         """Status, restarts, failures, checkpoints and tasks, now."""
-        details: JobDetails = self.request_details().get(timeout=timeout)
+        details: JobDetails = self.request_details().result(timeout=timeout)
         return details
 
     details_async = async_twin(details)
 
-    def request_checkpoint_history(self) -> ActorFuture[CheckpointHistory]:
-        return self._client.ask(RequestCheckpointStatistics(self.job_id))
+    def request_checkpoint_history(self) -> JobFuture[CheckpointHistory]:
+        return self._future(RequestCheckpointStatistics(self.job_id), "the question for the checkpoints")
 
     def checkpoint_history(self, timeout: float = _ANSWER_SECONDS) -> CheckpointHistory:
         """The last checkpoints and those in progress: how long each took and why it failed, subtask by subtask."""
-        history: CheckpointHistory = self.request_checkpoint_history().get(timeout=timeout)
+        history: CheckpointHistory = self.request_checkpoint_history().result(timeout=timeout)
         return history
 
     checkpoint_history_async = async_twin(checkpoint_history)
@@ -249,17 +250,17 @@ class JobHandle(Blocking):
 
     metrics_async = async_twin(metrics)
 
-    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait: float | None = None) -> ActorFuture[Any]:
+    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
         `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
         future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
-        with `wait`, only after the question has been repeated for `wait` seconds. It fails with RemoteActorError when
+        with `wait_ms`, only after the question has been repeated for that time. It fails with RemoteActorError when
         the operator raises, and with AskTimeout when it does not answer.
         """
         self._check_known(operator)
-        if wait is not None and not (isinstance(wait, int | float) and wait >= 0):
-            raise InvalidSetting(f"wait must be a number of seconds, at least 0, found {wait!r}")
+        if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
+            raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
         if key is not _NO_KEY:
             java_hash(key)
         is_message = _is_message(message)
@@ -271,17 +272,21 @@ class JobHandle(Blocking):
             question=message if is_message else None,
             plain_question=None if is_message else message,
         )
-        return self._client.ask_operator(question, 1000 * (wait or 0.0)).map(lambda answered: answered.answer)
+        return JobFuture(
+            self._client.ask_operator(question, wait_ms),
+            f"the question to operator {operator!r} of job {self.name!r}",
+            read=lambda answered: answered.answer,
+        )
 
-    def cancel(self) -> ActorFuture[Any]:
+    def cancel(self) -> JobFuture[Any]:
         """End the job at once, without a last checkpoint."""
-        return self._client.ask(CancelJob(self.job_id))
+        return self._future(CancelJob(self.job_id), "the order to cancel")
 
-    def stop(self) -> ActorFuture[Any]:
+    def stop(self) -> JobFuture[Any]:
         """End the sources, let the job take its final checkpoint and finish."""
-        return self._client.ask(StopJob(self.job_id))
+        return self._future(StopJob(self.job_id), "the order to stop")
 
-    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> ActorFuture[str]:
+    def trigger_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
         """The future of the savepoint's path; it fails with SavepointFailed.
 
         It is kept in the folder `savepoints` of the job's checkpoint_dir, unless the cluster's configuration names
@@ -290,7 +295,7 @@ class JobHandle(Blocking):
         """
         return self._savepoint(TriggerSavepoint(self.job_id, target_folder(target_directory)))
 
-    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> ActorFuture[str]:
+    def stop_with_savepoint(self, target_directory: AnyPath | None = None, *, drain: bool = False) -> JobFuture[str]:
         """Take a savepoint that is the last thing the job does, and finish; else as `trigger_savepoint`.
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
@@ -298,7 +303,7 @@ class JobHandle(Blocking):
         """
         return self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
 
-    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> ActorFuture[str]:
+    def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
         """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
 
         What sinks had not committed by then, they do when a job is restored from the savepoint.
@@ -349,9 +354,13 @@ class JobHandle(Blocking):
 
     # -- inside
 
-    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> ActorFuture[str]:
+    def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
         """It has as long as its checkpoint may take: the JobManager answers in any case."""
-        return self._client.ask(request, timeout_ms=math.inf).map(savepoint_path)
+        answer = self._client.ask(request, timeout_ms=math.inf)
+        return JobFuture(answer, f"the savepoint of job {self.name!r}", read=savepoint_path)
+
+    def _future(self, message: object, what: str) -> JobFuture[Any]:
+        return JobFuture(self._client.ask(message), f"{what} of job {self.name!r}")
 
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
@@ -368,9 +377,9 @@ class JobHandle(Blocking):
     def _details_soon(self) -> JobDetails | None:
         """None from a JobManager that does not answer at once."""
         try:
-            details: JobDetails = self.request_details().get(timeout=_SOON_SECONDS)
+            details: JobDetails = self.request_details().result(timeout=_SOON_SECONDS)
             return details
-        except (pykka.Timeout, AskFailed):
+        except (FutureTimeout, AskFailed):
             return None
 
     def _overdue(self, timeout: float | None, details: JobDetails | None) -> TimeoutError:
@@ -444,10 +453,10 @@ class JobHandle(Blocking):
         if self._status in (JobStatus.FAILED, JobStatus.CANCELED):
             self.request_details().add_done_callback(self._ended_otherwise)
 
-    def _ended_otherwise(self, answer: ActorFuture[JobDetails]) -> None:
+    def _ended_otherwise(self, answer: concurrent.futures.Future[JobDetails]) -> None:
         """Let those who wait for the job to run know how it has ended."""
         try:
-            self._outcome(answer.get())
+            self._outcome(answer.result())
         except ApiError as error:
             self._readiness.over(error)
         except Exception as error:  # noqa: BLE001  (the cluster went away before it could say more)

@@ -2,11 +2,11 @@
 
     with RemoteCluster("tcp://127.0.0.1:4711", CurveKeys.load("key")) as cluster:
         job = cluster.find("worst-delay")
-        print(cluster.trigger_savepoint(job.job_id).get())
+        print(cluster.trigger_savepoint(job.job_id).result())
 
 It is an actor system of its own that speaks CURVE with the JobManager's and sends it the messages of the vocabulary.
 Its methods wait for the answer, and have twins for event loops (`jobs_async`, ...); those that may take long return a
-Reply. All raise a RemoteError.
+JobFuture. All raise a RemoteError.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
-
-import pykka
 
 from ...actors.ask_errors import AskFailed, AskTimeout, RemoteActorError, Unreachable
 from ...messages import (
@@ -41,47 +39,19 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ..system import ActorFuture, ActorSystem, CurveKeys
+from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
+from .job_future import JobFuture
 from .job_handle import disposed_path, savepoint_path
 from .paths import AnyPath, savepoint_at, target_folder
-from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
+from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 
 T = TypeVar("T")
-ANSWER_SECONDS = 30.0
-SAVEPOINT_SECONDS = 900.0
+ANSWER_TIMEOUT_MS = 30_000.0
+SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
-
-
-class Reply(Generic[T]):
-    """An answer that may take a while: `.get(timeout)`, or `await` it."""
-
-    def __init__(self, future: ActorFuture[Any], read: Callable[[Any], T], told: Callable[[Exception], RemoteError]):
-        self._future = future
-        self._read = read
-        self._told = told
-
-    def get(self, timeout: float | None = None) -> T:
-        """Wait for it; TimeoutError when it is not there after `timeout` seconds, and it can be asked for again."""
-        try:
-            answer = self._future.get(timeout=timeout)
-        except AskFailed as error:
-            raise self._told(error) from error
-        except pykka.Timeout as error:
-            raise TimeoutError(f"no answer yet after {timeout} seconds") from error
-        return self._read(answer)
-
-    def __await__(self) -> Generator[Any, None, T]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> T:
-        try:
-            answer = await self._future
-        except AskFailed as error:
-            raise self._told(error) from error
-        return self._read(answer)
 
 
 class RemoteCluster(Blocking):
@@ -95,15 +65,15 @@ class RemoteCluster(Blocking):
         address: str,
         keys: CurveKeys,
         *,
-        answer_seconds: float = ANSWER_SECONDS,
-        savepoint_seconds: float = SAVEPOINT_SECONDS,
+        answer_timeout_ms: float = ANSWER_TIMEOUT_MS,
+        savepoint_timeout_ms: float = SAVEPOINT_TIMEOUT_MS,
     ) -> None:
         if not is_reachable_base(address):
             raise InvalidAddress(f"{address!r} is no address of a JobManager: wanted tcp://host:port")
         self.address = address
         self._keys = keys
-        self._answer_seconds = answer_seconds
-        self._savepoint_seconds = savepoint_seconds
+        self._answer_timeout_ms = answer_timeout_ms
+        self._savepoint_timeout_ms = savepoint_timeout_ms
         self._system: ActorSystem | None = None
 
     def start(self) -> Self:
@@ -143,7 +113,7 @@ class RemoteCluster(Blocking):
 
     def jobs(self) -> tuple[JobSummary, ...]:
         """In the order of their submission; those that run, and the last that have ended."""
-        return self._ask(ListJobs(), _expect(JobList)).get().jobs
+        return self._ask(ListJobs(), _expect(JobList)).result().jobs
 
     jobs_async = async_twin(jobs)
 
@@ -155,13 +125,13 @@ class RemoteCluster(Blocking):
 
     def details(self, job_id: JobId) -> JobDetails:
         """Status, restarts, failures, tasks, now."""
-        return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).get()
+        return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).result()
 
     details_async = async_twin(details)
 
     def checkpoints(self, job_id: JobId) -> CheckpointHistory:
         """Statistics of the last checkpoints."""
-        return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).get()
+        return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).result()
 
     checkpoints_async = async_twin(checkpoints)
 
@@ -169,45 +139,48 @@ class RemoteCluster(Blocking):
 
     def cancel(self, job_id: JobId) -> JobDetails:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
-        return self._ask(CancelJob(job_id), _expect(JobDetails)).get()
+        return self._ask(CancelJob(job_id), _expect(JobDetails)).result()
 
     cancel_async = async_twin(cancel)
 
-    def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> Reply[str]:
+    def trigger_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> JobFuture[str]:
         """The savepoint's path; raises SavepointFailed with the JobManager's cause."""
         return self._savepoint(TriggerSavepoint(job_id, target_folder(directory)))
 
     def stop_with_savepoint(
         self, job_id: JobId, directory: AnyPath | None = None, *, drain: bool = False
-    ) -> Reply[str]:
+    ) -> JobFuture[str]:
         """The same, of the savepoint that is the last thing the job does."""
         return self._savepoint(StopWithSavepoint(job_id, target_folder(directory), drain))
 
-    def cancel_with_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> Reply[str]:
+    def cancel_with_savepoint(self, job_id: JobId, directory: AnyPath | None = None) -> JobFuture[str]:
         """The same; then the job is cancelled."""
         return self._savepoint(CancelWithSavepoint(job_id, target_folder(directory)))
 
-    def dispose_savepoint(self, path: AnyPath) -> Reply[str]:
+    def dispose_savepoint(self, path: AnyPath) -> JobFuture[str]:
         """The path of what is disposed; a relative one is looked for in the working directory first. Raises
         SavepointNotDisposed with the JobManager's cause.
         """
-        return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_seconds)
+        return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
 
     # -- inside
 
-    def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> Reply[str]:
-        return self._ask(message, _savepoint_path, self._savepoint_seconds)
+    def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
+        return self._ask(message, _savepoint_path, self._savepoint_timeout_ms)
 
-    def _ask(self, message: object, read: Callable[[Any], T], seconds: float | None = None) -> Reply[T]:
+    def _ask(self, message: object, read: Callable[[Any], T], timeout_ms: float | None = None) -> JobFuture[T]:
         if self._system is None:
             raise RuntimeError("this client is not running: use it as `with RemoteCluster(...) as cluster:`")
         job_manager = self._system.actor_of(f"{self.address}/job-manager")
-        future: Any = job_manager.ask(message, timeout_ms=1000 * (seconds or self._answer_seconds))
-        return Reply(future, read, self._told)
+        answer: Any = job_manager.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
+        what = f"{type(message).__name__} to the JobManager at {self.address}"
+        return JobFuture(answer, what, read, self._told)
 
-    def _told(self, error: Exception) -> RemoteError:
+    def _told(self, error: BaseException) -> BaseException:
         """The failure in terms of addresses and keys, and not of asks and peers."""
         match error:
+            case _ if not isinstance(error, AskFailed):
+                return error
             case RemoteActorError():
                 return Refused(error.message)
             case AskTimeout():

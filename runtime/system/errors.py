@@ -5,7 +5,7 @@
     ├── InvalidAddress    text that names no actor, or one that this system has no way to reach
     ├── SystemStopped     the system has not been started, or is shut down
     ├── InsecureKeyFile   a key file that others than its owner can read, or that holds no keys
-    └── FutureTimeout     `get(timeout=...)` of a future gave up; the answer may come later
+    └── FutureTimeout     `result(timeout)` of a future gave up; the answer may come later
 
 How an ask fails (AskTimeout, ActorDead, Unreachable, RemoteActorError) stands in actors/ask_errors.py.
 """
@@ -52,4 +52,4 @@ class InsecureKeyFile(ActorSystemError):
 
 
 class FutureTimeout(ActorSystemError, pykka.Timeout, TimeoutError):
-    """The future was not done within the time that `get` was given. It is still open, and can be asked again."""
+    """The future was not done within the time that `result` was given. It is still open, and can be asked again."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import pykka
 from pykka import ThreadingFuture
 
+from ...actors.answer import Answer
 from .errors import FutureTimeout
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ R = TypeVar("R")
 Callback = Callable[["ActorFuture[Any]"], object]
 
 
-class ActorFuture(ThreadingFuture[T]):
+class ActorFuture(ThreadingFuture[T], Answer[T]):
     """The outcome of an ask or of blocking work. Set once, by whichever of answer, failure and timeout comes first."""
 
     def __init__(self) -> None:
@@ -38,6 +39,14 @@ class ActorFuture(ThreadingFuture[T]):
         if self._sources:
             return all(source.is_done for source in self._sources if isinstance(source, ActorFuture))
         return self._result is not None
+
+    def done(self) -> bool:
+        return self.is_done
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is done, at most so many seconds; whether it is. Not for what `map` and the like give."""
+        with self._condition:
+            return self._condition.wait_for(lambda: self._result is not None, timeout)
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The outcome: its value, or the error it failed with. Raises FutureTimeout after `timeout` seconds."""
@@ -96,14 +105,18 @@ class ActorFuture(ThreadingFuture[T]):
     __iter__ = __await__
 
     async def _wait(self) -> T:
-        loop = asyncio.get_running_loop()
         if self._get_hook is not None and not self._sources:  # somebody's own hook: only a thread can wait for it
-            return cast(T, await loop.run_in_executor(None, self.get))
+            return cast(T, await asyncio.get_running_loop().run_in_executor(None, self.get))
+        await self.until_done()
+        return cast(T, self.get())
+
+    async def until_done(self) -> None:
+        """The same as `wait`, without blocking the event loop."""
         if not self.is_done:
+            loop = asyncio.get_running_loop()
             done = loop.create_future()
             self.add_done_callback(lambda _: _call_on(loop, _set_done, done))
             await done
-        return cast(T, self.get())
 
     def map(self, func: Callable[[T], M]) -> ActorFuture[M]:
         return _derived(super().map(func), self)

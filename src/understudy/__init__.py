@@ -1,4 +1,9 @@
-"""Understudy: a fault-tolerant, stateful stream processing runtime of asyncio actors on Spark."""
+"""Understudy: a fault-tolerant, stateful stream processing runtime of asyncio actors on Spark.
+
+Everything that jobs and actors need is imported from here, and what their tests need from `understudy.testing`;
+docs/api.md lists it. A call that waits takes `timeout`, in seconds, as Python's own do; every other duration is in
+milliseconds, and its name ends in `_ms`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .actors.actor import Actor as Actor
+    from .actors.actor import RestartLimit as RestartLimit
+    from .actors.actor import Step as Step
+    from .actors.actor import SupervisorStrategy as SupervisorStrategy
     from .actors.actor import Terminated as Terminated
+    from .actors.answer import Answer as Answer
     from .actors.ask_errors import ActorDead as ActorDead
     from .actors.ask_errors import AskFailed as AskFailed
     from .actors.ask_errors import AskTimeout as AskTimeout
@@ -17,6 +26,10 @@ if TYPE_CHECKING:
     from .actors.compiled.errors import CannotCompile as CannotCompile
     from .actors.compiled.errors import NullRead as NullRead
     from .actors.compiled.errors import NumbaMissing as NumbaMissing
+    from .actors.context import ActorContext as ActorContext
+    from .actors.context import Clock as Clock
+    from .actors.context import Ref as Ref
+    from .actors.context import Timer as Timer
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
@@ -24,6 +37,7 @@ if TYPE_CHECKING:
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
     from .actors.errors import UnwantedResult as UnwantedResult
+    from .actors.flow.elements import Batch as Batch
     from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
     from .actors.flow.key_selector import NoSuchColumn as NoSuchColumn
     from .actors.flow.key_selector import NullKey as NullKey
@@ -37,42 +51,70 @@ if TYPE_CHECKING:
     from .actors.operators import Max as Max
     from .actors.operators import Min as Min
     from .actors.operators import Operator as Operator
+    from .actors.operators import OperatorContext as OperatorContext
     from .actors.operators import Source as Source
     from .actors.operators import SourceState as SourceState
     from .actors.operators import Sum as Sum
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
+    from .messages import CheckpointAborted as CheckpointAborted
+    from .messages import CheckpointCompleted as CheckpointCompleted
+    from .messages import CheckpointHistory as CheckpointHistory
+    from .messages import CheckpointId as CheckpointId
+    from .messages import CheckpointStatistics as CheckpointStatistics
     from .messages import DictRow as DictRow
+    from .messages import FailureCause as FailureCause
+    from .messages import FirstBatchProcessed as FirstBatchProcessed
+    from .messages import JobDetails as JobDetails
+    from .messages import JobId as JobId
     from .messages import JobStatus as JobStatus
+    from .messages import JobStatusChanged as JobStatusChanged
+    from .messages import JobSubmitted as JobSubmitted
+    from .messages import JobSummary as JobSummary
     from .messages import MessageError as MessageError
     from .messages import MessageTooLarge as MessageTooLarge
     from .messages import MissingColumn as MissingColumn
+    from .messages import Predecessor as Predecessor
+    from .messages import RestartStrategyConfig as RestartStrategyConfig
     from .messages import Row as Row
     from .messages import Serializer as Serializer
+    from .messages import SnapshotMetrics as SnapshotMetrics
+    from .messages import SubtaskStatistics as SubtaskStatistics
+    from .messages import TaskManagerChanged as TaskManagerChanged
+    from .messages import TaskMetrics as TaskMetrics
     from .messages import UnregisteredMessage as UnregisteredMessage
     from .messages import UnsupportedValue as UnsupportedValue
     from .messages import message as message
     from .messages import register_serializer as register_serializer
     from .runtime.api import ApiError as ApiError
     from .runtime.api import ClusterTooSmall as ClusterTooSmall
+    from .runtime.api import ConnectedStreams as ConnectedStreams
+    from .runtime.api import DataStream as DataStream
+    from .runtime.api import DataStreamSink as DataStreamSink
     from .runtime.api import DuplicateName as DuplicateName
     from .runtime.api import ForeignStream as ForeignStream
     from .runtime.api import InvalidOperator as InvalidOperator
     from .runtime.api import InvalidProgram as InvalidProgram
     from .runtime.api import InvalidSetting as InvalidSetting
+    from .runtime.api import KeyedStream as KeyedStream
     from .runtime.api import NoSink as NoSink
     from .runtime.api import NotPicklable as NotPicklable
     from .runtime.api import OperatorCheckFailed as OperatorCheckFailed
     from .runtime.api import SchemaMismatch as SchemaMismatch
     from .runtime.api import StreamEnvironment as StreamEnvironment
+    from .runtime.api import Translation as Translation
     from .runtime.api import UnknownColumn as UnknownColumn
     from .runtime.api import exponential_delay as exponential_delay
     from .runtime.api import failure_rate as failure_rate
     from .runtime.api import fixed_delay as fixed_delay
     from .runtime.api import no_restart as no_restart
     from .runtime.clusters import AmbiguousJob as AmbiguousJob
+    from .runtime.clusters import Announcement as Announcement
+    from .runtime.clusters import Cluster as Cluster
+    from .runtime.clusters import ClusterSettings as ClusterSettings
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
+    from .runtime.clusters import JobFuture as JobFuture
     from .runtime.clusters import JobHandle as JobHandle
     from .runtime.clusters import JobLost as JobLost
     from .runtime.clusters import KeyRefused as KeyRefused
@@ -101,14 +143,22 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
     from .runtime.connectors import UnusableOutput as UnusableOutput
+    from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
     from .runtime.system import CurveKeys as CurveKeys
+    from .runtime.system import DeadLetter as DeadLetter
+    from .runtime.system import DeadLetterReason as DeadLetterReason
+    from .runtime.system import DeadLetters as DeadLetters
     from .runtime.system import FutureTimeout as FutureTimeout
     from .runtime.system import InsecureKeyFile as InsecureKeyFile
     from .runtime.system import InvalidAddress as InvalidAddress
+    from .runtime.system import LocalRef as LocalRef
+    from .runtime.system import NamedRef as NamedRef
     from .runtime.system import NameTaken as NameTaken
+    from .runtime.system import RemoteRef as RemoteRef
     from .runtime.system import SystemStopped as SystemStopped
+    from .runtime.system import TransportOptions as TransportOptions
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
     from .state import HasCurrentKey as HasCurrentKey
@@ -135,159 +185,54 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "actors.actor": (
-        "Actor",
-        "Terminated",
-    ),
-    "actors.ask_errors": (
-        "ActorDead",
-        "AskFailed",
-        "AskTimeout",
-        "NotRunning",
-        "RemoteActorError",
-        "Unreachable",
-    ),
-    "actors.compiled.errors": (
-        "CannotCompile",
-        "NullRead",
-        "NumbaMissing",
-    ),
-    "actors.errors": (
-        "ActorError",
-        "CannotRescale",
-        "CannotRestore",
-        "RecordNotSent",
-        "StateDoesNotFit",
-        "UnknownJob",
-        "UnwantedResult",
-    ),
-    "actors.flow.key_selector": (
-        "KeySelectionFailed",
-        "NoSuchColumn",
-        "NullKey",
-        "UnusableKey",
-    ),
+    "actors.actor": "Actor RestartLimit Step SupervisorStrategy Terminated",
+    "actors.answer": "Answer",
+    "actors.ask_errors": "ActorDead AskFailed AskTimeout NotRunning RemoteActorError Unreachable",
+    "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
+    "actors.context": "ActorContext Clock Ref Timer",
+    "actors.errors": ("ActorError CannotRescale CannotRestore RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"),
+    "actors.flow.elements": "Batch",
+    "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
+    "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg",
-        "Collector",
-        "Count",
-        "END",
-        "KeyedOperator",
-        "Max",
-        "Min",
-        "Operator",
-        "Source",
-        "SourceState",
-        "Sum",
-        "TwoPhaseCommitSink",
+        "Avg Collector Count END KeyedOperator Max Min Operator OperatorContext Source SourceState Sum "
+        "TwoPhaseCommitSink"
     ),
-    "actors.flow.records": ("RecordMismatch",),
     "messages": (
-        "DictRow",
-        "JobStatus",
-        "MessageError",
-        "MessageTooLarge",
-        "MissingColumn",
-        "Row",
-        "Serializer",
-        "UnregisteredMessage",
-        "UnsupportedValue",
-        "message",
-        "register_serializer",
+        "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
+        "FailureCause FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted JobSummary "
+        "MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
+        "SnapshotMetrics SubtaskStatistics TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue "
+        "message register_serializer"
     ),
     "runtime.api": (
-        "ApiError",
-        "ClusterTooSmall",
-        "DuplicateName",
-        "ForeignStream",
-        "InvalidOperator",
-        "InvalidProgram",
-        "InvalidSetting",
-        "NoSink",
-        "NotPicklable",
-        "OperatorCheckFailed",
-        "SchemaMismatch",
-        "StreamEnvironment",
-        "UnknownColumn",
-        "exponential_delay",
-        "failure_rate",
-        "fixed_delay",
-        "no_restart",
+        "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
+        "InvalidOperator InvalidProgram InvalidSetting KeyedStream NoSink NotPicklable OperatorCheckFailed "
+        "SchemaMismatch StreamEnvironment Translation UnknownColumn exponential_delay failure_rate fixed_delay "
+        "no_restart"
     ),
     "runtime.clusters": (
-        "AmbiguousJob",
-        "InvalidConfiguration",
-        "JobCanceled",
-        "JobFailed",
-        "JobHandle",
-        "JobLost",
-        "KeyRefused",
-        "LocalCluster",
-        "NoAnswer",
-        "NoJobManager",
-        "NoSuchJob",
-        "Refused",
-        "RemoteCluster",
-        "RemoteError",
-        "ResultsUnavailable",
-        "SavepointFailed",
-        "SavepointNotDisposed",
-        "SparkCluster",
-        "UnknownOperator",
+        "AmbiguousJob Announcement Cluster ClusterSettings InvalidConfiguration JobCanceled JobFailed JobFuture "
+        "JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster "
+        "RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster UnknownOperator"
     ),
     "runtime.connectors": (
-        "ConnectorError",
-        "FileSink",
-        "IndexShare",
-        "InputChanged",
-        "LostTransaction",
-        "NoInput",
-        "NonDeterministicSource",
-        "OffsetMismatch",
-        "PartitionFailed",
-        "RewindImpossible",
-        "UnknownFileSystem",
-        "UnreadableInput",
-        "UnusableOutput",
+        "ConnectorError FileSink IndexShare InputChanged LostTransaction NoInput NonDeterministicSource "
+        "OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem UnreadableInput UnusableOutput"
     ),
     "runtime.system": (
-        "ActorSystem",
-        "ActorSystemError",
-        "CurveKeys",
-        "FutureTimeout",
-        "InsecureKeyFile",
-        "InvalidAddress",
-        "NameTaken",
-        "SystemStopped",
+        "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
+        "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "CorruptState",
-        "FoldingState",
-        "HasCurrentKey",
-        "InvalidKey",
-        "InvalidState",
-        "ListState",
-        "MapState",
-        "MissingState",
-        "NoCurrentKey",
-        "OperatorListState",
-        "ReadOnlyState",
-        "ReducingState",
-        "SnapshotTooLarge",
-        "StateError",
-        "StateIncompatible",
-        "StateNotStorable",
-        "StorageError",
-        "UnboundState",
-        "UnreachableRoot",
-        "UnwritableRoot",
-        "ValueState",
-        "WrongStateType",
+        "CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState MapState MissingState "
+        "NoCurrentKey OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
+        "StateNotStorable StorageError UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME_OF)
 

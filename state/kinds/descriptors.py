@@ -23,6 +23,8 @@ from .storable_types import unstorable
 from .value_fit import Fit, fit_of
 
 T = TypeVar("T")
+U = TypeVar("U")
+"""Of a constructor: pyright does not solve the class's own one inside of another type."""
 A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -111,13 +113,13 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
 
     @overload
     def __init__(
-        self: ValueState[T], type: type[T], default: T, *, name: str | None = None, serializer: Any = None
+        self: ValueState[U], type: type[U], default: U, *, name: str | None = None, serializer: Any = None
     ) -> None: ...
 
     @overload
     def __init__(
-        self: ValueState[T | None],
-        type: type[T],
+        self: ValueState[U | None],
+        type: type[U],
         default: None = None,
         *,
         name: str | None = None,

@@ -21,7 +21,7 @@ from understudy.actors.operators.reduce import KeyedReduce
 from understudy.actors.operators.source import END, Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.connectors import GeneratorSource
-from understudy.runtime.simulation import OperatorHarness
+from understudy.testing import OperatorHarness
 
 COLLECT_PATTERN = r"write out.collect\(x\) in place of `yield x`"
 NOT_ASYNC = "operators and callbacks are not async yet: write a plain function, and call a blocking client there, or"

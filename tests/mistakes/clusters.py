@@ -7,10 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from understudy import LocalCluster, SparkCluster
-from understudy.runtime.clusters import Cluster
+from understudy import Cluster, LocalCluster, SparkCluster
 from understudy.runtime.clusters.spark_session import spark_session
-from understudy.runtime.simulation import SimulatedCluster
+from understudy.testing import SimulatedCluster
 
 NAMES = ("local", "simulated", "spark")
 

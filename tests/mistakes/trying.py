@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy import JobFailed, StreamEnvironment
-from understudy.runtime.clusters import Cluster
+from understudy import Cluster, JobFailed, StreamEnvironment
 
 from .programs import Mistake
 
@@ -59,7 +58,7 @@ def find(
 
 def _end(cancel: Callable[[], Any]) -> None:
     """Whatever became of it: the next mistake wants the cluster."""
-    cancel().get(timeout=60)
+    cancel().result(timeout=60)
 
 
 def problems(mistake: Mistake, found: Found) -> list[str]:

@@ -121,9 +121,9 @@ class OperatorHarness:
     def clock(self) -> HarnessClock:
         return self._attempt.clock
 
-    def advance(self, ms: float) -> None:
+    def advance(self, by_ms: float) -> None:
         """Let this much time pass."""
-        self.clock.advance(ms)
+        self.clock.advance(by_ms)
         self._job.now_ms = max(self._job.now_ms, self.clock.now_ms())
 
     # -- input

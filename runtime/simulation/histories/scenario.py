@@ -90,7 +90,7 @@ class Scenario:
         """A program that runs it, to be pasted. Default values are left out."""
         names = {"run_history"}
         text = _as_python(self, names)
-        imports = f"from understudy.runtime.simulation import {', '.join(sorted(names))}"
+        imports = f"from understudy.testing import {', '.join(sorted(names))}"
         return "\n".join([imports, "", f"outcome = run_history({text})", "print(*outcome.violations)"])
 
     @staticmethod

@@ -71,8 +71,9 @@ class User:
     def do(self, action: ClientAction) -> None:
         """Let the world go on until its time, and do it; nothing when there is no JobManager any more."""
         cluster = self._cluster
-        cluster.run_until(
-            lambda: cluster.now_ms >= action.at_ms or self.is_alone, max(0.0, action.at_ms - cluster.now_ms)
+        now_ms = cluster.now_ms
+        cluster.world.run_until(
+            lambda: cluster.now_ms >= action.at_ms or self.is_alone, now_ms + max(0.0, action.at_ms - now_ms)
         )
         if not self.is_alone and self._is_done(action):
             self.done[type(action).__name__] += 1
@@ -120,7 +121,8 @@ class User:
         return self._lineage.latest.job_id
 
     def _wait(self, is_over: Callable[[], bool]) -> bool:
-        return self._cluster.run_until(lambda: is_over() or self.is_alone, self._patience_ms)
+        limit_ms = self._cluster.now_ms + self._patience_ms
+        return self._cluster.world.run_until(lambda: is_over() or self.is_alone, limit_ms)
 
     def _ask_for_savepoint(self, action: ClientAction, message: Message) -> bool:
         return self._ask(self._savepoints.asked(action, self._job_id, self._cluster.now_ms), message)

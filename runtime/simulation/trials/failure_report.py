@@ -58,7 +58,7 @@ def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
     names = ", ".join(sorted({type(fault).__name__ for fault in shrunk.faults}))
     return [
         f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:",
-        *_indented([f"from understudy.runtime.simulation import {names}", ""]),
+        *_indented([f"from understudy.testing import {names}", ""]),
         *_indented(["faults = ("]),
         *_indented([f"    {fault!r}," for fault in shrunk.faults]),
         *_indented([")", _with_faults(call, shrunk.seed)]),

@@ -38,7 +38,7 @@ try:
     from hypothesis import strategies as st
 except ModuleNotFoundError as error:  # pragma: no cover
     raise ModuleNotFoundError(
-        "understudy.runtime.simulation.trials.strategies needs Hypothesis: pip install 'understudy[testing]'",
+        "faults, fault_schedules, scenarios and workloads need Hypothesis: pip install 'understudy[testing]'",
         name=error.name,
     ) from error
 

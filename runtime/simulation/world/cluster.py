@@ -121,9 +121,9 @@ class SimulatedCluster(WorldCluster):
         """Let the world go on for so long."""
         self.world.run_for(duration_ms)
 
-    def run_until(self, is_over: Callable[[], bool], timeout_ms: float = PATIENCE_MS) -> bool:
-        """Let the world go on until the condition holds; False when it does not within this time."""
-        return self.world.run_until(is_over, self.world.now_ms + timeout_ms)
+    def run_until(self, is_over: Callable[[], bool], timeout: float = PATIENCE_MS / 1000) -> bool:
+        """Let the world go on until the condition holds; False when it does not within so many virtual seconds."""
+        return self.world.run_until(is_over, self.world.now_ms + timeout * 1000)
 
     # ---- who is there
 
@@ -198,7 +198,7 @@ class SimulatedCluster(WorldCluster):
 
     def _wait(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
         if timeout_s is not None:
-            return self.run_until(is_over, timeout_s * 1000)
+            return self.run_until(is_over, timeout_s)
         if not self.run_until(is_over):
             raise Stalled(f"nothing that was waited for has happened by {self.now_ms / 1000:.3f} s of virtual time")
         return True

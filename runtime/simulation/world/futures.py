@@ -32,10 +32,21 @@ class WorldFuture(ActorFuture[T]):
             raise FutureTimeout(f"not done after {timeout} seconds")
         return super().get(timeout=0)
 
-    async def _wait(self) -> T:
-        while self._run is not None and self._slice_s is not None and not self.is_done:
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._run is None:
+            return super().wait(timeout)
+        return self.is_done or self._run(lambda: self.is_done, timeout)
+
+    async def until_done(self) -> None:
+        if self._run is None:  # `get` waits for what it is derived from
+            return
+        while self._slice_s is not None and not self.is_done:
             self._run(lambda: self.is_done, self._slice_s)
             await asyncio.sleep(0)
+        self.wait()
+
+    async def _wait(self) -> T:
+        await self.until_done()
         return cast(T, self.get())
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import pykka
-
-from ....actors.ask_errors import ActorDead
+from ....actors.ask_errors import ActorDead, AskTimeout
 from ....actors.context import Ref
 from ....messages import AskOperator, JobDetails, JobId, OperatorAnswer
 from ...api.translation import Translation
 from ...clusters.client import Client
 from ...clusters.job_handle import JobClient, JobHandle
-from ...system import ActorFuture, ActorSystem
+from ...system import ActorFuture, ActorSystem, FutureTimeout
 from .futures import Run, WorldFuture, follow
 
 T = TypeVar("T")
@@ -37,7 +35,7 @@ class WaitingRef:
     def tell(self, message: Any) -> None:
         self._ref.tell(message)
 
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> pykka.Future[Any]:
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
         return follow(cast("ActorFuture[Any]", self._ref.ask(message, timeout_ms=timeout_ms)), self._run, self._slice_s)
 
 
@@ -79,8 +77,8 @@ class SimulatedJobHandle(JobHandle):
         """Raises TimeoutError; returns, too, when there is nobody left who could say how it ended."""
         deadline_ms = self._now_ms() + timeout * 1000
         try:
-            is_over = self.request_details().get(timeout=timeout).status.is_terminal
-        except pykka.Timeout:
+            is_over = self.request_details().result(timeout=timeout).status.is_terminal
+        except (FutureTimeout, AskTimeout):
             is_over = False
         except ActorDead:
             return

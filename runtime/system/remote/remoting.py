@@ -153,7 +153,7 @@ class Remoting:
         """On whichever thread the actor answered."""
         address = f"{self._system.address}/{asked.target}"
         try:
-            frame = encode(AskAnswered(asked.correlation_id, pack_payload(done.get())))
+            frame = encode(AskAnswered(asked.correlation_id, pack_payload(done.result())))
         except ActorDead as error:
             said = AskRefused(asked.correlation_id, error.reason) if error.address == address else _raised(asked, error)
             frame = encode(said)

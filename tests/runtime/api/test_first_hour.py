@@ -138,6 +138,6 @@ def test_a_cluster_that_closes_on_a_running_job_says_so(
     env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=str(folder))
     env.generate(lambda n: n, records_per_second=100).collect(name="out")
     with LocalCluster(debug=True) as cluster:
-        cluster.submit(env, name="endless").ready().get(timeout=5)
+        cluster.submit(env, name="endless").ready().result(timeout=5)
     assert "job 'endless' was running when its cluster closed" in caplog.text
     assert "retain_checkpoints='on_cancellation' keeps them" in caplog.text

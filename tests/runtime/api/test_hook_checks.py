@@ -18,8 +18,8 @@ from understudy.actors.operators.source import Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.runtime.api import InvalidOperator, StreamEnvironment
 from understudy.runtime.api.hook_checks import HOOKS
-from understudy.runtime.simulation import OperatorHarness
 from understudy.state import FoldingState, ReducingState
+from understudy.testing import OperatorHarness
 
 NOT_ASYNC = "operators and callbacks are not async yet: write a plain function, and call a blocking client there, or"
 

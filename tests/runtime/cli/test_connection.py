@@ -89,7 +89,7 @@ class TestSeveralJobManagers:
             assert done.json["job_id"] == job.job_id
             assert shell("cancel", job.job_id, "--json").json["status"] == "canceled"
         job = jobs["both at second"]
-        job.ready().get(timeout=WAIT_S)
+        job.ready().result(timeout=WAIT_S)
         assert shell("savepoint", job.job_id, "--json").json["job_id"] == job.job_id
         assert shell("stop", job.job_id, "--json").json["status"] == "finished"
         done = shell("cancel", "both", "--json")

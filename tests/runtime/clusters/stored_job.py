@@ -112,9 +112,9 @@ def store(folder: Path) -> str:
     """Run the job until some checkpoints are complete, stop it with a savepoint, and return the savepoint's path."""
     with LocalCluster(2) as cluster:
         handle: JobHandle = cluster.submit(job(folder, 2, None, 2500.0), "stored")
-        handle.ready().get(timeout=60)
+        handle.ready().result(timeout=60)
         time.sleep(1)
-        path = handle.stop_with_savepoint().get(timeout=30)
+        path = handle.stop_with_savepoint().result(timeout=30)
         handle.wait(timeout=30)
         return path
 

@@ -51,7 +51,7 @@ def job(shared_cluster: LocalCluster) -> Iterator[JobHandle]:
 
 def _stopped(job: JobHandle) -> int:
     """Stop the endless job and check that it counted every index it was given once; returns how often it restarted."""
-    job.stop().get(timeout=WAIT_S)
+    job.stop().result(timeout=WAIT_S)
     restarts = job.wait(timeout=WAIT_S).restarts
     found = counts_of(job.results("all"))
     last = {key: max(number for each, number, _ in found if each == key) for key in range(KEYS)}
@@ -62,21 +62,21 @@ def _stopped(job: JobHandle) -> int:
 
 
 def ask(job: JobHandle, message: Any, **options: Any) -> Any:
-    return job.ask("count", message=message, **options).get(timeout=2 * WAIT_S)
+    return job.ask("count", message=message, **options).result(timeout=2 * WAIT_S)
 
 
 def test_a_job_that_is_ready_can_be_asked_and_has_savepoints(shared_cluster: LocalCluster) -> None:
     env = environment()
     counting(env, None, RATE).collect(name="all")
     job = shared_cluster.submit(env)
-    early = job.ask("count", message="seen", key=3, wait=WAIT_S)
-    job.ready().get(timeout=WAIT_S)
+    early = job.ask("count", message="seen", key=3, wait_ms=1000 * WAIT_S)
+    job.ready().result(timeout=WAIT_S)
     assert job.details().status is JobStatus.RUNNING
     assert ask(job, "seen", key=3) >= 0
-    assert early.get(timeout=WAIT_S) >= 0
-    assert job.trigger_savepoint().get(timeout=WAIT_S).startswith("jobmanager://")
+    assert early.result(timeout=WAIT_S) >= 0
+    assert job.trigger_savepoint().result(timeout=WAIT_S).startswith("jobmanager://")
     assert _stopped(job) == 0
-    job.ready().get(timeout=0)
+    job.ready().result(timeout=0)
 
 
 def test_an_event_loop_goes_on_while_a_job_is_watched() -> None:
@@ -98,7 +98,7 @@ def test_an_event_loop_goes_on_while_a_job_is_watched() -> None:
             details, metrics = await _with_beats(job.details_async()), await _with_beats(job.metrics_async())
             assert details.status is JobStatus.RUNNING
             assert len(metrics) <= 4
-            assert await job.ask("count", message="seen", key=3, wait=5) >= 0
+            assert await job.ask("count", message="seen", key=3, wait_ms=5_000) >= 0
             assert (await _with_beats(job.checkpoint_history_async())).job_id == job.job_id
             async with RemoteCluster(cluster.address, cluster._curve) as client:
                 (summary,) = await _with_beats(client.jobs_async())
@@ -147,7 +147,7 @@ def test_a_key_that_cannot_be_one_fails_the_question_and_nothing_else(job: JobHa
     """Also when whoever asks does not look at it first, as a JobHandle does."""
     question = AskOperator(job.job_id, "count", True, [1], None, "seen")
     with pytest.raises(InvalidKey, match=r"a builtins\.list cannot be a key"):
-        job._client.ask(question).get(timeout=WAIT_S)
+        job._client.ask(question).result(timeout=WAIT_S)
     with pytest.raises(InvalidKey):
         job.ask("count", key=[1], message="seen")
     assert ask(job, "seen", key=3) > 0
@@ -210,7 +210,7 @@ def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluste
     for key in range(KEYS):
         with pytest.raises(NotRunning, match=r"operator .count.: not running: .*restarting"):
             ask(job, "seen", key=key)
-    assert ask(job, "seen", key=3, wait=WAIT_S) > 0
+    assert ask(job, "seen", key=3, wait_ms=1000 * WAIT_S) > 0
     witness.status(JobStatus.RUNNING, times=2)
     assert _stopped(job) == 1
 
@@ -233,7 +233,7 @@ def test_a_question_that_waits_for_a_killed_task_manager_fails(start_cluster: St
     question = job.ask("count", message="seen", key=3)
     kill(mark.wait())
     with pytest.raises(NotRunning):
-        question.get(timeout=WAIT_S)
+        question.result(timeout=WAIT_S)
     witness.status(JobStatus.RUNNING, times=2)
     job.cancel()
 

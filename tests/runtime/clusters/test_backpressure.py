@@ -54,7 +54,7 @@ def test_a_slow_sink_bounds_what_a_fast_source_makes(shared_cluster: LocalCluste
     assert made_now - taken <= 64 * 100 * parallelism**2, "a few credits' worth of batches is under way"
     assert made_now - made <= taken + 64 * 100 * parallelism**2
     assert after - before < 100_000_000
-    assert job.ask("slow", message="hello").get(timeout=WAIT_S) == "hello"
+    assert job.ask("slow", message="hello").result(timeout=WAIT_S) == "hello"
     job.cancel()
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)

@@ -12,7 +12,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.runtime.api import InvalidProgram, OperatorCheckFailed
 from understudy.runtime.clusters import SparkCluster
 from understudy.runtime.connectors.errors import UnusableOutput
-from understudy.runtime.simulation import SimulatedCluster
+from understudy.testing import SimulatedCluster
 
 
 def test_a_sink_that_cannot_write(tmp_path: Path) -> None:

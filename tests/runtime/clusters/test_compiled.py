@@ -117,7 +117,7 @@ def test_a_question_reads_compiled_state_by_key_and_cannot_change_it(shared_clus
     Witness(job).checkpoints(1)
 
     def seen(key: Any) -> Any:
-        return job.ask("count", message="seen", key=key).get(timeout=WAIT_S)
+        return job.ask("count", message="seen", key=key).result(timeout=WAIT_S)
 
     eventually(lambda: seen(5)[0] > 1, "records of key 5")
     number, total = seen(5)
@@ -125,5 +125,5 @@ def test_a_question_reads_compiled_state_by_key_and_cannot_change_it(shared_clus
     assert total % KEYS == 5 * number % KEYS
     assert seen("no such key") == (0, 0.0)
     with pytest.raises(AskFailed, match="ReadOnlyState: state 'seen' is read-only"):
-        job.ask("count", message="change", key=5).get(timeout=WAIT_S)
+        job.ask("count", message="change", key=5).result(timeout=WAIT_S)
     canceled(job)

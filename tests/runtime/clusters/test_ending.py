@@ -47,7 +47,7 @@ def test_a_canceled_job_says_so_and_its_processes_end(shared_cluster: LocalClust
     assert job.status is JobStatus.CANCELED
     for pid in pids:
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
-    job.cancel().get(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)
     witness.status(JobStatus.CANCELED)
@@ -126,7 +126,7 @@ def test_canceling_a_finished_job_changes_nothing(shared_cluster: LocalCluster) 
     counting(env, 100, None).collect(name="all")
     job = shared_cluster.submit(env)
     job.wait(timeout=WAIT_S)
-    job.cancel().get(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert sum(counts_of(job.results("all")).values()) == 100
 

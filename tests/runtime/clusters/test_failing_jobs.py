@@ -96,10 +96,10 @@ def test_a_job_that_is_down_says_why_whatever_it_is_asked(shared_cluster: LocalC
     with pytest.raises(TimeoutError, match=rf"'down' is restarting after .*; 1 restarts so far; last failure: {why}"):
         job.wait(timeout=0.05)
     with pytest.raises(NotRunning, match=rf"the job is restarting; last failure: {why}"):
-        job.ask("count", key=1, message="seen").get(timeout=WAIT_S)
+        job.ask("count", key=1, message="seen").result(timeout=WAIT_S)
     with pytest.raises(SavepointFailed, match=rf"the job is restarting; last failure: {why}"):
-        job.trigger_savepoint().get(timeout=WAIT_S)
-    job.cancel().get(timeout=WAIT_S)
+        job.trigger_savepoint().result(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)
 
 
 def test_the_same_record_ends_a_job_with_its_own_restart_strategy_too(
@@ -159,4 +159,4 @@ def test_a_lost_task_manager_is_logged_with_how_it_ended(
     eventually(lambda: "restarting in" in said(caplog.messages), "the word of the restart")
     eventually(lambda: "SIGKILL" in said(caplog.messages), "the word of how it ended")
     assert "job 'bereft': TaskManager 0 (process" in said(caplog.messages)
-    job.cancel().get(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)

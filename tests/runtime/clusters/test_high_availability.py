@@ -86,7 +86,7 @@ def test_a_job_that_starts_from_a_savepoint_has_ids_after_those_of_the_savepoint
     with ServedCluster(1) as cluster:
         job = cluster.submit(numbers())
         cluster.run_for(1_200)
-        path = job.cancel_with_savepoint().get(timeout=10)
+        path = job.cancel_with_savepoint().result(timeout=10)
         before = job.details().completed_checkpoints
         assert before > 0
         again = cluster.submit(numbers(), from_savepoint=path)

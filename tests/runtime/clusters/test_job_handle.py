@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.operator import Operator
 from understudy.messages import (
     AskOperator,
     CancelJob,
@@ -34,7 +37,7 @@ from understudy.messages import (
     message,
     pack_plain,
 )
-from understudy.runtime.api import InvalidSetting, StreamEnvironment
+from understudy.runtime.api import InvalidSetting, StreamEnvironment, Translation, translate
 from understudy.runtime.clusters import (
     JobCanceled,
     JobFailed,
@@ -53,6 +56,23 @@ from understudy.state import InvalidKey
 @message
 class WorstSoFar:
     airport: str
+
+
+class Worst(KeyedOperator):
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class Swallow(Operator):
+    """A sink."""
+
+    takes = "any"
+
+    def process_batch(self, batch: Any, out: Collector) -> None: ...
+
+
+def translated(env: StreamEnvironment, **settings: Any) -> Translation:
+    return translate(env, default_parallelism=2, task_managers=2, work_dir="/work-dir", **settings)
 
 
 class Client:
@@ -108,15 +128,20 @@ class Client:
 
 
 @pytest.fixture
+def env() -> StreamEnvironment:
+    return StreamEnvironment()
+
+
+@pytest.fixture
 def client() -> Client:
     return Client()
 
 
 @pytest.fixture
-def job(client: Client, env: StreamEnvironment, program: Any) -> JobHandle:
-    stream = env.from_collection([1], name="flights").key_by(0).process(program.Worst, name="worst delay")
-    stream.sink_to(program.Swallow, name="out")
-    return JobHandle(client, program.translated(env, job_id="job-7", name="worst-delay"))
+def job(client: Client, env: StreamEnvironment) -> JobHandle:
+    stream = env.from_collection([1], name="flights").key_by(0).process(Worst, name="worst delay")
+    stream.sink_to(Swallow, name="out")
+    return JobHandle(client, translated(env, job_id="job-7", name="worst-delay"))
 
 
 def test_status_is_what_was_last_heard(job: JobHandle, client: Client) -> None:
@@ -246,49 +271,49 @@ def test_a_job_can_be_awaited_by_several(job: JobHandle, client: Client) -> None
     assert [details.status for details in asyncio.run(scenario())] == [JobStatus.FINISHED] * 3
 
 
-def test_a_handle_begins_with_the_status_that_the_job_has_by_then(client: Client, env: Any, program: Any) -> None:
+def test_a_handle_begins_with_the_status_that_the_job_has_by_then(client: Client, env: StreamEnvironment) -> None:
     client.at_first = JobStatus.RUNNING
-    env.from_collection([1]).sink_to(program.Swallow, name="out")
-    job = JobHandle(client, program.translated(env, job_id="job-7"))
+    env.from_collection([1]).sink_to(Swallow, name="out")
+    job = JobHandle(client, translated(env, job_id="job-7"))
     assert job.status is JobStatus.RUNNING
-    job.ready().get(timeout=0)
+    job.ready().result(timeout=0)
 
 
-def test_what_was_said_at_first_does_not_undo_an_event_that_came_before_it(env: Any, program: Any) -> None:
+def test_what_was_said_at_first_does_not_undo_an_event_that_came_before_it(env: StreamEnvironment) -> None:
     class Late(Client):
         def listen(self, callback: Callable[[Any], None]) -> JobStatus:
             super().listen(callback)
             self.move(JobStatus.RUNNING)
             return JobStatus.CREATED
 
-    env.from_collection([1]).sink_to(program.Swallow, name="out")
-    assert JobHandle(Late(), program.translated(env, job_id="job-7")).status is JobStatus.RUNNING
+    env.from_collection([1]).sink_to(Swallow, name="out")
+    assert JobHandle(Late(), translated(env, job_id="job-7")).status is JobStatus.RUNNING
 
 
 class TestReady:
     def test_a_job_is_ready_when_it_runs(self, job: JobHandle, client: Client) -> None:
         ready = job.ready()
-        assert not ready.is_done
+        assert not ready.done()
         client.move(JobStatus.RESTARTING)
-        assert not ready.is_done
+        assert not ready.done()
         client.move(JobStatus.RUNNING)
-        ready.get(timeout=0)
-        job.ready().get(timeout=0)
+        ready.result(timeout=0)
+        job.ready().result(timeout=0)
 
     def test_a_job_that_restarts_is_not_ready_until_it_runs_again(self, job: JobHandle, client: Client) -> None:
         client.move(JobStatus.RUNNING)
         client.move(JobStatus.RESTARTING)
         again = job.ready()
-        assert not again.is_done
+        assert not again.done()
         client.move(JobStatus.RUNNING)
-        again.get(timeout=0)
+        again.result(timeout=0)
 
     def test_a_finished_job_has_run(self, job: JobHandle, client: Client) -> None:
         ready = job.ready()
         client.move(JobStatus.FINISHED)
         job.lost("the cluster was closed")
         for future in (ready, job.ready()):
-            future.get(timeout=0)
+            future.result(timeout=0)
 
     @pytest.mark.parametrize(
         ("status", "error"),
@@ -303,7 +328,7 @@ class TestReady:
         client.move(status)
         for future in (before, job.ready()):
             with pytest.raises(error, match="job 'worst-delay'"):
-                future.get(timeout=0)
+                future.result(timeout=0)
 
     def test_a_lost_job_will_not_run(self, job: JobHandle, client: Client) -> None:
         before = job.ready()
@@ -311,7 +336,7 @@ class TestReady:
         job.lost("the JobManager's process was killed")
         for future in (before, job.ready()):
             with pytest.raises(JobLost, match="was restarting when its cluster went away"):
-                future.get(timeout=0)
+                future.result(timeout=0)
 
     def test_it_can_be_awaited(self, job: JobHandle, client: Client) -> None:
         async def scenario() -> None:
@@ -325,7 +350,7 @@ class TestReady:
 
     def test_a_wait_for_it_has_a_limit(self, job: JobHandle) -> None:
         with pytest.raises(TimeoutError):
-            job.ready().get(timeout=0.01)
+            job.ready().result(timeout=0.01)
 
 
 async def _awaited(future: ActorFuture[None]) -> None:
@@ -333,7 +358,7 @@ async def _awaited(future: ActorFuture[None]) -> None:
 
 
 def test_ask_sends_the_question_and_unwraps_the_answer(job: JobHandle, client: Client) -> None:
-    assert job.ask("worst delay", key="JFK", message=WorstSoFar("JFK")).get(timeout=1) == 1301.0
+    assert job.ask("worst delay", key="JFK", message=WorstSoFar("JFK")).result(timeout=1) == 1301.0
     assert client.asked == [AskOperator("job-7", "worst delay", True, "JFK", WorstSoFar("JFK"), None)]
 
 
@@ -349,14 +374,14 @@ def test_ask_takes_plain_data_an_operator_id_and_no_key(job: JobHandle, client: 
 
 def test_ask_waits_for_the_operator_if_it_is_told_to(job: JobHandle, client: Client) -> None:
     job.ask("worst delay", message="all")
-    job.ask("worst delay", message="all", wait=2.5)
+    job.ask("worst delay", message="all", wait_ms=2_500)
     assert client.waits_ms == [0, 2500]
 
 
-@pytest.mark.parametrize("wait", [-1, float("nan")])
-def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait: float) -> None:
-    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait}"):
-        job.ask("worst delay", message="all", wait=wait)
+@pytest.mark.parametrize("wait_ms", [-1, float("nan")])
+def test_ask_refuses_a_time_that_is_none(job: JobHandle, client: Client, wait_ms: float) -> None:
+    with pytest.raises(InvalidSetting, match=f"at least 0, found {wait_ms}"):
+        job.ask("worst delay", message="all", wait_ms=wait_ms)
     assert not client.asked
 
 
@@ -381,24 +406,24 @@ def test_ask_refuses_at_once_what_cannot_be_a_key(job: JobHandle, client: Client
 
 
 def test_orders_are_futures(job: JobHandle, client: Client) -> None:
-    job.cancel().get(timeout=1)
-    job.stop().get(timeout=1)
+    job.cancel().result(timeout=1)
+    job.stop().result(timeout=1)
     assert client.asked == [CancelJob("job-7"), StopJob("job-7")]
 
 
 def test_a_savepoint_is_its_path_or_a_failure(job: JobHandle, client: Client) -> None:
-    assert job.trigger_savepoint().get(timeout=1) == "/savepoints/1"
+    assert job.trigger_savepoint().result(timeout=1) == "/savepoints/1"
     client.savepoint = TriggerSavepointFailure("job-7", "expired")
     for ask in (job.trigger_savepoint, job.stop_with_savepoint, job.cancel_with_savepoint):
         with pytest.raises(SavepointFailed, match="the savepoint of job job-7 failed: expired"):
-            ask().get(timeout=1)
+            ask().result(timeout=1)
 
 
 def test_savepoints_go_where_they_are_wanted_and_what_follows_is_told(job: JobHandle, client: Client) -> None:
-    job.trigger_savepoint("daily").get(timeout=1)
-    job.stop_with_savepoint("daily", drain=True).get(timeout=1)
-    job.stop_with_savepoint().get(timeout=1)
-    job.cancel_with_savepoint("daily").get(timeout=1)
+    job.trigger_savepoint("daily").result(timeout=1)
+    job.stop_with_savepoint("daily", drain=True).result(timeout=1)
+    job.stop_with_savepoint().result(timeout=1)
+    job.cancel_with_savepoint("daily").result(timeout=1)
     assert client.asked == [
         TriggerSavepoint("job-7", "daily"),
         StopWithSavepoint("job-7", "daily", drain=True),
@@ -420,12 +445,12 @@ def test_a_listener_that_raises_does_not_silence_the_others(
 
 class TestResults:
     @pytest.fixture
-    def job(self, client: Client, program: Any, tmp_path: Path) -> JobHandle:
+    def job(self, client: Client, tmp_path: Path) -> JobHandle:
         env = StreamEnvironment(checkpoint_dir=str(tmp_path))
         stream = env.from_collection([1])
         stream.collect(name="collected")
         stream.sink_to(FileSink(str(tmp_path / "out"), format="csv"), name="files")
-        return JobHandle(client, program.translated(env, job_id="job-7"))
+        return JobHandle(client, translated(env, job_id="job-7"))
 
     def test_results_are_what_has_been_committed(self, job: JobHandle, client: Client, tmp_path: Path) -> None:
         assert job.results("collected") == []

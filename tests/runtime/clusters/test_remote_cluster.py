@@ -27,9 +27,9 @@ def test_a_client_sees_the_job_and_orders_its_end(start_cluster: Start) -> None:
         assert client.find("numbers").job_id == job.job_id
         eventually(lambda: client.checkpoints(job.job_id).completed > 0, "a checkpoint")
         with pytest.raises(SavepointFailed, match="nosuch"):
-            client.trigger_savepoint(JobId("nosuch")).get()
+            client.trigger_savepoint(JobId("nosuch")).result()
         with pytest.raises(SavepointNotDisposed, match="nosuch"):
-            client.dispose_savepoint("jobmanager://savepoints/nosuch").get()
+            client.dispose_savepoint("jobmanager://savepoints/nosuch").result()
         with pytest.raises(Refused, match="nosuch"):
             client.details(JobId("nosuch"))
         with pytest.raises(NoSuchJob):

@@ -47,7 +47,7 @@ def failed(job: JobHandle) -> JobFailed:
 
 
 def canceled(job: JobHandle) -> JobCanceled:
-    job.cancel().get(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)
     with pytest.raises(JobCanceled) as caught:
         job.wait(timeout=WAIT_S)
     return caught.value
@@ -151,8 +151,8 @@ def test_a_savepoint_that_is_the_newest_cut_is_what_a_failed_job_goes_on_from(
     counting(env, None, 1000, Faulty(str(go))).sink_to(FileSink(str(out), "jsonl"), name="out")
     job = shared_cluster.submit(env)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 200, "some records")
-    savepoint = job.trigger_savepoint().get(timeout=WAIT_S)
-    assert shared_cluster.dispose_savepoint(savepoint).get(timeout=WAIT_S) == savepoint
+    savepoint = job.trigger_savepoint().result(timeout=WAIT_S)
+    assert shared_cluster.dispose_savepoint(savepoint).result(timeout=WAIT_S) == savepoint
     go.touch()
     path = failed(job).details.retained_checkpoint_path
     fixed = environment(checkpoint_dir=str(checkpoints))
@@ -171,7 +171,7 @@ class TestSavepointsWithoutAConfiguration:
         counting(env, None, 1000).sink_to(FileSink(str(out), "jsonl"), name="out")
         job = cluster.submit(env)
         Witness(job).checkpoints(2)
-        path = Path(job.stop_with_savepoint(Path("daily")).get(timeout=WAIT_S))
+        path = Path(job.stop_with_savepoint(Path("daily")).result(timeout=WAIT_S))
         assert path.parent == checkpoints / "savepoints" / "daily"
         job.wait(timeout=WAIT_S)
         cluster.close()
@@ -183,7 +183,7 @@ class TestSavepointsWithoutAConfiguration:
         later.submit(bounded, from_savepoint=path.name).wait(timeout=WAIT_S)
         assert read_output(out, "jsonl") == counted(3000)
         monkeypatch.chdir("/")
-        assert later.dispose_savepoint(f"daily/{path.name}").get(timeout=WAIT_S) == str(path)
+        assert later.dispose_savepoint(f"daily/{path.name}").result(timeout=WAIT_S) == str(path)
         assert {name for name in files_below(checkpoints) if not name.startswith("collected")} == set()
 
     def test_each_job_has_its_own(self, shared_cluster: LocalCluster, tmp_path: Path) -> None:
@@ -193,11 +193,11 @@ class TestSavepointsWithoutAConfiguration:
             counting(env, None, 500).collect(name="all")
             job = shared_cluster.submit(env)
             Witness(job).checkpoints(1)
-            found[name] = job.trigger_savepoint().get(timeout=WAIT_S)
+            found[name] = job.trigger_savepoint().result(timeout=WAIT_S)
             canceled(job)
         assert {name: Path(path).parent for name, path in found.items()} == {
             name: tmp_path / name / "savepoints" for name in ("a", "b")
         }
         for path in found.values():
-            assert shared_cluster.dispose_savepoint(Path(path)).get(timeout=WAIT_S) == path
+            assert shared_cluster.dispose_savepoint(Path(path)).result(timeout=WAIT_S) == path
         assert [name for name in files_below(tmp_path) if "savepoint" in name or "chk-" in name] == []

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pykka
 import pytest
 
 from understudy import JobHandle, JobStatus, LocalCluster
@@ -41,10 +40,10 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     """With the memory backend its metadata holds the state's bytes, and so lasts as well."""
     cluster = start_cluster(1, config=config(tmp_path))
     job, witness = run(cluster, tmp_path, state_backend)
-    path = job.trigger_savepoint("daily").get(timeout=WAIT_S)
+    path = job.trigger_savepoint("daily").result(timeout=WAIT_S)
     assert path.startswith(str(tmp_path / "savepoints" / "daily" / "savepoint-"))
     witness.checkpoints(3)
-    job.cancel().get(timeout=WAIT_S)
+    job.cancel().result(timeout=WAIT_S)
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)
     cluster.close()
@@ -54,11 +53,11 @@ def test_a_savepoint_lasts_until_it_is_disposed_of_by_another_cluster(
     assert len([name for name in files_below(own) if "/" in name]) == (2 if state_backend == "filesystem" else 1)
 
     later = start_cluster(1, config=config(tmp_path))
-    assert later.dispose_savepoint(path).get(timeout=WAIT_S) == path
+    assert later.dispose_savepoint(path).result(timeout=WAIT_S) == path
     assert not own.exists()
     assert files_below(tmp_path / "savepoints") == set()
     with pytest.raises(SavepointNotDisposed, match="missing savepoint"):
-        later.dispose_savepoint(path).get(timeout=WAIT_S)
+        later.dispose_savepoint(path).result(timeout=WAIT_S)
 
 
 def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
@@ -66,7 +65,7 @@ def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
 ) -> None:
     cluster = start_cluster(1, config=config(tmp_path))
     job, witness = run(cluster, tmp_path)
-    path = Path(job.trigger_savepoint().get(timeout=WAIT_S))
+    path = Path(job.trigger_savepoint().result(timeout=WAIT_S))
     metadata = next(Path(tmp_path / "checkpoints" / job.job_id).glob("*/_metadata"))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -78,11 +77,11 @@ def test_a_broken_or_foreign_path_harms_neither_the_job_nor_its_savepoint(
         (f"{path}-not", "MissingSavepoint"),
     ]:
         with pytest.raises(SavepointNotDisposed, match=text):
-            cluster.dispose_savepoint(wrong).get(timeout=WAIT_S)
+            cluster.dispose_savepoint(wrong).result(timeout=WAIT_S)
     witness.checkpoints(2)
     assert job.details().status is JobStatus.RUNNING
     path.write_bytes(whole)
-    assert cluster.dispose_savepoint(str(path)).get(timeout=WAIT_S) == str(path)
+    assert cluster.dispose_savepoint(str(path)).result(timeout=WAIT_S) == str(path)
 
 
 def test_savepoints_on_files_of_checkpoints_that_go_with_the_cluster_are_refused(
@@ -111,16 +110,16 @@ def test_a_job_that_loses_its_task_manager_goes_on_from_a_savepoint_that_was_dis
     witness = Witness(job)
     witness.status(JobStatus.RUNNING)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
-    path = job.trigger_savepoint().get(timeout=WAIT_S)
-    cluster.dispose_savepoint(path).get(timeout=WAIT_S)
+    path = job.trigger_savepoint().result(timeout=WAIT_S)
+    cluster.dispose_savepoint(path).result(timeout=WAIT_S)
     witness.kill(witness.pids(1)[0])
     witness.status(JobStatus.RUNNING, times=2)
     eventually(lambda: sum(task.records_in for task in job.metrics()) > 100, "some records")
-    last = job.stop_with_savepoint().get(timeout=WAIT_S)
+    last = job.stop_with_savepoint().result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).restarts == 1
     numbers = sorted((each["key"], each["number"]) for each in job.results("all"))
     assert len(numbers) == len(set(numbers))
-    cluster.dispose_savepoint(last).get(timeout=WAIT_S)
+    cluster.dispose_savepoint(last).result(timeout=WAIT_S)
     eventually(lambda: not (tmp_path / "checkpoints" / job.job_id).exists(), "the end of its files")
 
 
@@ -138,13 +137,13 @@ def test_a_cluster_that_closes_breaks_an_open_promise(start_cluster: StartCluste
     env.generate(lambda index: index, None, records_per_second=500).map(take_long).collect(name="all")
     job = cluster.submit(env)
     busy.wait()
-    job.ready().get(timeout=WAIT_S)
+    job.ready().result(timeout=WAIT_S)
     answer = job.trigger_savepoint()
-    with pytest.raises(pykka.Timeout):
-        answer.get(timeout=0.2)
+    with pytest.raises(TimeoutError, match="the savepoint of job"):
+        answer.result(timeout=0.2)
     cluster.close()
     with pytest.raises((SavepointFailed, ActorDead)):
-        answer.get(timeout=WAIT_S)
+        answer.result(timeout=WAIT_S)
     assert files_below(tmp_path / "savepoints") == set()
 
 
@@ -155,7 +154,7 @@ def test_listed_jobs_are_those_that_run_and_the_last_that_ended(start_cluster: S
     job = cluster.submit(env, name="short")
     job.wait(timeout=WAIT_S)
     _, job_manager = cluster._running()
-    listed: JobList = job_manager.ask(ListJobs()).get(timeout=WAIT_S)
+    listed: JobList = job_manager.ask(ListJobs()).result(timeout=WAIT_S)
     (summary,) = listed.jobs
     assert (summary.job_id, summary.name, summary.status) == (job.job_id, "short", JobStatus.FINISHED)
     assert 0 < summary.started_ms <= summary.ended_ms

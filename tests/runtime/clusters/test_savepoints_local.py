@@ -62,11 +62,11 @@ def env_in(folder: Path, parallelism: int, **settings: Any) -> StreamEnvironment
 def savepoint_of(job: JobHandle, checkpoints: int = 2) -> str:
     """Once records have come through for so many checkpoints."""
     Witness(job).checkpoints(checkpoints)
-    return job.trigger_savepoint().get(timeout=WAIT_S)
+    return job.trigger_savepoint().result(timeout=WAIT_S)
 
 
 def canceled(job: JobHandle) -> None:
-    job.cancel().get()
+    job.cancel().result()
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)
 
@@ -128,7 +128,7 @@ def test_a_job_goes_on_while_another_is_started_from_its_savepoint(cluster: Loca
     second.wait(timeout=WAIT_S)
     witness.checkpoints(2)
     assert (first.status, first.details().restarts) == (JobStatus.RUNNING, 0)
-    stopped = first.stop_with_savepoint().get(timeout=WAIT_S)
+    stopped = first.stop_with_savepoint().result(timeout=WAIT_S)
     first.wait(timeout=WAIT_S)
 
     third = cluster.submit(bounded, from_savepoint=stopped)
@@ -278,7 +278,7 @@ def test_nothing_comes_after_a_drained_savepoint(cluster: LocalCluster, tmp_path
     source.key_by("key").aggregate(rows=Count(), emit="end", name="sums").collect(name="out")
     first = cluster.submit(env)
     Witness(first).checkpoints(2)
-    path = first.stop_with_savepoint(drain=True).get(timeout=WAIT_S)
+    path = first.stop_with_savepoint(drain=True).result(timeout=WAIT_S)
     assert first.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     assert len(first.results("out")) == 3
     second = cluster.submit(env, from_savepoint=path)

@@ -49,7 +49,7 @@ def assert_no_gap(found: Counter[tuple[int, int, int]]) -> None:
 def test_a_job_that_is_stopped_with_a_savepoint_finishes_without_ending_its_data(shared_cluster: LocalCluster) -> None:
     job, witness = endless(shared_cluster)
     witness.checkpoints(3)
-    assert job.stop_with_savepoint().get(timeout=WAIT_S)
+    assert job.stop_with_savepoint().result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     found, said = numbered(job)
     assert_no_gap(found)
@@ -61,7 +61,7 @@ def test_a_job_that_is_stopped_with_a_savepoint_finishes_without_ending_its_data
 def test_a_job_that_is_drained_into_a_savepoint_ends_its_data(shared_cluster: LocalCluster) -> None:
     job, witness = endless(shared_cluster)
     witness.checkpoints(3)
-    assert job.stop_with_savepoint(drain=True).get(timeout=WAIT_S)
+    assert job.stop_with_savepoint(drain=True).result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED
     found, said = numbered(job)
     assert_no_gap(found)
@@ -72,7 +72,7 @@ def test_what_a_stopped_job_has_committed_reaches_exactly_to_its_savepoint(share
     """A job that goes on from the savepoint puts out the rest, and nothing of it again."""
     job, witness = endless(shared_cluster)
     witness.checkpoints(3)
-    path = job.stop_with_savepoint().get(timeout=WAIT_S)
+    path = job.stop_with_savepoint().result(timeout=WAIT_S)
     job.wait(timeout=WAIT_S)
     before, _ = numbered(job)
     count = (max(index for _, _, index in before) // KEYS + 100) * KEYS
@@ -95,7 +95,7 @@ def test_a_job_that_is_killed_while_it_stops_finishes_or_goes_on(start_cluster: 
     promise = job.stop_with_savepoint(drain=drain)
     kill(pid)
     try:
-        assert promise.get(timeout=WAIT_S)
+        assert promise.result(timeout=WAIT_S)
     except SavepointFailed:
         assert not drain, "the promise of a drain stays open through restarts"
         witness.checkpoints(2)
@@ -133,7 +133,7 @@ def test_a_second_savepoint_beside_a_stop_is_told_why_not(shared_cluster: LocalC
     job, witness = endless(shared_cluster)
     witness.checkpoints(2)
     stop, other = job.stop_with_savepoint(), job.stop_with_savepoint()
-    assert stop.get(timeout=WAIT_S)
+    assert stop.result(timeout=WAIT_S)
     with pytest.raises(SavepointFailed, match=r"stop_with_savepoint_under_way|job_is_ending|the job is finished"):
-        other.get(timeout=WAIT_S)
+        other.result(timeout=WAIT_S)
     assert job.wait(timeout=WAIT_S).status is JobStatus.FINISHED

@@ -214,7 +214,7 @@ def test_a_scan_is_exact_through_a_kill_and_goes_on_in_another_parallelism(spark
         killed.append(pids[1])
         os.kill(pids[1], signal.SIGKILL)
         assert after.acquire(timeout=WAIT_S)
-        path = first.cancel_with_savepoint().get(timeout=WAIT_S)
+        path = first.cancel_with_savepoint().result(timeout=WAIT_S)
         with pytest.raises(JobCanceled):
             first.wait(timeout=WAIT_S)
         with pytest.raises(StateDoesNotFit, match=r"was a ScanSource and is a SparkSource.*read from its files"):

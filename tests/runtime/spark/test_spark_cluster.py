@@ -137,7 +137,7 @@ def test_a_savepoint_is_restored_with_the_same_partitions_and_another_parallelis
         three_checkpoints = threading.Semaphore(0)
         first.on_event(lambda event: three_checkpoints.release() if isinstance(event, CheckpointCompleted) else None)
         assert all(three_checkpoints.acquire(timeout=WAIT_S) for _ in range(3))
-        path = first.cancel_with_savepoint().get(timeout=WAIT_S)
+        path = first.cancel_with_savepoint().result(timeout=WAIT_S)
         with pytest.raises(JobCanceled):
             first.wait(timeout=WAIT_S)
         with pytest.raises(

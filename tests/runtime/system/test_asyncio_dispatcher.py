@@ -68,7 +68,7 @@ async def _hang():
 
 def test_async_handlers_need_the_asyncio_dispatcher(system):
     with pytest.raises(TypeError, match="dispatcher='asyncio'"):
-        system.spawn(Echo(), dispatcher="thread").ask("?").get(timeout=WAIT_S)
+        system.spawn(Echo(), dispatcher="thread").ask("?").result(timeout=WAIT_S)
 
 
 def test_a_handler_that_awaits_something_cancelled_fails_like_any_other(system):
@@ -80,7 +80,7 @@ def test_a_handler_that_awaits_something_cancelled_fails_like_any_other(system):
 
     ref = system.spawn(Confused())
     with pytest.raises(RuntimeError, match="cancelled"):
-        ref.ask("?").get(timeout=WAIT_S)
+        ref.ask("?").result(timeout=WAIT_S)
 
 
 def test_sys_exit_in_a_handler_harms_nobody_else(system, dispatcher, idler):
@@ -91,5 +91,5 @@ def test_sys_exit_in_a_handler_harms_nobody_else(system, dispatcher, idler):
     other = system.spawn(Echo())
     leaver = system.spawn(Leaver(), dispatcher=dispatcher)
     with pytest.raises(SystemExit):
-        leaver.ask("?").get(timeout=WAIT_S)
-    assert other.ask("here").get(timeout=WAIT_S) == "here"
+        leaver.ask("?").result(timeout=WAIT_S)
+    assert other.ask("here").result(timeout=WAIT_S) == "here"

@@ -9,7 +9,7 @@ WAIT_S = 120
 
 def watching(system, watcher, dispatcher):
     """Spawn the watcher, and return when it watches."""
-    system.spawn(watcher, dispatcher=dispatcher).ask("are you watching?").get(timeout=WAIT_S)
+    system.spawn(watcher, dispatcher=dispatcher).ask("are you watching?").result(timeout=WAIT_S)
     watcher.next()
 
 
@@ -20,7 +20,7 @@ def test_a_stop_is_told_once_to_each_watcher(system, dispatcher, idler, recorder
     watching(system, once, dispatcher)
     ref.stop(timeout=WAIT_S)
     assert twice.next() == once.next() == Terminated(ref.address, "stopped")
-    system.actor_of(twice.context.self_ref.address).ask("anything else?").get(timeout=WAIT_S)
+    system.actor_of(twice.context.self_ref.address).ask("anything else?").result(timeout=WAIT_S)
     assert twice.next() == "anything else?"
 
 
@@ -46,7 +46,7 @@ def test_the_name_is_free_when_the_watcher_hears(system, dispatcher, idler, reco
     ref.tell("a line")
     ref.stop(timeout=WAIT_S)
     watcher.next()
-    assert system.actor_of("hamlet").ask("are you there?").get(timeout=WAIT_S) is None
+    assert system.actor_of("hamlet").ask("are you there?").result(timeout=WAIT_S) is None
 
 
 def test_a_watcher_that_stopped_is_forgotten(system, dispatcher, idler, recorder):

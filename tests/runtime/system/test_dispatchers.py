@@ -24,7 +24,7 @@ def test_messages_are_handled_one_at_a_time_and_in_order(system, dispatcher, idl
     ref = system.spawn(Counter(), dispatcher=dispatcher)
     for number in range(500):
         ref.tell(number)
-    ref.ask("last").get(timeout=WAIT_S)
+    ref.ask("last").result(timeout=WAIT_S)
     assert seen == [*range(500), "last"]
 
 
@@ -34,9 +34,9 @@ def test_an_ask_gets_what_the_handler_returns(system, dispatcher, idler):
             return 2 * message
 
     ref = system.spawn(Doubler(), name="doubler", dispatcher=dispatcher)
-    assert ref.ask(21).get(timeout=WAIT_S) == 42
-    assert system.actor_of("doubler").ask(4).get(timeout=WAIT_S) == 8
-    assert system.actor_of(ref.address).ask(4).map(lambda n: n + 1).get(timeout=WAIT_S) == 9
+    assert ref.ask(21).result(timeout=WAIT_S) == 42
+    assert system.actor_of("doubler").ask(4).result(timeout=WAIT_S) == 8
+    assert system.actor_of(ref.address).ask(4).map(lambda n: n + 1).result(timeout=WAIT_S) == 9
 
 
 def test_an_ask_gets_the_very_exception_that_the_handler_raised(system, dispatcher, idler):
@@ -47,7 +47,7 @@ def test_an_ask_gets_the_very_exception_that_the_handler_raised(system, dispatch
             raise error
 
     with pytest.raises(LookupError) as caught:
-        system.spawn(Raiser(), dispatcher=dispatcher).ask("?").get(timeout=WAIT_S)
+        system.spawn(Raiser(), dispatcher=dispatcher).ask("?").result(timeout=WAIT_S)
     assert caught.value is error
 
 
@@ -60,8 +60,8 @@ def test_a_refusal_leaves_the_actor_well(system, dispatcher, idler):
 
     ref = system.spawn(Refuser(), dispatcher=dispatcher)
     with pytest.raises(InvalidJobGraph):
-        ref.ask("bad").get(timeout=WAIT_S)
-    assert ref.ask("good").get(timeout=WAIT_S) == "well"
+        ref.ask("bad").result(timeout=WAIT_S)
+    assert ref.ask("good").result(timeout=WAIT_S) == "well"
 
 
 def test_the_hooks_frame_the_messages_and_run_where_the_handler_runs(system, dispatcher, idler):
@@ -95,7 +95,7 @@ def test_a_stopped_actor_takes_nothing_and_says_so(system, dispatcher, idler):
     assert not ref.is_alive()
     ref.tell("too late")
     with pytest.raises(ActorDead, match="has stopped"):
-        ref.ask("too late").get(timeout=WAIT_S)
+        ref.ask("too late").result(timeout=WAIT_S)
     assert system.dead_letters.by_reason == {DeadLetterReason.STOPPED: 2}
     assert system.dead_letters.recent[-1].address == ref.address
 
@@ -114,10 +114,10 @@ def test_what_waits_behind_the_stop_is_refused(system, dispatcher, idler):
     assert entered.wait(WAIT_S)
     stopped, behind = ref.stop(block=False), ref.ask("behind")
     go_on.set()
-    assert first.get(timeout=WAIT_S) == "first"
+    assert first.result(timeout=WAIT_S) == "first"
     assert stopped.get(timeout=WAIT_S)
     with pytest.raises(ActorDead):
-        behind.get(timeout=WAIT_S)
+        behind.result(timeout=WAIT_S)
 
 
 def test_a_handler_may_promise_its_answer(system, dispatcher, idler):
@@ -131,7 +131,7 @@ def test_a_handler_may_promise_its_answer(system, dispatcher, idler):
     ref = system.spawn(Promiser(), dispatcher=dispatcher)
     answer = ref.ask("ask")
     ref.tell("kept")
-    assert answer.get(timeout=WAIT_S) == "kept"
+    assert answer.result(timeout=WAIT_S) == "kept"
 
 
 def test_an_ask_that_nobody_answers_times_out(system, dispatcher, idler):
@@ -140,7 +140,7 @@ def test_an_ask_that_nobody_answers_times_out(system, dispatcher, idler):
             return self.context.promise()
 
     with pytest.raises(AskTimeout, match="within 20 ms"):
-        system.spawn(Silent(), dispatcher=dispatcher).ask("?", timeout_ms=20).get(timeout=WAIT_S)
+        system.spawn(Silent(), dispatcher=dispatcher).ask("?", timeout_ms=20).result(timeout=WAIT_S)
 
 
 def test_timers_come_in_the_order_of_their_delays(system, dispatcher, recorder):
@@ -222,4 +222,4 @@ def test_shutdown_stops_the_last_spawned_first_and_ends_every_ask(dispatcher, id
     with ActorSystem("theatre") as system:
         answer = system.spawn(Silent(), dispatcher=dispatcher).ask("?")
     with pytest.raises(ActorDead):
-        answer.get(timeout=WAIT_S)
+        answer.result(timeout=WAIT_S)

@@ -107,3 +107,18 @@ def test_a_timeout_that_it_failed_with_stays_what_it_is():
     future.try_fail(AskTimeout("worst", "no answer within 5 ms"))
     with pytest.raises(AskTimeout, match="no answer within 5 ms"):
         future.get(timeout=1)
+
+
+def test_it_has_the_methods_of_concurrent_futures():
+    future = ActorFuture()
+    for wait in (future.result, future.exception):
+        with pytest.raises(TimeoutError):
+            wait(timeout=0)
+    assert not future.done()
+    future.set([1])
+    assert (future.done(), future.result(timeout=0), future.exception(timeout=0)) == (True, [1], None)
+    failed = ActorFuture()
+    failed.try_fail(ValueError("no"))
+    assert isinstance(failed.exception(), ValueError)
+    mapped = failed.map(str)
+    assert (mapped.done(), str(mapped.exception())) == (True, "no")

@@ -49,7 +49,7 @@ def dealer():
 def serves(system):
     """The system answers a newcomer who holds its key."""
     with ActorSystem("friend", bind=LOOPBACK, curve=system._transport.keys) as friend:
-        return friend.actor_of(f"{system.address}/echo").ask("still there?").get(timeout=WAIT_S) == "still there?"
+        return friend.actor_of(f"{system.address}/echo").ask("still there?").result(timeout=WAIT_S) == "still there?"
 
 
 def forged(cls, **values):
@@ -136,5 +136,5 @@ def test_systems_of_two_clusters_do_not_reach_each_other(secure, plain):
     with ActorSystem("foreign", bind=LOOPBACK, curve=CurveKeys.generate()) as foreign:
         for stranger in (foreign, plain):
             with pytest.raises(Unreachable):
-                stranger.actor_of(f"{secure.address}/echo").ask("let me in").get(timeout=WAIT_S)
+                stranger.actor_of(f"{secure.address}/echo").ask("let me in").result(timeout=WAIT_S)
     assert secure.malformed_messages == 0

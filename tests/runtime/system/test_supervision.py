@@ -46,7 +46,7 @@ def test_stop_tells_the_actor_of_its_failure_and_then_cleans_up(system, dispatch
     actor = fragile()
     ref = system.spawn(actor, dispatcher=dispatcher)
     watcher = recorder(ref)
-    system.spawn(watcher).ask("are you watching?").get(timeout=WAIT_S)
+    system.spawn(watcher).ask("are you watching?").result(timeout=WAIT_S)
     watcher.next()
     ref.tell("boom")
     assert watcher.next().reason == "failed: ValueError: boom"
@@ -58,7 +58,7 @@ def test_restart_makes_the_state_fresh_and_keeps_the_inbox(system, dispatcher, f
     ref = system.spawn(actor, dispatcher=dispatcher, supervisor_strategy=RESTART)
     ref.tell("one")
     ref.tell("boom")
-    assert ref.ask("one again").get(timeout=WAIT_S) == 1
+    assert ref.ask("one again").result(timeout=WAIT_S) == 1
     assert actor.calls == ["start", "stop", "start"]
 
 
@@ -70,7 +70,7 @@ def test_on_restart_takes_the_place_of_on_stop(system, dispatcher, fragile):
     actor = Careful()
     ref = system.spawn(actor, dispatcher=dispatcher, supervisor_strategy=RESTART)
     ref.tell("boom")
-    ref.ask("?").get(timeout=WAIT_S)
+    ref.ask("?").result(timeout=WAIT_S)
     assert actor.calls == ["start", "boom", "start"]
 
 
@@ -83,7 +83,7 @@ def test_an_actor_that_fails_too_often_is_stopped(system, dispatcher, fragile):
     for _ in range(3):
         ref.tell("boom")
     with pytest.raises(ActorDead):
-        ref.ask("?").get(timeout=WAIT_S)
+        ref.ask("?").result(timeout=WAIT_S)
     assert actor.calls == ["start", "stop", "start", "stop", "start", "ValueError", "stop"]
 
 
@@ -94,7 +94,7 @@ def test_a_start_that_fails_again_and_again_ends_in_a_stop(system, dispatcher, i
 
     ref = system.spawn(Stillborn(), dispatcher=dispatcher, supervisor_strategy=RESTART)
     with pytest.raises(ActorDead):
-        ref.ask("?").get(timeout=WAIT_S)
+        ref.ask("?").result(timeout=WAIT_S)
 
 
 def test_a_restart_stops_the_children_and_cancels_the_timers(system, dispatcher, idler, recorder):
@@ -141,11 +141,11 @@ def test_the_parents_strategy_decides_about_its_children(system, dispatcher, fra
             self.context.spawn(child, name="child", dispatcher=dispatcher)
 
     parent = system.spawn(Parent(), dispatcher=dispatcher)
-    parent.ask("are you there?").get(timeout=WAIT_S)
+    parent.ask("are you there?").result(timeout=WAIT_S)
     with pytest.raises(ValueError, match="boom"):
-        system.actor_of("child").ask("boom").get(timeout=WAIT_S)
+        system.actor_of("child").ask("boom").result(timeout=WAIT_S)
     if strategy is RESTART:
-        system.actor_of("child").ask("?").get(timeout=WAIT_S)
+        system.actor_of("child").ask("?").result(timeout=WAIT_S)
     else:
         assert child.actor_stopped.wait(WAIT_S)
     assert child.calls == calls
@@ -165,9 +165,9 @@ def test_escalate_makes_the_parent_fail_with_the_same_error(system, dispatcher, 
             failures.put(exception_value)
 
     parent = system.spawn(Parent(), dispatcher=dispatcher)
-    parent.ask("has the child been spawned?").get(timeout=WAIT_S)
+    parent.ask("has the child been spawned?").result(timeout=WAIT_S)
     watcher = recorder(parent)
-    system.spawn(watcher).ask("are you watching?").get(timeout=WAIT_S)
+    system.spawn(watcher).ask("are you watching?").result(timeout=WAIT_S)
     watcher.next()
     system.actor_of("child").tell("boom")
     assert str(failures.get(timeout=WAIT_S)) == "boom"

@@ -30,7 +30,7 @@ def test_it_lives_once():
     with pytest.raises(SystemStopped, match="does not run"):
         system.spawn(Echo())
     with pytest.raises(ActorDead):
-        ref.ask("?").get(timeout=WAIT_S)
+        ref.ask("?").result(timeout=WAIT_S)
 
 
 def test_only_one_of_two_shutdowns_does_it():
@@ -64,7 +64,7 @@ def test_an_actor_that_shuts_its_own_loop_down_is_told_not_to(system):
     actor = Presumptuous()
     actor.system = system
     with pytest.raises(RuntimeError, match=r"await system\.close"):
-        system.spawn(actor).ask("now").get(timeout=WAIT_S)
+        system.spawn(actor).ask("now").result(timeout=WAIT_S)
 
 
 def test_a_handler_that_never_ends_does_not_keep_the_system(caplog):
@@ -80,7 +80,7 @@ def test_a_handler_that_never_ends_does_not_keep_the_system(caplog):
     assert entered.wait(WAIT_S)
     system.shutdown(timeout=0.01)
     with pytest.raises(ActorDead):
-        answer.get(timeout=WAIT_S)
+        answer.result(timeout=WAIT_S)
     assert "stuck-one did not stop" in caplog.text
     let_go.set()
 
@@ -103,7 +103,7 @@ def test_ids_and_chance_come_from_what_was_injected():
             def on_receive(self, message):
                 return self.context.new_id("attempt")
 
-        assert system.spawn(Namer()).ask("?").get(timeout=WAIT_S) == "attempt-7"
+        assert system.spawn(Namer()).ask("?").result(timeout=WAIT_S) == "attempt-7"
 
 
 def test_an_unknown_dispatcher_is_named(system):

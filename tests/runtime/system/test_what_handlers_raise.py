@@ -46,8 +46,8 @@ def test_it_reaches_the_one_who_asked_and_ends_the_actor_unless_it_refuses(
     system: ActorSystem, dispatcher: str, raising: type[Any], raised: BaseException, told: type[Exception], fails: bool
 ) -> None:
     ref = system.spawn(raising(), dispatcher=dispatcher)
-    assert ref.ask("well?").get(timeout=WAIT_S) == "well?"
+    assert ref.ask("well?").result(timeout=WAIT_S) == "well?"
     with pytest.raises(told):
-        ref.ask(raised).get(timeout=WAIT_S)
+        ref.ask(raised).result(timeout=WAIT_S)
     with pytest.raises(ActorDead) if fails else nullcontext():
-        assert ref.ask("well?").get(timeout=WAIT_S) == "well?"
+        assert ref.ask("well?").result(timeout=WAIT_S) == "well?"

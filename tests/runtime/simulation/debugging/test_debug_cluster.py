@@ -132,8 +132,8 @@ def test_savepoints_questions_and_a_start_from_a_savepoint(tmp_path: Path) -> No
     with LocalCluster(debug=True, heartbeat_interval_ms=5) as cluster:
         job = cluster.submit(env)
         _until(lambda: sum(task.records_out for task in job.metrics()) > 50)
-        assert job.ask("numbering", message="seen", key=1).get(timeout=5) > 0
-        savepoint = job.stop_with_savepoint().get(timeout=30)
+        assert job.ask("numbering", message="seen", key=1).result(timeout=5) > 0
+        savepoint = job.stop_with_savepoint().result(timeout=30)
         job.wait()
         first = job.results("out")
         assert 0 < len(first) < 300
@@ -223,7 +223,7 @@ def test_a_job_without_end_is_waited_for_as_long_as_one_says() -> None:
             job.wait(timeout=0.25)
         assert cluster.world.now_ms - before_ms >= 250  # type: ignore[attr-defined]
         assert len(SEEN) > 100
-        job.cancel().get()
+        job.cancel().result()
 
 
 def test_time_stands_still_in_user_code_so_no_heartbeat_is_missed() -> None:

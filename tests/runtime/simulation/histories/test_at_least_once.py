@@ -9,7 +9,7 @@ import pytest
 
 from understudy import StreamEnvironment, fixed_delay
 from understudy.runtime.connectors import CollectionSource
-from understudy.runtime.simulation import KillProcess, SimulatedCluster, SlowLink
+from understudy.testing import KillProcess, SimulatedCluster, SlowLink
 
 RECORDS = 60
 MODES = ("exactly-once", "at-least-once")

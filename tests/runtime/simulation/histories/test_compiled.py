@@ -9,7 +9,7 @@ import pytest
 
 from understudy import KeyedOperator, StreamEnvironment, ValueState
 from understudy.actors.operators.collector import Collector
-from understudy.runtime.simulation import assert_exactly_once
+from understudy.testing import assert_exactly_once
 
 pytest.importorskip("numba")
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from understudy.runtime.simulation import Scenario, run_history
 from understudy.runtime.simulation.world import world_cluster as simulated
+from understudy.testing import Scenario, run_history
 
 
 def test_a_task_manager_tells_its_end_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def statuses(events: list[Any]) -> list[JobStatus]:
 
 def failure_of(answer: pykka.Future[str]) -> str:
     with pytest.raises(SavepointFailed) as error:
-        answer.get(timeout=60)
+        answer.result(timeout=60)
     return str(error.value)
 
 
@@ -77,7 +77,7 @@ def test_a_savepoint_while_a_checkpoint_is_pending_has_an_id_of_its_own() -> Non
         events = events_of(job)
         cluster.run_until(lambda: bool(completed(events)))
         cluster.run_for(499)  # the next one begins now
-        path = job.trigger_savepoint().get(timeout=10)
+        path = job.trigger_savepoint().result(timeout=10)
         job.wait()
         assert sorted(job.results("out")) == COUNTED
         ids = completed(events)
@@ -92,12 +92,12 @@ def test_two_at_once_are_two_savepoints_of_two_checkpoints() -> None:
         events = events_of(job)
         cluster.run_for(1_500)
         answers = [job.trigger_savepoint("a"), job.trigger_savepoint("b")]
-        paths = [answer.get(timeout=10) for answer in answers]
+        paths = [answer.result(timeout=10) for answer in answers]
         assert len(set(paths)) == 2
         cluster.run_for(100)
         assert sorted(completed(events)) == [1, 2]
         for path in paths:
-            cluster.dispose_savepoint(path).get(timeout=10)
+            cluster.dispose_savepoint(path).result(timeout=10)
         assert {path.partition("/")[0] for path in checkpoints_of(cluster, job)} == {"chk-2"}  # the newest cut
 
 
@@ -113,12 +113,12 @@ def test_a_savepoint_of_a_job_that_fails_and_restarts_meanwhile_fails_and_can_be
         )
         for asked in (answer, job.trigger_savepoint()):
             try:
-                outcomes.append(asked.get(timeout=30))
+                outcomes.append(asked.result(timeout=30))
             except SavepointFailed as error:
                 outcomes.append(str(error))
         assert "failed" in outcomes[1]
         cluster.run_for(5_000)
-        assert job.trigger_savepoint().get(timeout=10) not in outcomes
+        assert job.trigger_savepoint().result(timeout=10) not in outcomes
         assert len(files(cluster, POINTERS)) == 1 + (not outcomes[0].startswith("the savepoint"))
         job.wait()
         assert len(job.results("out")) == 100
@@ -129,10 +129,10 @@ def test_the_clients_departure_before_the_answer_harms_nobody() -> None:
         job = cluster.submit(counting(records=100))
         cluster.run_for(1_000)
         with pytest.raises(Exception, match="no answer within"):
-            cluster._job_manager.ask(TriggerSavepoint(job.job_id), timeout_ms=1).get(timeout=10)  # type: ignore[union-attr]
+            cluster._job_manager.ask(TriggerSavepoint(job.job_id), timeout_ms=1).result(timeout=10)  # type: ignore[union-attr]
         cluster.run_for(2_000)
         assert len(files(cluster, POINTERS)) == 1
-        assert job.trigger_savepoint().get(timeout=10)
+        assert job.trigger_savepoint().result(timeout=10)
         job.wait()
 
 
@@ -149,7 +149,7 @@ def test_the_job_managers_stop_breaks_an_open_promise() -> None:
 def test_an_unknown_job_is_a_failure_that_names_those_that_are_known() -> None:
     with cluster_with() as cluster:
         job = cluster.submit(counting())
-        answer = cluster._job_manager.ask(TriggerSavepoint(JobId("nobody"))).get(timeout=10)  # type: ignore[union-attr]
+        answer = cluster._job_manager.ask(TriggerSavepoint(JobId("nobody"))).result(timeout=10)  # type: ignore[union-attr]
         assert answer == TriggerSavepointFailure(JobId("nobody"), f"no job 'nobody' here; known: {job.job_id}")
 
 
@@ -172,7 +172,7 @@ def test_cancel_with_savepoint_cancels_once_the_savepoint_is_there_and_nothing_n
         job = cluster.submit(counting(records=1_000))
         events = events_of(job)
         cluster.run_for(2_000)
-        path = job.cancel_with_savepoint("last").get(timeout=10)
+        path = job.cancel_with_savepoint("last").result(timeout=10)
         with pytest.raises(JobCanceled):
             job.wait()
         assert [path.rpartition("/")[2]] == [name.rpartition("/")[2] for name in files(cluster, POINTERS)]
@@ -194,12 +194,12 @@ def test_stop_with_savepoint_ends_the_job_with_its_savepoint(drain: bool) -> Non
     with cluster_with() as cluster:
         job = cluster.submit(counting(records=1_000))
         cluster.run_for(2_000)
-        path = job.stop_with_savepoint(drain=drain).get(timeout=10)
+        path = job.stop_with_savepoint(drain=drain).result(timeout=10)
         assert job.wait().status is JobStatus.FINISHED
         cluster.run_for(30_000)
         assert path.endswith(files(cluster, POINTERS)[0])
         assert len({name.partition("/")[0] for name in checkpoints_of(cluster, job)}) == 1
-        cluster.dispose_savepoint(path).get(timeout=10)
+        cluster.dispose_savepoint(path).result(timeout=10)
         assert checkpoints_of(cluster, job) == []
 
 
@@ -225,12 +225,12 @@ def test_a_savepoint_outlives_its_job_and_goes_whole_when_it_is_disposed_of() ->
     with cluster_with() as cluster:
         job = cluster.submit(counting())
         cluster.run_for(1_200)
-        path = job.trigger_savepoint("daily").get(timeout=10)
+        path = job.trigger_savepoint("daily").result(timeout=10)
         job.wait()
         cluster.run_for(30_000)
         folders = {name.partition("/")[0] for name in checkpoints_of(cluster, job)}
         assert len(folders) == 1
-        cluster.dispose_savepoint(path).get(timeout=10)
+        cluster.dispose_savepoint(path).result(timeout=10)
         assert checkpoints_of(cluster, job) == []
         assert files(cluster, POINTERS) == []
 
@@ -240,9 +240,9 @@ def test_disposing_of_the_newest_cut_does_not_take_it_from_the_running_job() -> 
     with cluster_with(KillProcess(at_ms=4_000, who=0)) as cluster:
         job = cluster.submit(counting(records=100, checkpoint_interval_ms=60_000))
         cluster.run_for(3_000)
-        path = job.trigger_savepoint().get(timeout=10)
+        path = job.trigger_savepoint().result(timeout=10)
         cluster.run_for(200)
-        cluster.dispose_savepoint(path).get(timeout=10)
+        cluster.dispose_savepoint(path).result(timeout=10)
         assert files(cluster, POINTERS) == []
         assert checkpoints_of(cluster, job) != []
         assert job.wait().restarts == 1
@@ -255,7 +255,7 @@ def test_jobs_are_listed_in_the_order_of_their_submission() -> None:
     with cluster_with() as cluster:
         first, second = cluster.submit(counting(), name="first"), cluster.submit(counting(records=1_000), name="second")
         first.wait()
-        listed = cluster._job_manager.ask(ListJobs()).get(timeout=10).jobs  # type: ignore[union-attr]
+        listed = cluster._job_manager.ask(ListJobs()).result(timeout=10).jobs  # type: ignore[union-attr]
         assert [(each.job_id, each.name, each.status) for each in listed] == [
             (first.job_id, "first", JobStatus.FINISHED),
             (second.job_id, "second", JobStatus.RUNNING),
@@ -269,7 +269,7 @@ def test_what_never_became_a_checkpoint_goes_at_the_jobs_end_and_its_savepoint_s
     with cluster_with() as cluster:
         job = cluster.submit(counting())
         cluster.run_for(1_200)
-        path = job.trigger_savepoint().get(timeout=10)
+        path = job.trigger_savepoint().result(timeout=10)
         storage = CheckpointStorage("sim://storage/checkpoints")
         for left in ("chk-900/count-0-attempt", "chk-900/.writing-count-0-attempt", "chk-1/of-somebody-killed"):
             storage.write(f"{job.job_id}/{left}", b"never acknowledged")
@@ -277,7 +277,7 @@ def test_what_never_became_a_checkpoint_goes_at_the_jobs_end_and_its_savepoint_s
         cluster.run_for(30_000)
         assert {name.partition("/")[0] for name in checkpoints_of(cluster, job)} != set()
         assert not any("900" in name or "killed" in name for name in checkpoints_of(cluster, job))
-        cluster.dispose_savepoint(path).get(timeout=10)
+        cluster.dispose_savepoint(path).result(timeout=10)
         assert checkpoints_of(cluster, job) == []
 
 
@@ -286,11 +286,11 @@ def test_a_job_started_from_a_savepoint_keeps_it_until_its_own_first_checkpoint(
     with cluster_with(KillProcess(at_ms=6_000, who=0)) as cluster:
         first = cluster.submit(counting(records=80), name="first")
         cluster.run_for(3_000)
-        path = first.stop_with_savepoint().get(timeout=10)
+        path = first.stop_with_savepoint().result(timeout=10)
         first.wait()
         settings: dict[str, Any] = {"records": 80, "checkpoint_interval_ms": 60_000}
         second = cluster.submit(counting(**settings), name="second", from_savepoint=path)
-        cluster.dispose_savepoint(path).get(timeout=10)
+        cluster.dispose_savepoint(path).result(timeout=10)
         assert files(cluster, POINTERS) == []
         assert checkpoints_of(cluster, first) != []
         with pytest.raises(CannotRestore, match="missing savepoint"):
@@ -307,16 +307,16 @@ def test_a_savepoint_that_is_disposed_of_while_a_job_is_started_from_it_is_eithe
         with cluster_with(seed=delay_ms) as cluster:
             first = cluster.submit(counting(records=40), name="first")
             cluster.run_for(3_000)
-            path = first.stop_with_savepoint().get(timeout=10)
+            path = first.stop_with_savepoint().result(timeout=10)
             first.wait()
             disposal = cluster.dispose_savepoint(path)
             cluster.run_for(delay_ms)
             try:
                 second = cluster.submit(counting(records=40), name="second", from_savepoint=path)
             except CannotRestore:
-                assert len(cluster._job_manager.ask(ListJobs()).get(timeout=10).jobs) == 1  # type: ignore[union-attr]
+                assert len(cluster._job_manager.ask(ListJobs()).result(timeout=10).jobs) == 1  # type: ignore[union-attr]
             else:
                 assert second.wait().restarts == 0
-            disposal.get(timeout=10)
+            disposal.result(timeout=10)
             cluster.run_for(30_000)
             assert checkpoints_of(cluster, first) == []

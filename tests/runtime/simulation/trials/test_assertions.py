@@ -12,7 +12,9 @@ import pytest
 
 from understudy import FileSink, KeyedOperator, Operator, StreamEnvironment, fixed_delay
 from understudy.runtime.clusters.cluster import ClusterSettings
-from understudy.runtime.simulation import (
+from understudy.runtime.simulation.trials.assertions import TrialOptions
+from understudy.runtime.simulation.trials.budget import Budget
+from understudy.testing import (
     FailingOperator,
     KillProcess,
     SimulatedCluster,
@@ -22,8 +24,6 @@ from understudy.runtime.simulation import (
     assert_at_least_once,
     assert_exactly_once,
 )
-from understudy.runtime.simulation.trials.assertions import TrialOptions
-from understudy.runtime.simulation.trials.budget import Budget
 
 KILL = KillProcess(at_ms=2_500, who=0)
 

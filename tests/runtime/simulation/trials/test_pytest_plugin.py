@@ -17,7 +17,7 @@ def test_seed(simulated_seed):
 
 JOB = """
 from understudy import StreamEnvironment
-from understudy.runtime.simulation import assert_exactly_once
+from understudy.testing import assert_exactly_once
 
 def build():
     env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 
 from understudy import Operator, StreamEnvironment
-from understudy.runtime.simulation import (
+from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
+from understudy.runtime.simulation.trials.strategies import ALL_KINDS, faults, topologies, workloads
+from understudy.testing import (
     FAULTS,
     JOB_MANAGER,
     Fault,
@@ -24,8 +26,6 @@ from understudy.runtime.simulation import (
     run_history,
     scenarios,
 )
-from understudy.runtime.simulation.histories.topologies import TOPOLOGIES, Workload
-from understudy.runtime.simulation.trials.strategies import ALL_KINDS, faults, topologies, workloads
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
@@ -110,9 +110,9 @@ def test_what_fails_shrinks_to_a_simple_early_fault() -> None:
 def test_without_hypothesis_the_package_works_and_the_strategies_say_what_is_missing() -> None:
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "from understudy.runtime.simulation import SimulatedCluster, assert_exactly_once\n"
-        "from understudy.runtime.simulation import fault_schedules\n"
+        "from understudy.testing import SimulatedCluster, assert_exactly_once\n"
+        "from understudy.testing import fault_schedules\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
-    assert "needs Hypothesis: pip install 'understudy[testing]'" in done.stderr
+    assert "need Hypothesis: pip install 'understudy[testing]'" in done.stderr

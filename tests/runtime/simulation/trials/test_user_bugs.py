@@ -9,7 +9,7 @@ import pytest
 
 from understudy import KeyedOperator, Source, StreamEnvironment, TwoPhaseCommitSink, ValueState
 from understudy.actors.operators.source import END
-from understudy.runtime.simulation import TransactionalLog, assert_exactly_once
+from understudy.testing import TransactionalLog, assert_exactly_once
 
 ORDERS = [{"customer": customer, "amount": amount} for amount in range(20) for customer in ("ann", "bob")]
 

@@ -97,7 +97,7 @@ class TestActors:
     def test_answer(self, world: World, node: Node, dispatcher: str) -> None:
         future = node.spawn(Listing([]), dispatcher=dispatcher).ask("hello")
         world.run_for(10)
-        assert future.get(timeout=0) == "hello"
+        assert future.result(timeout=0) == "hello"
 
     def test_do_nothing_in_a_frozen_process(self, world: World, node: Node, dispatcher: str) -> None:
         heard: list[Any] = []

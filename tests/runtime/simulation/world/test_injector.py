@@ -79,7 +79,7 @@ class TestProcesses:
             victim = tm(cluster, 0)
             cluster.run_until(lambda: cluster.now_ms >= 1_000)
             before = victim.operations
-            assert cluster.run_until(lambda: not victim.is_alive, 5_000)
+            assert cluster.run_until(lambda: not victim.is_alive, timeout=5)
             assert victim.operations == before + 3
 
     def test_of_a_process_that_is_not_there_does_not_happen(self) -> None:
@@ -171,7 +171,7 @@ class TestNetwork:
         for seed in range(12):
             with running(Partition(1_000, 20_000, JOB_MANAGER, 1), seed=seed) as cluster:
                 first = tm(cluster, 1)
-                cluster.run_until(lambda first=first, cluster=cluster: cluster.process(1) not in (first, None), 10_000)
+                cluster.run_until(lambda first=first, cluster=cluster: cluster.process(1) not in (first, None), 10)
                 found += first.is_alive
         assert found
 
@@ -198,7 +198,7 @@ class TestStorage:
                 outcome.append(error.strerror)
 
         cluster.world.after(0, tm(cluster, JOB_MANAGER), work)
-        cluster.run_until(lambda: bool(outcome), 1_000)
+        cluster.run_until(lambda: bool(outcome), timeout=1)
         return outcome[0]
 
     def test_a_full_disk_takes_nothing_until_it_is_over(self) -> None:
@@ -238,7 +238,7 @@ class TestStorage:
             cluster.run_until(lambda: cluster.now_ms >= 3_499.9)
             newest = cluster.newest_checkpoint_file()
             assert newest is not None
-            cluster.run_until(lambda: bool(cluster.faults_that_happened), 10)
+            cluster.run_until(lambda: bool(cluster.faults_that_happened), timeout=0.01)
             assert dict(cluster.disk.files())[newest] == 3
 
     def test_a_rotten_file_may_be_as_long_as_it_was(self) -> None:

@@ -41,9 +41,9 @@ def watched(peer, key_file, recorder):
     with ActorSystem("here", bind="tcp://127.0.0.1:0", curve=CurveKeys.load(key_file), options=options) as system:
         ref = system.actor_of(peer.address)
         watcher = recorder(ref)
-        system.spawn(watcher).ask("ready?").get(timeout=WAIT_S)
+        system.spawn(watcher).ask("ready?").result(timeout=WAIT_S)
         watcher.next()
-        assert ref.ask("hello").get(timeout=WAIT_S) == "hello"
+        assert ref.ask("hello").result(timeout=WAIT_S) == "hello"
         yield ref, watcher
 
 
@@ -51,11 +51,11 @@ def watched(peer, key_file, recorder):
 def test_a_killed_process_terminates_its_actors_and_fails_asks(peer, watched):
     ref, watcher = watched
     silence = ref.ask("silence")
-    ref.ask("behind it").get(timeout=WAIT_S)
+    ref.ask("behind it").result(timeout=WAIT_S)
     peer.send_signal(signal.SIGKILL)
     assert watcher.next() == Terminated(ref.address, "unreachable: the connection broke")
     with pytest.raises(Unreachable, match="connection broke"):
-        silence.get(timeout=WAIT_S)
+        silence.result(timeout=WAIT_S)
 
 
 @pytest.mark.chaos
@@ -64,7 +64,7 @@ def test_a_frozen_process_is_noticed_by_its_heartbeat(peer, watched):
     peer.send_signal(signal.SIGSTOP)
     assert watcher.next().address == ref.address
     peer.send_signal(signal.SIGCONT)
-    assert ref.ask("back?").get(timeout=WAIT_S) == "back?"
+    assert ref.ask("back?").result(timeout=WAIT_S) == "back?"
 
 
 def test_a_process_that_ends_in_order_says_so(peer, watched):

@@ -73,8 +73,8 @@ def free_address():
 
 
 def test_messages_and_plain_data_travel(player):
-    assert player.ask(Line("to be")).get(timeout=WAIT_S) == Line("TO BE")
-    assert player.ask({"or": ("not", 2**70, None)}).get(timeout=WAIT_S) == {"or": ("not", 2**70, None)}
+    assert player.ask(Line("to be")).result(timeout=WAIT_S) == Line("TO BE")
+    assert player.ask({"or": ("not", 2**70, None)}).result(timeout=WAIT_S) == {"or": ("not", 2**70, None)}
 
 
 def test_tells_keep_their_order(systems, recorder):
@@ -88,14 +88,14 @@ def test_tells_keep_their_order(systems, recorder):
 
 def test_what_a_handler_raises_comes_back_as_text(player):
     with pytest.raises(RemoteActorError) as caught:
-        player.ask("boom").get(timeout=WAIT_S)
+        player.ask("boom").result(timeout=WAIT_S)
     assert (caught.value.type_name, caught.value.message) == ("LookupError", "I forgot")
     assert "raise LookupError" in caught.value.traceback_text
 
 
 def test_an_answer_that_cannot_be_sent_fails_the_ask(player):
     with pytest.raises(RemoteActorError, match="UnsupportedValue"):
-        player.ask("unsendable").get(timeout=WAIT_S)
+        player.ask("unsendable").result(timeout=WAIT_S)
 
 
 def test_a_message_that_cannot_be_sent_is_refused_where_it_is_sent(player):
@@ -106,9 +106,9 @@ def test_a_message_that_cannot_be_sent_is_refused_where_it_is_sent(player):
 def test_the_ways_an_ask_fails(systems, player):
     here, there = systems
     with pytest.raises(AskTimeout):
-        player.ask("silence", timeout_ms=20).get(timeout=WAIT_S)
+        player.ask("silence", timeout_ms=20).result(timeout=WAIT_S)
     with pytest.raises(ActorDead, match="no such actor"):
-        here.actor_of(f"{there.address}/nobody").ask("?").get(timeout=WAIT_S)
+        here.actor_of(f"{there.address}/nobody").ask("?").result(timeout=WAIT_S)
 
 
 def test_nobody_listens_there(keys, recorder):
@@ -118,7 +118,7 @@ def test_nobody_listens_there(keys, recorder):
         here.spawn(watcher)
         nobody.tell("lost")
         with pytest.raises(Unreachable, match="cannot be reached"):
-            nobody.ask("?").get(timeout=WAIT_S)
+            nobody.ask("?").result(timeout=WAIT_S)
         assert watcher.next() == Terminated(nobody.address, "unreachable: it cannot be reached")
         assert here.dead_letters.by_reason[DeadLetterReason.UNREACHABLE] == 2
 
@@ -130,7 +130,7 @@ def test_a_peer_may_come_late(keys, recorder):
         with ActorSystem("there", bind=address, curve=keys) as there:
             player = Player()
             there.spawn(player, name="player")
-            assert answer.get(timeout=WAIT_S) == "are you there?"
+            assert answer.result(timeout=WAIT_S) == "are you there?"
 
 
 def test_a_remote_stop_is_told_once(systems, player, recorder):
@@ -138,7 +138,7 @@ def test_a_remote_stop_is_told_once(systems, player, recorder):
     watcher, other = recorder(player, player), recorder(player)
     for actor in (watcher, other):
         here.spawn(actor)
-    player.ask("?").get(timeout=WAIT_S)  # behind the watches on the same connection
+    player.ask("?").result(timeout=WAIT_S)  # behind the watches on the same connection
     there.stop(there.actor_of("player"))
     assert watcher.next() == other.next() == Terminated(player.address, "stopped")
     assert watcher.heard.empty()
@@ -151,10 +151,10 @@ def test_a_system_that_shuts_down_in_order_says_so(keys, recorder):
             watcher = recorder(player)
             here.spawn(watcher)
             silence = player.ask("silence")
-            player.ask("?").get(timeout=WAIT_S)
+            player.ask("?").result(timeout=WAIT_S)
         assert watcher.next().address == player.address
         with pytest.raises((ActorDead, Unreachable, RemoteActorError)):
-            silence.get(timeout=WAIT_S)
+            silence.result(timeout=WAIT_S)
 
 
 def test_the_last_words_before_a_shutdown_are_delivered(systems, keys, recorder):
@@ -179,16 +179,16 @@ def test_a_new_system_at_an_old_address_is_reached(keys):
 def _answer(player, question):
     """A question that is put before the end of the old connection was seen may fail with it."""
     try:
-        return player.ask(question).get(timeout=WAIT_S)
+        return player.ask(question).result(timeout=WAIT_S)
     except Unreachable:
-        return player.ask(question).get(timeout=WAIT_S)
+        return player.ask(question).result(timeout=WAIT_S)
 
 
 def test_a_reference_to_an_own_actor_is_local(systems):
     here, _ = systems
     ref = here.spawn(Player(), name="own")
     thing = object()
-    assert here.actor_of(ref.address).ask(thing).get(timeout=WAIT_S) is thing
+    assert here.actor_of(ref.address).ask(thing).result(timeout=WAIT_S) is thing
     assert here.actor_of("own") == ref
 
 
@@ -220,4 +220,4 @@ def test_a_process_may_fork_before_the_system_starts():
 
 def _start_and_stop(system):
     with system:
-        assert system.spawn(Player()).ask(1).get(timeout=WAIT_S) == 1
+        assert system.spawn(Player()).ask(1).result(timeout=WAIT_S) == 1
