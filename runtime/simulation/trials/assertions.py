@@ -27,7 +27,8 @@ from ..world.faults import Fault
 from ..world.network import NetworkOptions
 from .budget import BUDGET
 from .committed_output import Output
-from .failure_report import Call, failure_report
+from .diagnosis import Diagnosis
+from .failure_report import Call, failure_report, unrepeatable_report
 from .fault_shrinking import shrink_faults
 from .job_trial import JobTrial, Unfit
 from .tried import Tried
@@ -138,8 +139,12 @@ class _Assertion:
         return survived
 
     def _report(self, failed: Tried) -> str:
+        """Run again first: what does not fail again the same way cannot be shrunk."""
+        diagnosis = Diagnosis(failed, self._try(failed.seed, failed.faults), self._try(failed.seed, ()))
+        if not diagnosis.is_repeatable:
+            return unrepeatable_report(self._call, diagnosis)
         shrunk, runs = shrink_faults(failed, self._try)
-        return failure_report(self._call, failed, shrunk, runs)
+        return failure_report(self._call, diagnosis, shrunk, runs)
 
     def _try(self, seed: int, faults: tuple[Fault, ...]) -> Tried:
         return self._trial.run(seed, faults, self._judge)

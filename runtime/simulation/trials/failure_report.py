@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..histories.story import tell
+from .diagnosis import Diagnosis, difference, is_order
 from .tried import Tried
 
 _LONGEST_STORY = 60
@@ -26,14 +27,17 @@ class Call:
         return f"{self.function}({', '.join(arguments)})"
 
 
-def failure_report(call: Call, failed: Tried, shrunk: Tried, runs: int) -> str:
-    """`runs`: how many histories it took to shrink it."""
+def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int) -> str:
+    """Of a history that fails whenever it is run. `runs`: how many more it took to shrink it."""
+    failed = diagnosis.failed
     parts = [
         str(shrunk.violations[0]),
         *(f"also {violation}" for violation in shrunk.violations[1:3]),
         "",
         f"Found in the history of seed {failed.seed}. To run it again:",
         *_indented(_reproducers(call, failed.seed)),
+        "",
+        *_cause(diagnosis, shrunk),
         "",
         *_shrunk(call, failed, shrunk, runs),
         "",
@@ -43,18 +47,54 @@ def failure_report(call: Call, failed: Tried, shrunk: Tried, runs: int) -> str:
     return "\n".join(parts)
 
 
+def unrepeatable_report(call: Call, diagnosis: Diagnosis) -> str:
+    """Of a history that is another one when its seed is run again."""
+    failed = diagnosis.failed
+    parts = [
+        f"unrepeatable: the same seed gave two different outputs: {difference(failed, diagnosis.again)}",
+        "",
+        *WHAT_CHANGES,
+        "",
+        f"Found in the history of seed {failed.seed}, which was run twice, unchanged. To do it again:",
+        *_indented(_reproducers(call, failed.seed)),
+        "",
+        f"The first time it showed: {failed.violations[0]}",
+    ]
+    return "\n".join(parts)
+
+
+WHAT_CHANGES = (
+    "Something in your job reads real time, random numbers or ids (time.time, datetime.now, random, uuid, id,",
+    "os.urandom), or remembers earlier runs in a global variable. Then no run can be compared with another, and what",
+    "is replayed after a restore differs from what was there before. Use self.context.clock for the time; make random",
+    "numbers and ids from the record (random.Random(record_id), uuid.uuid5); keep what is to be remembered in state.",
+)
+
+
 def _reproducers(call: Call, seed: int) -> list[str]:
     test, _, _ = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")
     command = [f"pytest '{test}' --simulate-seed {seed}"] if test else []
     return [*command, call.text(first_seed=seed, histories=1)]
 
 
+def _cause(diagnosis: Diagnosis, shrunk: Tried) -> list[str]:
+    """What the runs say about it, in one paragraph."""
+    told = ["The same seed was run again, with the same outcome."]
+    if is_order(shrunk):
+        return [
+            "0 recoveries: order. Nothing was restored, and no checkpoint failed: what this job commits depends on the",
+            "order in which records of several inputs or subtasks arrive, or on when they do (self.context.clock). No",
+            "failure is needed for it. Make the result the same in every order (go by a time in the record, use an",
+            "operation that commutes), or compare only the sinks that have such a result (sink=...).",
+        ]
+    if diagnosis.needs_faults:
+        return [*told, "Without faults and savepoints it commits what was wanted, so they matter."]
+    return [*told, "Without faults and savepoints it goes wrong too, so none of them matters."]
+
+
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
     if not shrunk.faults:
-        return [
-            "No fault is needed for it: what this job commits depends on the order in which records of different",
-            "channels meet, on time, or on chance, so no run of it can be compared with another.",
-        ]
+        return ["No fault is needed for it."]
     names = ", ".join(sorted({type(fault).__name__ for fault in shrunk.faults}))
     return [
         f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:",

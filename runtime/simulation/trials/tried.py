@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import CRITICAL, getLogger
 
-from ....messages import JobDetails, JobStatus
+from ....messages import CheckpointAborted, JobDetails, JobStatus
 from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
 from ...oracles import Violation
+from ..histories.actions import ClientAction
 from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
@@ -41,6 +42,9 @@ class Tried:
     happened: Counter[str] = field(default_factory=Counter)
     recoveries: int = 0
     checkpoints: int = 0
+    aborted_checkpoints: int = 0
+    actions: tuple[ClientAction, ...] = ()
+    """What the user was to do meanwhile."""
     failure: str = ""
     """The last one that the job had, in a line."""
     crash: BaseException | None = None
@@ -70,6 +74,7 @@ def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, job: JobHandle, lim
     tried.virtual_ms = cluster.now_ms
     cluster.run_for(CALM_MS)
     tried.happened = cluster.faults_that_happened
+    tried.aborted_checkpoints = sum(what == CheckpointAborted.__name__ for _, _, what, _ in cluster.trace.entries)
     details = _details(job)
     if details is not None:
         tried.recoveries = details.restarts
