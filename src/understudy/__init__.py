@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .messages import CheckpointStatistics as CheckpointStatistics
     from .messages import DictRow as DictRow
     from .messages import FailureCause as FailureCause
+    from .messages import FailureKind as FailureKind
     from .messages import FirstBatchProcessed as FirstBatchProcessed
     from .messages import JobDetails as JobDetails
     from .messages import JobId as JobId
@@ -200,7 +201,7 @@ _HOMES = {
     ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
-        "FailureCause FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted JobSummary "
+        "FailureCause FailureKind FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted JobSummary "
         "MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
         "SnapshotMetrics SubtaskStatistics TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue "
         "message register_serializer"
