@@ -3,6 +3,7 @@
 from .announcement import Announcement
 from .cluster import Cluster, ClusterSettings
 from .configuration import InvalidConfiguration
+from .job_client import JobClient
 from .job_errors import (
     JobCanceled,
     JobFailed,
@@ -13,7 +14,7 @@ from .job_errors import (
     UnknownOperator,
 )
 from .job_future import JobFuture
-from .job_handle import JobClient, JobHandle
+from .job_handle import JobHandle
 from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError

@@ -49,8 +49,9 @@ from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .async_twin import Blocking, async_twin
 from .client import Client
 from .configuration import Configuration
+from .job_client import JobClient, disposed_path
 from .job_future import JobFuture
-from .job_handle import JobClient, JobHandle, disposed_path
+from .job_handle import JobHandle
 from .paths import AnyPath, savepoint_at
 from .task_manager_process import TaskManagerLaunch
 

@@ -14,35 +14,29 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator
-from typing import Any, Protocol
+from collections.abc import Generator
+from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
 from ...actors.failure import tell_line
-from ...actors.operators.operator import Operator
 from ...messages import (
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
     CheckpointRetention,
-    DisposeSavepointFailure,
-    DisposeSavepointSuccess,
     FailureCause,
     JobDetails,
     JobId,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
-    OperatorAnswer,
     RequestCheckpointStatistics,
     RequestJobStatus,
     StopJob,
     StopWithSavepoint,
     TaskMetrics,
     TriggerSavepoint,
-    TriggerSavepointFailure,
-    TriggerSavepointSuccess,
     UnregisteredMessage,
     tag_of,
 )
@@ -50,22 +44,18 @@ from ...state.keys.key_hash import java_hash
 from ..api.errors import ApiError, InvalidSetting
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
-from ..connectors import CollectSink, FileSink, read_collected
-from ..connectors.files.committed_files import OutputOf
-from ..connectors.files.output_directory import OutputDirectory
 from ..system.errors import FutureTimeout
-from ..system.future import ActorFuture
 from .async_twin import Blocking, async_twin
+from .job_client import EventCallback, JobClient, savepoint_path
 from .job_errors import (
     JobCanceled,
     JobFailed,
     JobLost,
     ResultsUnavailable,
-    SavepointFailed,
-    SavepointNotDisposed,
     UnknownOperator,
 )
 from .job_future import JobFuture
+from .job_results import JobResults
 from .paths import AnyPath, target_folder
 from .readiness import Readiness
 
@@ -77,38 +67,6 @@ _SOON_SECONDS = 1.0
 _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 _NO_KEY = object()
-_SPARK_READERS: dict[str, tuple[str, dict[str, str]]] = {
-    "parquet": ("parquet", {}),
-    "csv": ("csv", {"header": "true", "inferSchema": "true"}),
-    "jsonl": ("json", {}),
-}
-"""Our format -> Spark's, with the options that read what FileSink writes."""
-
-EventCallback = Callable[[Any], None]
-
-
-class JobClient(Protocol):
-    """How a handle reaches its job's JobManager; a cluster supplies it."""
-
-    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
-        """Put a question to the JobManager; the future can be awaited. None: the usual time."""
-        ...
-
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
-        """Put a question to a running operator; as long as it does not run, again, for so long at most."""
-        ...
-
-    def promise(self) -> ActorFuture[None]:
-        """A future that the handle keeps, and that the user may wait for."""
-        ...
-
-    def settle_output(self, timeout: float) -> None:
-        """Wait until all that the job has printed and logged so far is here, for `timeout` seconds at most."""
-        ...
-
-    def listen(self, callback: EventCallback) -> JobStatus:
-        """Call back with every event of this job from now on, one after the other, on any thread. Its status now."""
-        ...
 
 
 class JobHandle(Blocking):
@@ -119,9 +77,8 @@ class JobHandle(Blocking):
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._graph = translation.graph
-        self._sinks = translation.sinks
+        self._results = JobResults(translation, lambda: self.submitted.predecessors)
         self._status = JobStatus.CREATED
-        self._collected: dict[str, list[Any]] = {}
         self._ended = client.promise()
         self._readiness = Readiness(client.promise, lambda: self._status)
         self._last_details: JobDetails | None = None
@@ -320,12 +277,7 @@ class JobHandle(Blocking):
 
     def results(self, name: str) -> list[Any]:
         """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far."""
-        sink = self._sink(name)
-        if not isinstance(sink, CollectSink):
-            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
-        if name in self._collected:
-            return list(self._collected[name])
-        return read_collected(sink.path, of=self._output_of(name))
+        return self._results.collected(name)
 
     results_async = async_twin(results)
 
@@ -336,19 +288,11 @@ class JobHandle(Blocking):
         checkpoint also what the jobs before it had committed to this folder by then, so that the whole is exact.
         Raises ResultsUnavailable when there is no file, as there are no columns then.
         """
-        sink = self._sink(name)
-        if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
-            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
         if self._status is not JobStatus.FINISHED:
             raise ResultsUnavailable(
                 f"job {self.name!r} is {self._status.value}; its output is whole once it has finished: wait() first"
             )
-        format, options = _SPARK_READERS[sink.format]
-        names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))
-        if not names:
-            raise ResultsUnavailable(f"job {self.name!r} has committed no record to {sink.path}")
-        root = sink.path.rstrip("/")
-        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
+        return self._results.dataframe(name, spark)
 
     to_dataframe_async = async_twin(to_dataframe)
 
@@ -371,7 +315,7 @@ class JobHandle(Blocking):
             case JobStatus.CANCELED:
                 raise JobCanceled(details)
             case _:
-                self._keep_collected()
+                self._results.keep()
                 return details
 
     def _details_soon(self) -> JobDetails | None:
@@ -397,23 +341,6 @@ class JobHandle(Blocking):
         if self._last_details is None:
             raise self._lost or error
         return self._last_details
-
-    def _keep_collected(self) -> None:
-        """Take the results home: the cluster may remove its files when it closes."""
-        for name, sink in self._sinks.items():
-            if isinstance(sink, CollectSink) and name not in self._collected:
-                self._collected[name] = read_collected(sink.path, of=self._output_of(name))
-
-    def _output_of(self, name: str) -> OutputOf:
-        described = (one for vertex in self._graph.vertices for one in vertex.operators)
-        operator_id = next(one.operator_id for one in described if one.name == name)
-        return OutputOf(self.job_id, operator_id, self.submitted.predecessors)
-
-    def _sink(self, name: str) -> Operator:
-        sink = self._sinks.get(name)
-        if sink is None:
-            raise UnknownOperator(f"job {self.name!r} has no sink {name!r}; it has {', '.join(self._sinks)}")
-        return sink
 
     def _check_known(self, operator: str) -> None:
         known = [described for vertex in self._graph.vertices for described in vertex.operators]
@@ -483,17 +410,3 @@ def _is_message(value: Any) -> bool:
     except UnregisteredMessage:
         return False
     return True
-
-
-def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:
-    """The path that the JobManager has answered with; raises SavepointFailed."""
-    if isinstance(answer, TriggerSavepointFailure):
-        raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
-    return answer.savepoint_path
-
-
-def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:
-    """The same for a disposal; raises SavepointNotDisposed."""
-    if isinstance(answer, DisposeSavepointFailure):
-        raise SavepointNotDisposed(f"the savepoint was not disposed of: {answer.cause}")
-    return answer.savepoint_path

@@ -43,8 +43,8 @@ from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
+from .job_client import disposed_path, savepoint_path
 from .job_future import JobFuture
-from .job_handle import disposed_path, savepoint_path
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 

@@ -201,8 +201,8 @@ _HOMES = {
     ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
-        "FailureCause FailureKind FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted JobSummary "
-        "MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
+        "FailureCause FailureKind FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted "
+        "JobSummary MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
         "SnapshotMetrics SubtaskStatistics TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue "
         "message register_serializer"
     ),

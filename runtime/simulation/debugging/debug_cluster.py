@@ -29,8 +29,9 @@ from ...api.restart import no_restart
 from ...api.translation import Translation
 from ...clusters.announcement import WORK_DIR_PREFIX
 from ...clusters.cluster import ClusterSettings
+from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
-from ...clusters.job_handle import JobClient, JobHandle
+from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
 from ..world.data_plane import SimulatedDataPlane
 from ..world.dispatchers import SimulatedGroup, SimulatedStepping

@@ -63,6 +63,6 @@ class Lineage:
         return read_collected(self._directory_of(generation), until=generation.until)
 
     def _directory_of(self, generation: Generation) -> str:
-        sink = generation.job._sink(self._sink)
+        sink = generation.job._results.sink(self._sink)
         assert isinstance(sink, CollectSink)
         return sink.path

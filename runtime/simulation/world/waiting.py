@@ -13,7 +13,8 @@ from ....actors.context import Ref
 from ....messages import AskOperator, JobDetails, JobId, OperatorAnswer
 from ...api.translation import Translation
 from ...clusters.client import Client
-from ...clusters.job_handle import JobClient, JobHandle
+from ...clusters.job_client import JobClient
+from ...clusters.job_handle import JobHandle
 from ...system import ActorFuture, ActorSystem, FutureTimeout
 from .futures import Run, WorldFuture, follow
 

@@ -21,7 +21,8 @@ from ....messages import JobId, TaskManagerId
 from ...api.errors import InvalidProgram
 from ...api.translation import Translation
 from ...clusters.cluster import Cluster, ClusterSettings
-from ...clusters.job_handle import JobClient, JobHandle
+from ...clusters.job_client import JobClient
+from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ...system import ActorSystem
 from .blocking import SimulatedBlocking

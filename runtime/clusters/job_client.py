@@ -1,0 +1,58 @@
+"""JobClient: how the handle of a job reaches its job's JobManager, and what the JobManager's answers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ...messages import (
+    AskOperator,
+    DisposeSavepointFailure,
+    DisposeSavepointSuccess,
+    JobStatus,
+    OperatorAnswer,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+from ..system.future import ActorFuture
+from .job_errors import SavepointFailed, SavepointNotDisposed
+
+EventCallback = Callable[[Any], None]
+
+
+class JobClient(Protocol):
+    """How a handle reaches its job's JobManager; a cluster supplies it."""
+
+    def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
+        """Put a question to the JobManager; the future can be awaited. None: the usual time."""
+        ...
+
+    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+        """Put a question to a running operator; as long as it does not run, again, for so long at most."""
+        ...
+
+    def promise(self) -> ActorFuture[None]:
+        """A future that the handle keeps, and that the user may wait for."""
+        ...
+
+    def settle_output(self, timeout: float) -> None:
+        """Wait until all that the job has printed and logged so far is here, for `timeout` seconds at most."""
+        ...
+
+    def listen(self, callback: EventCallback) -> JobStatus:
+        """Call back with every event of this job from now on, one after the other, on any thread. Its status now."""
+        ...
+
+
+def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:
+    """The path that the JobManager has answered with; raises SavepointFailed."""
+    if isinstance(answer, TriggerSavepointFailure):
+        raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
+    return answer.savepoint_path
+
+
+def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:
+    """The same for a disposal; raises SavepointNotDisposed."""
+    if isinstance(answer, DisposeSavepointFailure):
+        raise SavepointNotDisposed(f"the savepoint was not disposed of: {answer.cause}")
+    return answer.savepoint_path

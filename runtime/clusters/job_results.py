@@ -1,0 +1,73 @@
+"""JobResults: the records that a job's sinks have brought to its user. A part of the JobHandle.
+
+Read from committed files, and only this job's: whatever else is in the folder. The results of `collect` are kept once
+the job has finished, because its cluster may remove the files when it closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...actors.operators.operator import Operator
+from ...messages import Predecessor
+from ..api.translation import Translation
+from ..connectors import CollectSink, FileSink, read_collected
+from ..connectors.files.committed_files import OutputOf
+from ..connectors.files.output_directory import OutputDirectory
+from .job_errors import ResultsUnavailable, UnknownOperator
+
+_SPARK_READERS: dict[str, tuple[str, dict[str, str]]] = {
+    "parquet": ("parquet", {}),
+    "csv": ("csv", {"header": "true", "inferSchema": "true"}),
+    "jsonl": ("json", {}),
+}
+"""Our format -> Spark's, with the options that read what FileSink writes."""
+
+
+class JobResults:
+    """One job's. `predecessors`: the jobs whose savepoint or checkpoint it was started from."""
+
+    def __init__(self, translation: Translation, predecessors: Callable[[], tuple[Predecessor, ...]]) -> None:
+        self._graph = translation.graph
+        self._sinks = translation.sinks
+        self._predecessors = predecessors
+        self._kept: dict[str, list[Any]] = {}
+
+    def collected(self, name: str) -> list[Any]:
+        """The records of a `collect`. Raises UnknownOperator, ResultsUnavailable for another sink."""
+        sink = self.sink(name)
+        if not isinstance(sink, CollectSink):
+            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
+        if name in self._kept:
+            return list(self._kept[name])
+        return read_collected(sink.path, of=self._output_of(name))
+
+    def keep(self) -> None:
+        """Take the results home."""
+        for name, sink in self._sinks.items():
+            if isinstance(sink, CollectSink) and name not in self._kept:
+                self._kept[name] = read_collected(sink.path, of=self._output_of(name))
+
+    def dataframe(self, name: str, spark: Any) -> Any:
+        """The files of a FileSink as a DataFrame. Raises as `collected`, and where there is no file."""
+        sink = self.sink(name)
+        if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
+            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
+        format, options = _SPARK_READERS[sink.format]
+        names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))
+        if not names:
+            raise ResultsUnavailable(f"job {self._graph.name!r} has committed no record to {sink.path}")
+        root = sink.path.rstrip("/")
+        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
+
+    def _output_of(self, name: str) -> OutputOf:
+        described = (one for vertex in self._graph.vertices for one in vertex.operators)
+        operator_id = next(one.operator_id for one in described if one.name == name)
+        return OutputOf(self._graph.job_id, operator_id, self._predecessors())
+
+    def sink(self, name: str) -> Operator:
+        sink = self._sinks.get(name)
+        if sink is None:
+            raise UnknownOperator(f"job {self._graph.name!r} has no sink {name!r}; it has {', '.join(self._sinks)}")
+        return sink
