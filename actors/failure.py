@@ -22,7 +22,7 @@ MAX_TEXT = 20_000
 LONGEST_LINE = 400
 
 _WRAPPERS = (FailureKind.REPEATED, FailureKind.USER_CODE)
-"""What stands around the error that was raised."""
+"""Kinds of errors that only wrap the one that was raised."""
 
 _KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (UserCodeError, FailureKind.USER_CODE),

@@ -98,13 +98,13 @@ class DeclineCheckpoint:
     checkpoint_id: CheckpointId
     reason: AbortReason
     detail: str = ""
-    """For people: what went wrong in the task, if more is known than the reason."""
+    """To show to users: what went wrong in the task, if more is known than the reason."""
     repeatable: bool = False
     """As of a FailureCause: whether the program is to blame, so that the next one is likely to be declined too."""
 
     @property
     def text(self) -> str:
-        """For people: why."""
+        """Why, to show to users."""
         return self.detail or self.reason.value
 
 

@@ -9,7 +9,7 @@ from .registry import message
 
 
 class FailureKind(Enum):
-    """What a failure is to those who decide by it. The error's type and message are for people."""
+    """Kinds of failure, for those who decide by them. The error's type and message are to be shown to users."""
 
     OTHER = "other"
     USER_CODE = "user_code"

@@ -36,7 +36,7 @@ class StateDescription:
 
 @message
 class OperatorDescription:
-    """One operator of a vertex's chain, for people and for state restore."""
+    """One operator of a vertex's chain, to show to users and for state restore."""
 
     operator_id: OperatorId
     name: str

@@ -196,7 +196,7 @@ class DurableFiles:
         return False
 
     def remove_empty_folders(self, folder: str) -> None:
-        """Those below a folder, the deepest first; they are gone for good, with what was removed from them before."""
+        """Those below a folder, the deepest first; they are gone permanently, with what was removed there before."""
         if self._disk is None:
             return
         self.fs.invalidate_cache()

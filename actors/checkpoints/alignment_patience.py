@@ -40,7 +40,7 @@ class AlignmentPatience:
         return [CancelTimer(AlignmentOverdue(pending.checkpoint_id))]
 
     def switches(self, pending: Iterable[PendingCheckpoint], tasks: CheckpointTasks) -> list[Send]:
-        """What is to be told now, to attempts that run and have not been told. `pending`: oldest first."""
+        """Messages to send now, to attempts that run and have not got theirs yet. `pending`: oldest first."""
         oldest = next((each for each in pending if not each.is_storing), None) if self._told else None
         told = None if oldest is None else self._told.get(oldest.checkpoint_id)
         if oldest is None or told is None:

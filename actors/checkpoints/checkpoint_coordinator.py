@@ -232,7 +232,7 @@ class CheckpointCoordinator:
         return result, self._discard_state_of(ack) if result is AckResult.UNKNOWN_TASK else []
 
     def _come_late(self, ack: AcknowledgeCheckpoint) -> tuple[AckResult, list[Discard]]:
-        """Its state is nobody's, unless it repeats what was settled: that may stand in a savepoint."""
+        """No one owns its state, unless it repeats what was settled: that may stand in a savepoint."""
         is_remembered = ack.checkpoint_id in self._finished
         is_nobodys = (is_remembered or not self._requests.are_closed) and self._finished.settle(ack)
         discarded = self._discard_state_of(ack) if is_nobodys else []

@@ -89,7 +89,7 @@ class MetadataStored:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFailed:
-    """Answer to StoreMetadata: it cannot be relied upon."""
+    """Answer to StoreMetadata: no one can rely on the metadata."""
 
     checkpoint_id: CheckpointId
     reason: str
@@ -133,7 +133,7 @@ class RegionRunsOn:
 
 @dataclass(frozen=True, slots=True)
 class JobStopping:
-    """Sources are told to end their data before its time. From now on only the final checkpoint can be a savepoint."""
+    """Sources are to end their data before its time. From now on only the final checkpoint can be a savepoint."""
 
 
 @dataclass(frozen=True, slots=True)

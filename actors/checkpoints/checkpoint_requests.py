@@ -197,12 +197,12 @@ class CheckpointRequests:
         return [*answers, *self.pace.suspend()]
 
     def given_up(self, pending: PendingCheckpoint, failure: CheckpointFailure, reason: str) -> Decisions:
-        """`reason`: what the tasks are told; whoever waits for a savepoint is told what it means."""
+        """`reason`: as the tasks get it; whoever waits for a savepoint gets its meaning too."""
         cause = f"{reason}: {_CAUSE[failure]}" if reason == failure.value and failure in _CAUSE else reason
         return self._disappoint(pending.kind, pending.savepoint, f"the {pending.kind.value} was given up: {cause}")
 
     def restarting(self) -> Timers:
-        """Attempts are about to be replaced: data has to end again, and the interval begins anew."""
+        """Attempts are about to be replaced: data has to end again, and the interval begins again."""
         self.final.restarting()
         return [*self.pace.suspend(), *self.pace.schedule_next()]
 

@@ -39,7 +39,7 @@ def compile_kernel(operator: type, process: Any, layout: Layout) -> Kernel:
         made: Kernel = numba.njit("void(int64, int64)", error_model="python", no_cfunc_wrapper=True)(kernel)
     except CannotCompile:
         raise
-    except Exception as error:  # whatever Numba raises, it is told where and why
+    except Exception as error:  # whatever Numba raises, the refusal says where and why
         raise refusal_of(error, process, layout) from error
     return made
 

@@ -213,9 +213,9 @@ def delete_discarded(storage: CheckpointStorage, discard: Discard) -> None:
 
 
 def delete_files(storage: CheckpointStorage, paths: Iterable[str]) -> None:
-    """Delete these files, in this order and for good, and the folders that get empty.
+    """Delete these files, in this order and permanently, and the folders that get empty.
 
-    A file that cannot be deleted keeps nobody else; the first error is raised when all have been tried.
+    A file that cannot be deleted does not protect the others; the first error is raised when all have been tried.
     """
     errors: list[OSError] = []
     paths = list(paths)

@@ -35,7 +35,7 @@ class AttemptOrders:
         return Tell(execution.slot.task_manager_id, message)
 
     def send(self, attempt_id: ExecutionAttemptId, message: Message) -> Orders:
-        """To an attempt that may have been replaced: then nobody hears it."""
+        """To an attempt that may have been replaced: then no one receives it."""
         execution = self._graph.execution(attempt_id)
         if execution is None:
             return []
@@ -59,6 +59,6 @@ class AttemptOrders:
         return [self.tell(execution, order) for execution, order in self._ending.orders()]
 
     def finish(self, region: Region, wall_ms: int) -> Orders:
-        """A region that has only to commit the job's last checkpoint is told so, once all of it runs."""
+        """A region that has only to commit the job's last checkpoint is notified of that, once all of it runs."""
         notices = self._ending.notices_for(region, wall_ms)
         return [order for notice in notices for order in self.send(notice.attempt_id, notice)]

@@ -25,7 +25,7 @@ class RegionDeployment:
     """One region, about to run again."""
 
     restored: CompletedCheckpoint | None
-    """What it is restored from; None: it begins anew."""
+    """The checkpoint to restore it from; None: it starts from the beginning."""
     is_last: bool
     """That is the job's last checkpoint: the region has only to commit it."""
     attempts: tuple[tuple[Execution, TaskDeployment], ...]

@@ -68,7 +68,7 @@ class RegionRestarts:
         return Schedule(delay_ms, RestartDue(region))
 
     def delay_is_over(self, region: Region) -> list[Schedule[SlotsOverdue]]:
-        """What is left now is to wait for its tasks' end and for slots; nothing for a region that is not delayed."""
+        """It waits only for its tasks' end and for slots now; returns nothing for a region that is not delayed."""
         if region not in self._delayed:
             return []
         self._delayed.discard(region)

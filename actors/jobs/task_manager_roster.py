@@ -60,7 +60,7 @@ class TaskManagerRoster:
         return earlier[0] if earlier else None
 
     def lose(self, event: TaskManagerLost, wall_ms: int) -> Iterator[Tidings | KillTaskManager]:
-        """This life, which is listed, is over: listeners hear it, and its process is ended if it may be there."""
+        """This life, which is listed, is over: listeners are notified, and its process is ended if it may be there."""
         registration = self._lives.pop(event.task_manager_id).registration
         yield Tidings(changed(registration, False, event.reason, wall_ms))
         if not event.process_ended:

@@ -1,6 +1,6 @@
 """Collector: where an operator puts its output, in order, until its task takes it.
 
-Made by the OperatorChain, one for each operator, and empty again before the operator is called anew. It sends nothing.
+Made by the OperatorChain, one for each operator, and empty again before the operator is called again. It sends nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Collector(list[Any]):
 
     def emit_each(self, batches: Iterator[Batch]) -> None:
         """Add batches, none of them empty, that are made one by one as they are sent on: before the operator is called
-        again. So many large ones need not all be in memory.
+        again. Therefore large ones need not all be in memory, however many they are.
         """
         self._seal()
         self._batches.append(_Each(batches))

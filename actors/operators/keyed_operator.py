@@ -42,8 +42,8 @@ class BatchProcess(Protocol):
 
 
 PIECE_ROWS = 1024
-"""So many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers and
-tuples of a larger batch would not stay in the processor's cache.
+"""This many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers
+and tuples of a larger batch would not stay in the processor's cache.
 """
 
 

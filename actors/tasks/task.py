@@ -371,7 +371,7 @@ class Task(Actor):
                 if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:
                     self._end_of_data()
             case EndOfPartition():
-                pass  # its producer has finished, with the job's last checkpoint; this task will hear of that too
+                pass  # its producer has finished, with the job's last checkpoint; this task will be notified too
             case CheckpointBarrier() | CancelCheckpointMarker():
                 raise AssertionError(f"the gate's handler makes events of barriers, found {element}")
             case _:

@@ -5,7 +5,7 @@ channel. A channel whose data has ended holds nothing back: its watermark is inf
 holds everything back.
 
 It only keeps: nothing is emitted to the tasks behind this one, no operator is called and no timer fires, since no
-operator reads event time yet. Watermarks are no state: after a restore each channel says anew how far it is. Flink:
+operator reads event time yet. Watermarks are no state: after a restore each channel says again how far it is. Flink:
 StatusWatermarkValve, without idle channels.
 """
 

@@ -39,7 +39,7 @@ from .supervision import Supervision
 logger = logging.getLogger(__name__)
 
 _ABOUT_CELLS = frozenset((pykka_messages._ActorStop, ChildStopped, Escalated))
-"""What a cell is told that its actor does not see."""
+"""Messages to a cell that its actor does not see."""
 
 _PYKKA_CALLS = (pykka_messages.ProxyCall, pykka_messages.ProxyGetAttr, pykka_messages.ProxySetAttr)
 

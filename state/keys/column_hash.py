@@ -20,7 +20,7 @@ Hashes: TypeAlias = npt.NDArray[np.int32]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 FEW = 4
-"""So many keys are hashed sooner one by one than as a column."""
+"""At most this many keys are hashed sooner one by one than as a column."""
 
 _CHUNK = 32_768
 """Integers hashed at a time: few enough that intermediate arrays stay in the cache."""

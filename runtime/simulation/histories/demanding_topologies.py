@@ -111,7 +111,7 @@ class Tally(KeyedOperator):
 
 
 def _key(number: int, keys: int) -> int:
-    """Of so many keys: the first ones are of all key groups."""
+    """One of this number of keys: the first ones are of all key groups."""
     place = number % keys
     return _KEYS[place] if place < len(_KEYS) else 1_000 + place
 

@@ -2,7 +2,7 @@
 
 Chance alone seldom leads where bugs are: of 300 histories 3 restored anything that was in flight. So in THEMED of all
 histories what happens is drawn for one situation, around the standard scenario of the seed; the rest is left to chance.
-What was reached is counted by `situations.py`, and a test says how often each situation must be.
+Situations that were reached are counted by `situations.py`, and a test says how often each situation must be.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
 ALL_KEYS = MAX_PARALLELISM
-"""So many keys, and in the demanding topologies each key group has one."""
+"""This many keys, and in the demanding topologies each key group has one."""
 
 Chance = random.Random
 Theme = Callable[[Chance, Scenario], Scenario]
@@ -141,7 +141,7 @@ def rotten(chance: Chance, scenario: Scenario) -> Scenario:
 
 
 def given_up_as_lost(chance: Chance, scenario: Scenario) -> Scenario:
-    """A TaskManager is silent for longer than it may be, is given up, and lives on."""
+    """A TaskManager is silent for longer than it may be, is given up, and goes on running."""
     drawn = replace(scenario, task_managers=max(2, scenario.task_managers), faults=(), actions=())
     drawn = _paced(chance, drawn, records_per_second=chance.choice((1.3, 2.7)), checkpoint_interval_ms=2_000)
     faults: list[Fault] = []

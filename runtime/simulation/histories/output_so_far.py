@@ -19,14 +19,14 @@ from ..world.file_system import SimulatedFileSystem
 
 
 class OutputSoFar:
-    """Of one history. A file that is there no more, or is another one, makes it begin anew."""
+    """Of one history. A file that is there no more, or is another one, makes it begin again."""
 
     def __init__(self, disk: SimulatedDisk, expected: Iterable[Any]) -> None:
         self._disk = disk
         self._expected = multiset(expected)
         self._counted: dict[str, bytes] = {}
         self._left = Counter[Hashable]()
-        """What of the expected is not in the files that are counted."""
+        """Expected records that are not in the files that are counted."""
 
     def is_expected(self, outputs: Iterable[tuple[str, CheckpointId | None]]) -> bool:
         """Whether the files in these directories, up to a checkpoint each, hold nothing that is not expected; False,

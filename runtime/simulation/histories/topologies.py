@@ -23,7 +23,7 @@ OUTPUT = "out"
 """The name of each topology's sink."""
 
 MAX_PARALLELISM = 16
-"""Of each job, so many key groups."""
+"""The number of key groups of each job."""
 
 CHECKPOINTS = "sim://checkpoints"
 SAVEPOINTS = "sim://savepoints"
@@ -134,7 +134,7 @@ class Topology:
     tells_at_the_end: bool = False
     """Its results are those of all the data that there was, and come when that has ended."""
     counts_up: bool = False
-    """All of it comes from one subtask, number by number: what is made of the first so many is a whole of its own."""
+    """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:

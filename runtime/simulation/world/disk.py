@@ -218,7 +218,7 @@ class SimulatedDisk:
         file.sync()
 
     def flip_a_bit(self, path: str, random: Random) -> None:
-        """One bit of the file turns out to be another one, for good. An empty file stays as it is."""
+        """One bit of the file turns out to be another one, permanently. An empty file stays as it is."""
         file = self._file(path)
         if file.content:
             file.content[random.randrange(len(file.content))] ^= 1 << random.randrange(8)

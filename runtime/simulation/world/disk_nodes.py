@@ -1,4 +1,4 @@
-"""What a simulated disk is made of: files and folders, and the changes of names that a power cut may still undo."""
+"""The parts of a simulated disk: files and folders, and the changes of names that a power cut may still undo."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Change:
 
 
 def part(random: Random, whole: int) -> int:
-    """How many of so many survive: as likely none as all, or any number."""
+    """How many of this number survive: as likely none as all, or any number."""
     match random.randrange(3) if whole else 0:
         case 0:
             return 0

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class off_loop:  # used as a function; a generator would cost more than what is done within
-    """What runs within is work of a thread, which has no event loop running: it may run one of its own."""
+    """The code within is work of a thread, which has no event loop running: it may run one of its own."""
 
     __slots__ = ("_running",)
 

@@ -26,7 +26,7 @@ class SeenFiles:
         self._found: dict[Hashable, tuple[dict[str, object], Any]] = {}
 
     def once(self, key: Hashable, look: Callable[[], T]) -> T:
-        """What `look()` returns, which may depend on files alone. What it raises is not kept."""
+        """What `look()` returns, which may depend on files alone. An error that it raises is not kept."""
         known = self._found.get(key)
         if known is not None and all(self._disk.state(path) == state for path, state in known[0].items()):
             return cast(T, known[1])

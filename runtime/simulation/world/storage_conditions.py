@@ -35,7 +35,7 @@ class StorageConditions:
         self.full: list[float] = []
         """One entry for each fault that lets the disk take nothing more."""
         self.when_removed: Callable[[str], None] = lambda _: None
-        """Told of every file that is about to be removed by somebody in the world."""
+        """Called for every file that is about to be removed by somebody in the world."""
         self.power = PowerSwitch(world)
         """Asked before each operation: the power may fail after a sync."""
         self._world = world

@@ -85,7 +85,7 @@ class StoredCheckpoints:
         self._has_ended = False
         self._kept: dict[CheckpointId, tuple[StateHandle, ...]] = {}
         self._doubts: dict[CheckpointId, StorageError] = {}
-        """What could not be read when it was said to be there: perhaps because a newer one has pushed it out since."""
+        """Errors of those that were said to be there but could not be read: perhaps pushed out by a newer one since."""
 
     def on(self, event: object, now_ms: float) -> None:
         doubts = dict(self._doubts)
@@ -94,7 +94,7 @@ class StoredCheckpoints:
             self._settle(doubts)
 
     def _settle(self, doubts: dict[CheckpointId, StorageError]) -> None:
-        """What is needed still was needed then."""
+        """A checkpoint that is still needed was needed then."""
         for checkpoint_id, error in doubts.items():
             self._doubts.pop(checkpoint_id, None)
             if checkpoint_id in self._restorable() or checkpoint_id in self._savepoints:
