@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .trials.assertions import assert_at_least_once as assert_at_least_once
     from .trials.assertions import assert_exactly_once as assert_exactly_once
     from .trials.job_trial import Unfit as Unfit
+    from .trials.rescale import Rescale as Rescale
     from .trials.strategies import fault_schedules as fault_schedules
     from .trials.strategies import scenarios as scenarios
     from .trials.strategies import workloads as workloads
@@ -97,6 +98,7 @@ _HOMES = {
     "world.network": ("NetworkOptions",),
     "world.oracles": ("Violation",),
     "histories.scenario": ("Scenario",),
+    "trials.rescale": ("Rescale",),
     "trials.strategies": ("fault_schedules", "scenarios", "workloads"),
     "harness.survival": ("assert_survives_restore",),
     "histories.topologies": ("TOPOLOGIES", "Workload"),
