@@ -24,13 +24,14 @@ from ....messages import JobStatus
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
 from ..histories.actions import ClientAction
-from ..world.faults import Fault
+from ..world.faults import Fault, RottenFile
 from ..world.network import NetworkOptions
 from .budget import BUDGET
 from .committed_output import Output
-from .diagnosis import Diagnosis
-from .failure_report import Call, failure_report, unrepeatable_report
+from .diagnosis import Diagnosis, output_difference
+from .failure_report import WHAT_CHANGES, Call, failure_report, other_process_report, unrepeatable_report
 from .fault_shrinking import shrink
+from .hash_seeds import HashSeeds
 from .job_trial import JobTrial, Unfit
 from .tried import Tried
 
@@ -81,6 +82,8 @@ class Survived:
     """How often a job went on from a savepoint, in another parallelism where it could."""
     kept: list[str] = field(default_factory=list)
     """What was not rescaled, and why."""
+    not_compared: str = ""
+    """Why the output was not compared with that of a process with another hash seed, if it was not."""
     virtual_ms: float = 0.0
 
     def __str__(self) -> str:
@@ -138,7 +141,8 @@ class _Assertion:
     def run(self) -> Survived:
         without_faults = next(self._judge(JobStatus.FINISHED.value, self._trial.reference.output), None)
         if without_faults is not None:
-            raise AssertionError(f"without any fault: {without_faults}")
+            raise AssertionError(self._wrong_without_faults(without_faults))
+        hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
         survived = Survived()
         for seed in self._seeds:
             BUDGET.ran += 1
@@ -149,10 +153,29 @@ class _Assertion:
             survived.add(tried)
         if survived.rescales:
             survived.kept += [*self._trial.keeping, *self._trial.left_out]
+        if (problem := hash_seeds.problem()) is not None:
+            BUDGET.violations += 1
+            raise AssertionError(other_process_report(self._call, problem))
+        survived.not_compared = hash_seeds.not_compared
         return survived
 
+    def _wrong_without_faults(self, violation: Violation) -> str:
+        """A job that is another one in each run is called so."""
+        told = output_difference(self._trial.reference.output, self._trial.calm().output)
+        if told is None:
+            return f"without any fault: {violation}"
+        return "\n".join(
+            [f"unrepeatable: two runs without faults gave two different outputs: {told}", "", *WHAT_CHANGES]
+        )
+
     def _faults_of(self, seed: int) -> tuple[Fault, ...]:
-        return self._trial.faults_of(seed) if self._faults is None else self._faults
+        """No file rots where the job has to go on from a savepoint: it may rot too, and then nothing is left."""
+        if self._faults is not None:
+            return self._faults
+        faults = self._trial.faults_of(seed)
+        if not self._actions_of(seed):
+            return faults
+        return tuple(fault for fault in faults if not isinstance(fault, RottenFile))
 
     def _actions_of(self, seed: int) -> tuple[ClientAction, ...]:
         return self._trial.actions_of(seed) if self._actions is None else self._actions

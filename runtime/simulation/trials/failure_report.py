@@ -66,6 +66,20 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis) -> str:
     return "\n".join(parts)
 
 
+def other_process_report(call: Call, problem: str) -> str:
+    """Of a job that commits something else in another process. `problem`: begins with what it depends on."""
+    advice = HASHES if problem.startswith("hash-seed") else WHAT_CHANGES
+    return "\n".join(
+        [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
+    )
+
+
+HASHES = (
+    "hash() of a text, of bytes or of a tuple with them, and the order in which a set of texts is gone through, differ",
+    "from process to process, and after a restart. Use zlib.crc32(text.encode()) instead of hash(text), and",
+    "sorted(names) where a set is gone through.",
+)
+
 WHAT_CHANGES = (
     "Something in your job reads real time, random numbers or ids (time.time, datetime.now, random, uuid, id,",
     "os.urandom), or remembers earlier runs in a global variable. Then no run can be compared with another, and what",

@@ -20,6 +20,7 @@ from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .committed_output import sinks_outside_of_the_world
+from .other_interpreter import CalmRun
 from .pacing import paced
 from .parallelisms import candidates, that_keep_theirs, with_parallelism
 from .rescale import Rescale
@@ -100,6 +101,10 @@ class JobTrial:
     def calm(self) -> Tried:
         """The failure-free run, once more."""
         return self._run_at(self._pause_ms)
+
+    def calm_run(self) -> CalmRun:
+        """The same, for another interpreter."""
+        return CalmRun.of(self._calm(0, 1), self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
     def run(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...], judge: Judge) -> Tried:
         """One history, judged by the world's own oracles too. Deterministic.
