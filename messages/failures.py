@@ -26,7 +26,7 @@ class FailureKind(Enum):
 
 @message
 class FailureCause:
-    """One failure, for people: what, where, and the original traceback, with what caused it."""
+    """One failure, as shown to users: what, where, and the original traceback, with what caused it."""
 
     error_type: str
     error_message: str

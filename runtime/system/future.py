@@ -44,7 +44,7 @@ class ActorFuture(ThreadingFuture[T], Answer[T]):
         return self.is_done
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is done, at most so many seconds; whether it is. Not for what `map` and the like give."""
+        """Wait until it is done, at most `timeout` seconds; whether it is. Not for what `map` and the like give."""
         with self._condition:
             return self._condition.wait_for(lambda: self._result is not None, timeout)
 

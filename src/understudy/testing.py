@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .runtime.simulation.trials.assertions import assert_at_least_once as assert_at_least_once
     from .runtime.simulation.trials.assertions import assert_exactly_once as assert_exactly_once
     from .runtime.simulation.trials.job_trial import Unfit as Unfit
+    from .runtime.simulation.trials.rescale import Rescale as Rescale
     from .runtime.simulation.trials.strategies import fault_schedules as fault_schedules
     from .runtime.simulation.trials.strategies import faults as faults
     from .runtime.simulation.trials.strategies import scenarios as scenarios
@@ -80,6 +81,7 @@ _HOMES = {
     "runtime.simulation.histories.topologies": "TOPOLOGIES Workload",
     "runtime.simulation.trials.assertions": ("Survived TrialOptions assert_at_least_once assert_exactly_once"),
     "runtime.simulation.trials.job_trial": "Unfit",
+    "runtime.simulation.trials.rescale": "Rescale",
     "runtime.simulation.trials.strategies": "fault_schedules faults scenarios workloads",
     "runtime.simulation.trials.transactional_log": "TransactionError TransactionalLog",
     "runtime.simulation.world.cluster": "SimulatedCluster Stalled",

@@ -21,7 +21,7 @@ class KeptJob:
 
     checkpoint_ids: CheckpointIdCounter
     checkpoints: CompletedCheckpointStore
-    """Data lies in the checkpoint storage; what is kept beside it are pointers. A checkpoint is stored (metadata, then
+    """Data lies in the checkpoint storage; only pointers are kept beside it. A checkpoint is stored (metadata, then
     pointer), and then added; what `add` pushes out loses its pointer first, and then its files: no pointer ever leads
     to a file that was deleted on purpose.
     """

@@ -23,13 +23,15 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from ....messages import JobStatus
 from ...api.environment import StreamEnvironment
 from ...oracles import Violation, at_least_once, exactly_once, nothing_extra
-from ..world.faults import Fault
+from ..histories.actions import ClientAction
+from ..world.faults import Fault, RottenFile
 from ..world.network import NetworkOptions
 from .budget import BUDGET
 from .committed_output import Output
-from .diagnosis import Diagnosis
-from .failure_report import Call, failure_report, unrepeatable_report
-from .fault_shrinking import shrink_faults
+from .diagnosis import Diagnosis, output_difference
+from .failure_report import WHAT_CHANGES, Call, failure_report, other_process_report, unrepeatable_report
+from .fault_shrinking import shrink
+from .hash_seeds import HashSeeds
 from .job_trial import JobTrial, Unfit
 from .tried import Tried
 
@@ -50,7 +52,9 @@ class TrialOptions(TypedDict, total=False):
     first_seed: int | None
     """Usually 0. The option --simulate-seed goes before both."""
     faults: Sequence[Fault] | None
-    """The same in each history, instead of random ones."""
+    """The same in each history, instead of random ones; then without savepoints, unless `actions` are given."""
+    actions: Sequence[ClientAction] | None
+    """Rescale(at_ms, parallelism): the same in each history, instead of random ones. Usually in three of ten."""
     sink: str | None
     """Compare only this one."""
     task_managers: int
@@ -74,12 +78,19 @@ class Survived:
     """Those that happened, by kind."""
     recoveries: int = 0
     checkpoints: int = 0
+    rescales: int = 0
+    """How often a job went on from a savepoint, in another parallelism where it could."""
+    kept: list[str] = field(default_factory=list)
+    """What was not rescaled, and why."""
+    not_compared: str = ""
+    """Why the output was not compared with that of a process with another hash seed, if it was not."""
     virtual_ms: float = 0.0
 
     def __str__(self) -> str:
         return (
             f"survived {self.histories} histories: {self.faults.total()} faults, {self.recoveries} recoveries, "
-            f"{self.checkpoints} checkpoints, {self.virtual_ms / 3_600_000:.1f} hours of virtual time"
+            f"{self.checkpoints} checkpoints, {self.rescales} rescales, "
+            f"{self.virtual_ms / 3_600_000:.1f} hours of virtual time"
         )
 
     def add(self, tried: Tried) -> None:
@@ -87,6 +98,8 @@ class Survived:
         self.faults.update(tried.happened)
         self.recoveries += tried.recoveries
         self.checkpoints += tried.checkpoints
+        self.rescales += tried.rescales
+        self.kept += [told for told in tried.kept if told not in self.kept]
         self.virtual_ms += tried.virtual_ms
 
 
@@ -118,6 +131,7 @@ class _Assertion:
         expected, sink = given.pop("expected", None), given.pop("sink", None)
         faults = cast("Sequence[Fault] | None", given.pop("faults", None))
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
+        self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
         self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
         self._trial = JobTrial(job if isinstance(job, StreamEnvironment) else job(), **cast(Any, given))
         self._wanted = _wanted(
@@ -127,27 +141,56 @@ class _Assertion:
     def run(self) -> Survived:
         without_faults = next(self._judge(JobStatus.FINISHED.value, self._trial.reference.output), None)
         if without_faults is not None:
-            raise AssertionError(f"without any fault: {without_faults}")
+            raise AssertionError(self._wrong_without_faults(without_faults))
+        hash_seeds = HashSeeds(self._trial.calm_run(), self._trial.reference.output, self._wanted)
         survived = Survived()
         for seed in self._seeds:
             BUDGET.ran += 1
-            tried = self._try(seed, self._trial.faults_of(seed) if self._faults is None else self._faults)
+            tried = self._try(seed, self._faults_of(seed), self._actions_of(seed))
             if tried.violations:
                 BUDGET.violations += 1
                 raise AssertionError(self._report(tried)) from tried.crash
             survived.add(tried)
+        if survived.rescales:
+            survived.kept += [*self._trial.keeping, *self._trial.left_out]
+        if (problem := hash_seeds.problem()) is not None:
+            BUDGET.violations += 1
+            raise AssertionError(other_process_report(self._call, problem))
+        survived.not_compared = hash_seeds.not_compared
         return survived
+
+    def _wrong_without_faults(self, violation: Violation) -> str:
+        """A job that is another one in each run is called so."""
+        told = output_difference(self._trial.reference.output, self._trial.calm().output)
+        if told is None:
+            return f"without any fault: {violation}"
+        return "\n".join(
+            [f"unrepeatable: two runs without faults gave two different outputs: {told}", "", *WHAT_CHANGES]
+        )
+
+    def _faults_of(self, seed: int) -> tuple[Fault, ...]:
+        """No file rots where the job has to go on from a savepoint: it may rot too, and then nothing is left."""
+        if self._faults is not None:
+            return self._faults
+        faults = self._trial.faults_of(seed)
+        if not self._actions_of(seed):
+            return faults
+        return tuple(fault for fault in faults if not isinstance(fault, RottenFile))
+
+    def _actions_of(self, seed: int) -> tuple[ClientAction, ...]:
+        return self._trial.actions_of(seed) if self._actions is None else self._actions
 
     def _report(self, failed: Tried) -> str:
         """Run again first: what does not fail again the same way cannot be shrunk."""
-        diagnosis = Diagnosis(failed, self._try(failed.seed, failed.faults), self._try(failed.seed, ()))
+        again, calm = self._try(failed.seed, failed.faults, failed.actions), self._try(failed.seed, (), ())
+        diagnosis = Diagnosis(failed, again, calm)
         if not diagnosis.is_repeatable:
             return unrepeatable_report(self._call, diagnosis)
-        shrunk, runs = shrink_faults(failed, self._try)
-        return failure_report(self._call, diagnosis, shrunk, runs)
+        kept = [*self._trial.keeping, *self._trial.left_out]
+        return failure_report(self._call, diagnosis, *shrink(failed, self._try), kept)
 
-    def _try(self, seed: int, faults: tuple[Fault, ...]) -> Tried:
-        return self._trial.run(seed, faults, self._judge)
+    def _try(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...]) -> Tried:
+        return self._trial.run(seed, faults, actions, self._judge)
 
     def _judge(self, status: str, output: Output) -> Iterator[Violation]:
         oracle = self._finished if status == JobStatus.FINISHED.value else self._unfinished
@@ -161,7 +204,14 @@ class _Assertion:
                 yield Violation(violation.oracle, f"sink {name!r} has committed {violation.problem} {amounts}")
 
 
-_NOT_REPEATED = ("expected", "faults", "first_seed", "histories")
+def _actions(actions: Sequence[ClientAction] | None, faults: Sequence[Fault] | None) -> tuple[ClientAction, ...] | None:
+    """None for random ones."""
+    if actions is None:
+        return None if faults is None else ()
+    return tuple(sorted(actions, key=lambda action: action.at_ms))
+
+
+_NOT_REPEATED = ("actions", "expected", "faults", "first_seed", "histories")
 """Options that a report does not repeat, since it has its own or cannot write them down."""
 
 

@@ -6,7 +6,7 @@ Compared are all that can be: `collect()`, FileSinks whose path begins with sim:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fsspec.core import url_to_fs
@@ -21,15 +21,21 @@ Output = Mapping[str, list[Any]]
 """By the sink's name, or the log's; the rows of files are dictionaries."""
 
 
-def committed_output(translation: Translation) -> Output:
-    """All that is visible now, in the world that is current."""
+def committed_output(jobs: Sequence[Translation]) -> Output:
+    """All that is visible now, in the world that is current; of a job and those that went on from its savepoints."""
     output = {log.name: log.committed() for log in logs_of_this_world()}
-    for name, sink in translation.sinks.items():
-        if isinstance(sink, CollectSink):
-            output[name] = read_collected(sink.path)
-        elif isinstance(sink, FileSink):
-            output[name] = _read_files(sink.path, _READERS[sink.format])
+    read: set[tuple[str, str]] = set()
+    for name, sink in ((name, sink) for job in jobs for name, sink in job.sinks.items()):
+        if not isinstance(sink, FileSink) or (name, sink.path) in read:
+            continue
+        read.add((name, sink.path))
+        found = read_collected(sink.path) if isinstance(sink, CollectSink) else _files_of(sink)
+        output[name] = [*output.get(name, []), *found]
     return output
+
+
+def _files_of(sink: FileSink) -> list[Any]:
+    return _read_files(sink.path, _READERS[sink.format])
 
 
 def sinks_outside_of_the_world(translation: Translation) -> list[str]:

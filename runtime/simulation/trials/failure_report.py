@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,10 @@ class Call:
         return f"{self.function}({', '.join(arguments)})"
 
 
-def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int) -> str:
-    """Of a history that fails whenever it is run. `runs`: how many more it took to shrink it."""
+def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int, kept: Sequence[str] = ()) -> str:
+    """Of a history that fails whenever it is run. `runs`: how many more it took to shrink it. `kept`: what was not
+    rescaled, and why.
+    """
     failed = diagnosis.failed
     parts = [
         str(shrunk.violations[0]),
@@ -40,6 +42,7 @@ def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int) -
         *_cause(diagnosis, shrunk),
         "",
         *_shrunk(call, failed, shrunk, runs),
+        *_rescaled(shrunk, kept),
         "",
         f"What happens then, in virtual time (the job ends {_status(shrunk)}):",
         *_story(shrunk),
@@ -62,6 +65,20 @@ def unrepeatable_report(call: Call, diagnosis: Diagnosis) -> str:
     ]
     return "\n".join(parts)
 
+
+def other_process_report(call: Call, problem: str) -> str:
+    """Of a job that commits something else in another process. `problem`: begins with what it depends on."""
+    advice = HASHES if problem.startswith("hash-seed") else WHAT_CHANGES
+    return "\n".join(
+        [problem, "", *advice, "", "No fault is needed for it. Each run looks for it:", f"    {call.text()}"]
+    )
+
+
+HASHES = (
+    "hash() of a text, of bytes or of a tuple with them, and the order in which a set of texts is gone through, differ",
+    "from process to process, and after a restart. Use zlib.crc32(text.encode()) instead of hash(text), and",
+    "sorted(names) where a set is gone through.",
+)
 
 WHAT_CHANGES = (
     "Something in your job reads real time, random numbers or ids (time.time, datetime.now, random, uuid, id,",
@@ -93,20 +110,33 @@ def _cause(diagnosis: Diagnosis, shrunk: Tried) -> list[str]:
 
 
 def _shrunk(call: Call, failed: Tried, shrunk: Tried, runs: int) -> list[str]:
-    if not shrunk.faults:
+    count = f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:"
+    if not shrunk.faults and not shrunk.actions:
         return ["No fault is needed for it."]
-    names = ", ".join(sorted({type(fault).__name__ for fault in shrunk.faults}))
-    return [
-        f"Shrunk from {_count(len(failed.faults), 'fault')} to {len(shrunk.faults)}, in {_count(runs, 'more run')}:",
-        *_indented([f"from understudy.testing import {names}", ""]),
-        *_indented(["faults = ("]),
-        *_indented([f"    {fault!r}," for fault in shrunk.faults]),
-        *_indented([")", _with_faults(call, shrunk.seed)]),
+    parts = {"faults": shrunk.faults, "actions": shrunk.actions}
+    given = {name: each for name, each in parts.items() if each or name == "faults"}
+    names = ", ".join(sorted({type(each).__name__ for all_of in given.values() for each in all_of}))
+    lines = [f"from understudy.testing import {names}", ""]
+    for name, all_of in given.items():
+        lines += [f"{name} = (", *(f"    {each!r}," for each in all_of), ")"]
+    return [count, *_indented([*lines, _with(call, shrunk.seed, tuple(given))])]
+
+
+def _rescaled(shrunk: Tried, kept: Sequence[str]) -> list[str]:
+    """What became of the job's rescaling, and what it left as it was."""
+    if not shrunk.actions:
+        return []
+    lines = [
+        "",
+        "The job was ended with a savepoint, and went on from there. Its output is that of all its jobs together.",
     ]
+    left = [*shrunk.kept, *kept]
+    return [*lines, "Not rescaled:", *_indented(list(left))] if left else lines
 
 
-def _with_faults(call: Call, seed: int) -> str:
-    return call.text(first_seed=seed, histories=1).removesuffix(")") + ", faults=faults)"
+def _with(call: Call, seed: int, names: tuple[str, ...]) -> str:
+    more = "".join(f", {name}={name}" for name in names)
+    return call.text(first_seed=seed, histories=1).removesuffix(")") + f"{more})"
 
 
 def _story(tried: Tried) -> list[str]:

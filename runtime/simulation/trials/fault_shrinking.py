@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from ..histories.actions import ClientAction
 from ..histories.scenario import Scenario
 from ..histories.shrinking import OTHER_SEEDS, fewer_faults, rounder_times, shorter_faults
 from ..world.faults import Fault, FreezeProcess, KillAtOperation, KillProcess, PowerFailure
@@ -18,6 +19,20 @@ RUNS = 120
 
 Schedule = tuple[Fault, ...]
 Run = Callable[[int, Schedule], Tried]
+RunWith = Callable[[int, Schedule, tuple[ClientAction, ...]], Tried]
+
+
+def shrink(failed: Tried, run: RunWith) -> tuple[Tried, int]:
+    """The same of a whole history: without its savepoints, if it fails without them too; then its faults."""
+    runs, actions = 0, failed.actions
+    for fewer in (actions[:length] for length in range(len(actions))):
+        runs += 1
+        tried = run(failed.seed, failed.faults, fewer)
+        if tried.violations and tried.violations[0].oracle == failed.violations[0].oracle:
+            failed, actions = tried, fewer
+            break
+    shrunk, more = shrink_faults(failed, lambda seed, faults: run(seed, faults, actions))
+    return shrunk, runs + more
 
 
 def shrink_faults(failed: Tried, run: Run, runs: int = RUNS) -> tuple[Tried, int]:

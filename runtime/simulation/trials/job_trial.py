@@ -10,16 +10,21 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from ....actors.job_graph import slots_needed
 from ....messages import JobId, JobStatus
 from ...api.environment import StreamEnvironment
 from ...api.restart import exponential_delay, no_restart
 from ...api.translation import Translation, translate
+from ..histories.actions import ClientAction
 from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
 from .committed_output import sinks_outside_of_the_world
+from .other_interpreter import CalmRun
 from .pacing import paced
-from .tried import Judge, Tried, try_once
+from .parallelisms import candidates, that_keep_theirs, with_parallelism
+from .rescale import Rescale
+from .tried import Judge, Translated, Tried, try_once
 
 RECOVERY_MS = 5 * 60_000.0
 """How long a job may take after its last fault, besides the time that it takes without any."""
@@ -36,6 +41,12 @@ _TOLERANCE = 2
 _FIRST_GUESS = 30
 """Into how many batches sources divide their records, where they can."""
 
+WITH_SAVEPOINTS = 0.3
+"""Share of histories in which the job goes on from a savepoint, in another parallelism where it can."""
+
+_CANCELS = 0.3
+"""Share of those in which the job is cancelled with its savepoint, and not stopped."""
+
 
 class Unfit(ValueError):
     """This job cannot be tried as it is; the text says what to change."""
@@ -51,8 +62,14 @@ class JobTrial:
         self._task_managers = task_managers
         self._slots = slots_per_task_manager
         self._settings = {"slot_timeout_ms": 300_000, **settings}
-        self._plain = self._translated(env)
-        self._translation = self._plain
+        self._env = env
+        self._was = env.parallelism or task_managers * slots_per_task_manager
+        self._pause_ms = 0.0
+        self._translations: dict[tuple[int, int], Translation] = {}
+        self._fitting = {self._was: True}
+        self.left_out: list[str] = []
+        """Why the job is not rescaled to some parallelisms."""
+        self._plain = self._translated(env, 1)
         self.reference = self._run_calmly(_checked(env, self._plain))
 
     def faults_of(self, seed: int) -> tuple[Fault, ...]:
@@ -62,15 +79,62 @@ class JobTrial:
         """
         chance = random.Random(f"faults {seed}")
         faults = random_faults(chance, self._task_managers, self.reference.virtual_ms)
-        if self._translation.graph.checkpoints.alignment_timeout_ms is not None:
+        if self._plain.graph.checkpoints.alignment_timeout_ms is not None:
             faults = (*faults, random_slow_process(chance, self._task_managers, self.reference.virtual_ms))
         return tuple(fault for fault in faults if not (isinstance(fault, KillProcess) and fault.who == JOB_MANAGER))
 
-    def run(self, seed: int, faults: tuple[Fault, ...], judge: Judge) -> Tried:
-        """One history, judged by the world's own oracles too. Deterministic."""
+    def actions_of(self, seed: int) -> tuple[ClientAction, ...]:
+        """What the job's user does in the history of this seed: in some, goes on from savepoints, rescaled."""
+        chance = random.Random(f"savepoints {seed}")
+        others = candidates(self._was, self._env.max_parallelism)
+        if chance.random() >= WITH_SAVEPOINTS or not others:
+            return ()
+        within_ms = self.reference.virtual_ms
+        times = sorted(round(chance.uniform(0.1, 0.8) * within_ms, 1) for _ in range(chance.choice((1, 1, 2))))
+        return tuple(Rescale(at_ms, chance.choice(others), cancel=chance.random() < _CANCELS) for at_ms in times)
+
+    @property
+    def keeping(self) -> tuple[str, ...]:
+        """Which operators keep their parallelism when the job is rescaled, and why."""
+        return tuple(that_keep_theirs(self._env))
+
+    def calm(self) -> Tried:
+        """The failure-free run, once more."""
+        return self._run_at(self._pause_ms)
+
+    def calm_run(self) -> CalmRun:
+        """The same, for another interpreter."""
+        return CalmRun.of(self._calm(0, 1), self._task_managers, self._slots, self._settings, _LONGEST_MS)
+
+    def run(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...], judge: Judge) -> Tried:
+        """One history, judged by the world's own oracles too. Deterministic.
+
+        A parallelism in which the job commits something else even if nothing goes wrong is not taken: the job goes on
+        from its savepoint with the one that it had.
+        """
+        actions = tuple(self._fit(action, judge) for action in actions)
         last_fault_ms = max((fault.until_ms for fault in faults), default=0.0)
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
-        return self._run(self._translation, seed, faults, limit_ms, judge)
+        return self._run(self._paced, seed, faults, limit_ms, judge, actions)
+
+    def _fit(self, action: ClientAction, judge: Judge) -> ClientAction:
+        if not isinstance(action, Rescale):
+            raise Unfit(f"actions: wanted Rescale(at_ms, parallelism), found {action!r}")
+        return action if self._fits(action.parallelism, judge) else replace(action, parallelism=self._was)
+
+    def _fits(self, parallelism: int, judge: Judge) -> bool:
+        """Whether the job commits there, from beginning to end, what is wanted."""
+        if parallelism not in self._fitting:
+            tried = self._run(
+                lambda _, number: self._paced(parallelism, number), 0, (), _LONGEST_MS, judge, for_all=True
+            )
+            self._fitting[parallelism] = not tried.violations
+            if tried.violations:
+                self.left_out.append(
+                    f"parallelism {parallelism}, in which it goes wrong without faults and savepoints: "
+                    f"{tried.violations[0]}"
+                )
+        return self._fitting[parallelism]
 
     # ---- inside
 
@@ -88,17 +152,47 @@ class JobTrial:
         return tried
 
     def _run_at(self, pause_ms: float) -> Tried:
-        self._translation = paced(self._plain, pause_ms)
-        calm = replace(self._translation, graph=replace(self._translation.graph, restart=no_restart()))
-        return self._run(calm, 0, (), _LONGEST_MS, lambda status, output: ())
+        self._pause_ms = pause_ms
+        self._translations.clear()
+        return self._run(self._calm, 0, (), _LONGEST_MS, lambda status, output: ())
+
+    def _calm(self, parallelism: int, number: int) -> Translation:
+        translation = self._paced(parallelism, number)
+        return replace(translation, graph=replace(translation.graph, restart=no_restart()))
 
     def _run(
-        self, translation: Translation, seed: int, faults: tuple[Fault, ...], limit_ms: float, judge: Judge
+        self,
+        translated: Translated,
+        seed: int,
+        faults: tuple[Fault, ...],
+        limit_ms: float,
+        judge: Judge,
+        actions: tuple[ClientAction, ...] = (),
+        *,
+        for_all: bool = False,
     ) -> Tried:
-        with SimulatedCluster(self._task_managers, self._slots, seed=seed, faults=faults, **self._settings) as cluster:
-            return try_once(cluster, translation, limit_ms, judge)
+        """`for_all`: with slots for all parallelisms."""
+        slots = self._slots_for_all() if actions or for_all else self._slots
+        with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
+            return try_once(cluster, translated, limit_ms, judge, actions)
 
-    def _translated(self, env: StreamEnvironment) -> Translation:
+    def _slots_for_all(self) -> int:
+        """Per TaskManager, so that the job fits in each parallelism that it may be rescaled to."""
+        parallelisms = (0, *candidates(self._was, self._env.max_parallelism))
+        needed = max(slots_needed(self._paced(each, 1).graph) for each in parallelisms)
+        return max(self._slots, -(-needed // self._task_managers))
+
+    def _paced(self, parallelism: int, number: int) -> Translation:
+        """The job with this parallelism (0: its own), as the so-manieth of a history, at the pace of the reference."""
+        known = self._translations.get((parallelism, number))
+        if known is None:
+            plain = self._plain
+            if parallelism or number > 1:
+                plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
+            known = self._translations[parallelism, number] = paced(plain, self._pause_ms)
+        return known
+
+    def _translated(self, env: StreamEnvironment, number: int) -> Translation:
         """Patient enough for more failures than a job is likely to meet in its life."""
         patient = copy.copy(env)
         patient.restart = exponential_delay(initial_ms=300, max_ms=10_000)
@@ -114,8 +208,8 @@ class JobTrial:
             default_parallelism=self._task_managers * self._slots,
             task_managers=self._task_managers,
             work_dir=STORAGE,
-            slots=self._slots,
-            job_id=JobId("job-1"),
+            slots=self._slots if number == 1 and env is self._env else None,
+            job_id=JobId(f"job-{number}"),
         )
 
 

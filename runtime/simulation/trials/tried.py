@@ -13,7 +13,7 @@ from ...api.translation import Translation
 from ...clusters.job_handle import JobHandle
 from ...oracles import Violation
 from ..histories.actions import ClientAction
-from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, wait_for_the_end, was_spoilt
+from ..histories.ending import CALM_MS, SPOILT, STALLED, leftover_processes, was_spoilt
 from ..histories.story import told_failure
 from ..histories.verdict import CRASH, CRASHED
 from ..world.cluster import SimulatedCluster
@@ -21,9 +21,16 @@ from ..world.faults import Fault
 from ..world.trace import Trace
 from ..world.world import ProcessKilled
 from .committed_output import Output, committed_output
+from .rescale import SavepointUser
 
 Judge = Callable[[str, Output], Iterable[Violation]]
 """Given the job's status at its end and what it has committed by then: which oracles broke."""
+
+Translated = Callable[[int, int], Translation]
+"""The job with this parallelism (0: that of its environment), as the so-manieth that is submitted."""
+
+_TORN_SAVEPOINT = "/savepoints/.writing-"
+"""What is left of a savepoint that storage would neither take nor take back."""
 
 
 @dataclass(slots=True)
@@ -44,22 +51,44 @@ class Tried:
     checkpoints: int = 0
     aborted_checkpoints: int = 0
     actions: tuple[ClientAction, ...] = ()
-    """What the user was to do meanwhile."""
+    """The user's actions meanwhile."""
+    rescales: int = 0
+    """How often the job went on from a savepoint."""
+    kept: tuple[str, ...] = ()
+    """Which rescalings were refused, and why."""
     failure: str = ""
     """The last one that the job had, in a line."""
     crash: BaseException | None = None
     """What the simulator, or code that it called, has raised and nobody caught."""
 
 
-def try_once(cluster: SimulatedCluster, translation: Translation, limit_ms: float, judge: Judge) -> Tried:
-    """Run a job on a cluster that has just been started. Raises only what `submit_translated` raises."""
-    tried = Tried(cluster.seed, cluster.faults, cluster.trace)
+def try_once(
+    cluster: SimulatedCluster,
+    translated: Translated,
+    limit_ms: float,
+    judge: Judge,
+    actions: tuple[ClientAction, ...] = (),
+) -> Tried:
+    """Run a job on a cluster that has just been started. Raises only what `submit_translated` raises.
+
+    `limit_ms`: how long the job may take.
+    """
+    tried = Tried(cluster.seed, cluster.faults, cluster.trace, actions=actions)
     probes = cluster.probes
+    submitted: list[Translation] = []
+
+    def submit(parallelism: int, savepoint: str | None) -> JobHandle:
+        translation = translated(parallelism, len(submitted) + 1)
+        job = cluster.submit_translated(translation, from_savepoint=savepoint)
+        submitted.append(translation)
+        return job
+
     with _silence():
-        job = cluster.submit_translated(translation)
+        quiet_ms = max((fault.until_ms for fault in cluster.faults), default=0.0)
+        user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
-            _run_to_its_end(tried, cluster, job, limit_ms)
-            tried.output = committed_output(translation)
+            _run_to_its_end(tried, cluster, user)
+            tried.output = committed_output(submitted)
             for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried)):
                 probes.report(violation.oracle, violation.problem)
         except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
@@ -69,19 +98,21 @@ def try_once(cluster: SimulatedCluster, translation: Translation, limit_ms: floa
     return tried
 
 
-def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, job: JobHandle, limit_ms: float) -> None:
-    tried.status = wait_for_the_end(job, limit_ms)
+def _run_to_its_end(tried: Tried, cluster: SimulatedCluster, user: SavepointUser) -> None:
+    tried.status = user.run(tried.actions)
     tried.virtual_ms = cluster.now_ms
+    user.dispose_of_all()
     cluster.run_for(CALM_MS)
     tried.happened = cluster.faults_that_happened
     tried.aborted_checkpoints = sum(what == CheckpointAborted.__name__ for _, _, what, _ in cluster.trace.entries)
-    details = _details(job)
-    if details is not None:
-        tried.recoveries = details.restarts
-        tried.checkpoints = details.completed_checkpoints
-        tried.failure = told_failure(details.failures[-1]) if details.failures else ""
-        if tried.status == JobStatus.FAILED.value and was_spoilt(cluster, details):
-            tried.status = SPOILT
+    tried.rescales, tried.kept = user.done, tuple(user.kept)
+    for details in filter(None, map(_details, user.jobs)):
+        tried.recoveries += details.restarts
+        tried.checkpoints += details.completed_checkpoints
+        tried.failure = told_failure(details.failures[-1]) if details.failures else tried.failure
+    last = _details(user.jobs[-1])
+    if last is not None and tried.status == JobStatus.FAILED.value and was_spoilt(cluster, last):
+        tried.status = SPOILT
 
 
 def _details(job: JobHandle) -> JobDetails | None:
@@ -112,6 +143,8 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
 
 def _is_leaked(path: str) -> bool:
     """Checkpoints, and whatever is hidden; what is collected lies among the checkpoints, and stays."""
+    if _TORN_SAVEPOINT in path:
+        return False
     return "/." in path or ("/checkpoints/" in path and "/collected/" not in path)
 
 

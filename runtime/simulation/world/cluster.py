@@ -122,7 +122,7 @@ class SimulatedCluster(WorldCluster):
         self.world.run_for(duration_ms)
 
     def run_until(self, is_over: Callable[[], bool], timeout: float = PATIENCE_MS / 1000) -> bool:
-        """Let the world go on until the condition holds; False when it does not within so many virtual seconds."""
+        """Let the world go on until the condition holds; False when it does not within `timeout` virtual seconds."""
         return self.world.run_until(is_over, self.world.now_ms + timeout * 1000)
 
     # ---- who is there

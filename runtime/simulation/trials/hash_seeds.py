@@ -1,0 +1,73 @@
+"""HashSeeds: does a job commit the same in a process with another hash seed? Asked once for each assertion.
+
+The calm history runs in another interpreter while this one runs the others. What differs there may have another reason
+(the process, or what only the test's own process holds), so a difference counts only if two fresh processes of one hash
+seed agree and one of another seed does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from concurrent.futures import TimeoutError as AnswerTimeout
+
+from .committed_output import Output
+from .diagnosis import output_difference
+from .other_interpreter import ANSWER_S, CalmAnswer, CalmRun, OtherInterpreter, kept_interpreter
+
+_SEEDS = (1, 2, 3)
+
+
+class HashSeeds:
+    """`reference`: what the job commits here; only these `sinks` are compared."""
+
+    def __init__(self, run: CalmRun, reference: Output, sinks: Collection[str]) -> None:
+        self._run = run
+        self._reference = reference
+        self._sinks = sinks
+        own = os.environ.get("PYTHONHASHSEED", "")
+        self._seed, *self._others = (seed for seed in _SEEDS if str(seed) != own)
+        self._answer = kept_interpreter(self._seed).ask(run)
+        self.not_compared = ""
+        """Why nothing was compared, if nothing was."""
+
+    def problem(self) -> str | None:
+        """Waits for the answer; what is wrong, with the advice, or None."""
+        try:
+            answer = self._answer.result(ANSWER_S)
+        except AnswerTimeout:
+            kept_interpreter(self._seed).close()
+            answer = CalmAnswer({}, f"the other process gave no answer within {ANSWER_S:.0f} s")
+        if answer.problem:
+            self.not_compared = answer.problem
+            return None
+        return None if self._difference(self._reference, answer.output) is None else self._cause(answer.output)
+
+    def _cause(self, there: Output) -> str | None:
+        again = self._in_a_fresh_process(self._seed)
+        if again.problem:
+            self.not_compared = again.problem
+            return None
+        if (told := self._difference(there, again.output)) is not None:
+            return f"unrepeatable: two processes gave two different outputs: {told}"
+        for seed in self._others:
+            other = self._in_a_fresh_process(seed)
+            if not other.problem and (told := self._difference(there, other.output)) is not None:
+                return f"hash-seed: the output depends on the hash seed: {told}"
+        self.not_compared = "in another process the job commits something else, whatever the hash seed"
+        return None
+
+    def _in_a_fresh_process(self, seed: int) -> CalmAnswer:
+        interpreter = OtherInterpreter(seed)
+        try:
+            return interpreter.ask(self._run).result(ANSWER_S)
+        except AnswerTimeout:
+            return CalmAnswer({}, f"another process gave no answer within {ANSWER_S:.0f} s")
+        finally:
+            interpreter.close()
+
+    def _difference(self, one: Output, other: Output) -> str | None:
+        return output_difference(self._compared(one), self._compared(other))
+
+    def _compared(self, output: Output) -> Output:
+        return {name: records for name, records in output.items() if name in self._sinks}
