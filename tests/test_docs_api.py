@@ -28,7 +28,7 @@ INHERITED = {
 """What is listed there is not repeated here."""
 NOT_FOR_USERS = {
     "Cluster": {"translate", "submit_translated", "submit_translated_async"},
-    "JobHandle": {"lost", "warn_of_close"},
+    "JobHandle": {"lost", "before_close"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},
 }
 """What clusters, and the machinery below a future, use of each other."""

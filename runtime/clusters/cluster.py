@@ -385,8 +385,9 @@ class Cluster(Blocking, ABC):
 
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
+        deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for handle in self._handles:
-            handle.warn_of_close()
+            handle.before_close(max(0.0, deadline - time.monotonic()))
         answers = [job_manager.ask(CancelJob(job_id)) for job_id in self._submitted]
         deadline = time.monotonic() + CANCEL_TIMEOUT_SECONDS
         for answer in answers:

@@ -83,6 +83,8 @@ class JobHandle(Blocking):
         self._readiness = Readiness(client.promise, lambda: self._status)
         self._last_details: JobDetails | None = None
         """After the job's end."""
+        self._last_savepoint: JobFuture[str] | None = None
+        """Of the latest order to end the job with one."""
         self._lost: JobLost | None = None
         self._heard_failure: FailureCause | None = None
         """The status of the latest event."""
@@ -159,8 +161,13 @@ class JobHandle(Blocking):
     def __await__(self) -> Generator[Any, None, JobDetails]:
         return self.wait_async().__await__()
 
-    def warn_of_close(self) -> None:
-        """For the cluster, before it cancels the job: say so, if it still runs, and what becomes of its checkpoints."""
+    def before_close(self, timeout: float) -> None:
+        """For the cluster, before it cancels the job: let a job finish that has its last savepoint, for `timeout`
+        seconds at most; of another that still runs, log what becomes of it and its checkpoints.
+        """
+        savepoint = self._last_savepoint
+        if savepoint is not None and savepoint.done() and savepoint.exception() is None:
+            self._ended.wait(timeout)
         if self._status.is_terminal:
             return
         config = self._graph.checkpoints
@@ -258,14 +265,16 @@ class JobHandle(Blocking):
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
         results, and nothing comes after it. When the savepoint fails, the job goes on.
         """
-        return self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
+        self._last_savepoint = self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
+        return self._last_savepoint
 
     def cancel_with_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
         """Take a savepoint, and then cancel the job; when the savepoint fails, the job goes on.
 
         What sinks had not committed by then, they do when a job is restored from the savepoint.
         """
-        return self._savepoint(CancelWithSavepoint(self.job_id, target_folder(target_directory)))
+        self._last_savepoint = self._savepoint(CancelWithSavepoint(self.job_id, target_folder(target_directory)))
+        return self._last_savepoint
 
     def on_event(self, callback: EventCallback) -> None:
         """Call back, on a thread of the job's own, with every event from now on: checkpoints, states, losses."""

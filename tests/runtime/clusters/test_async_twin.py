@@ -77,7 +77,7 @@ FUTURES = {
     RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
 }
 AT_ONCE = {
-    JobHandle: {"lost", "on_event", "warn_of_close"},
+    JobHandle: {"lost", "on_event", "before_close"},
     LocalCluster: {"translate", "save_keys", "announce"},
     RemoteCluster: set[str](),
 }

@@ -337,3 +337,17 @@ def test_a_job_that_fails_for_lost_processes_says_how_they_ended_and_leaves_none
     eventually(lambda: "SIGKILL" in job.details().failures[-1].error_message, "how the process ended")
     for pid in pids.values():
         eventually(lambda pid=pid: not psutil.pid_exists(pid), f"the end of {pid}")
+
+
+def test_a_job_that_was_stopped_with_a_savepoint_finishes_before_its_cluster_closes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The savepoint is there a moment before the job's end."""
+    with LocalCluster(1) as cluster:
+        env = environment(parallelism=1, checkpoint_dir=str(tmp_path / "checkpoints"))
+        counting(env, None, 500.0).sink_to(FileSink(str(tmp_path / "out"), "jsonl"), name="out")
+        job = cluster.submit(env)
+        job.ready().result(timeout=WAIT_S)
+        job.stop_with_savepoint().result(timeout=WAIT_S)
+    assert job.status is JobStatus.FINISHED
+    assert "is canceled" not in caplog.text
