@@ -75,12 +75,15 @@ class RestorePoints:
         return None if newest is None else newest.checkpoint_id
 
     def failed_to_restore(self, region: Region, failure: FailureCause) -> None:
-        """A task failed while it restored. If its state was unreadable the next restart takes the next older one."""
+        """A task failed while it restored. If its state was unreadable the next restart takes the next older one.
+
+        An error that user code raised says nothing of the checkpoint, whatever its class.
+        """
         step: FailureCause | None = failure
-        while step is not None and step.kind is not FailureKind.UNREADABLE_STATE:
+        while step is not None and step.kind not in (FailureKind.UNREADABLE_STATE, FailureKind.USER_CODE):
             step = step.cause
         chosen = self._chosen.get(region)
-        if step is not None and chosen is not None:
+        if step is not None and step.kind is FailureKind.UNREADABLE_STATE and chosen is not None:
             self._condemned.add(chosen)
 
     def root_of(self, restored: CompletedCheckpoint) -> str:

@@ -30,6 +30,13 @@ def more_than(name: str, value: Any, bound: float) -> float:
     return float(value)
 
 
+def finite_ms(name: str, value: Any) -> float:
+    """A duration: a finite number (not a bool) of at least 1 millisecond, and less than a year."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 366 * 86_400_000:
+        raise InvalidSetting(f"{name}: wanted a number of milliseconds from 1 to a year, found {value!r:.80}")
+    return float(value)
+
+
 def text(name: str, value: Any) -> str:
     """A string that is not blank."""
     if not isinstance(value, str) or not value.strip():

@@ -41,7 +41,9 @@ from ...messages import (
 from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
 from ...state.checkpoints.savepoints import Savepoints
+from ..api.checks import at_least, finite_ms, text
 from ..api.environment import StreamEnvironment
+from ..api.errors import InvalidSetting
 from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
 from ..system import ActorFuture, ActorSystem, CurveKeys
@@ -94,11 +96,13 @@ class ClusterSettings:
 
     def __post_init__(self) -> None:
         Configuration.of(self.config)
-        for name in ("task_managers", "slots_per_task_manager", "heartbeat_interval_ms", "slot_timeout_ms"):
-            if (found := getattr(self, name)) < 1:
-                raise ValueError(f"{name} must be at least 1, found {found}")
+        for name in ("task_managers", "slots_per_task_manager"):
+            at_least(name, getattr(self, name), 1)
+        text("host", self.host)
+        for name in ("heartbeat_interval_ms", "heartbeat_timeout_ms", "slot_timeout_ms", "cancel_timeout_ms"):
+            finite_ms(name, getattr(self, name))
         if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
-            raise ValueError(
+            raise InvalidSetting(
                 f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms})"
             )

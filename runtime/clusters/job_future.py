@@ -4,11 +4,16 @@
 
 It follows an ActorFuture, and is done when that is. To wait for it is to wait for that one, so that on a simulated
 cluster time goes on meanwhile. It cannot be cancelled: the order is on its way.
+
+The callbacks of a future that is done later run on the thread that has the answer, the JobManager's: whatever one
+raises is logged, and one that would wait there for another JobFuture is refused, as the JobManager would stand still.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import logging
+import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
@@ -16,6 +21,9 @@ from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
+_here = threading.local()
+"""`answers`: whether this thread, which brings an answer, calls callbacks just now."""
 
 
 def _as_it_is(value: Any) -> Any:
@@ -54,6 +62,20 @@ class JobFuture(concurrent.futures.Future[T]):
         self._settle(timeout)
         return super().exception()
 
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
+        """Call `fn(future)` once it is done, at once if it is. It must not block: see the module."""
+
+        def guarded(future: concurrent.futures.Future[T]) -> None:
+            if not getattr(_here, "answers", False):
+                fn(future)
+                return
+            try:
+                fn(future)
+            except BaseException:  # supervision boundary: this thread is the JobManager's
+                log.exception("a done callback of %s failed", self._what)
+
+        super().add_done_callback(guarded)
+
     def __await__(self) -> Generator[Any, None, T]:
         return self._wait().__await__()
 
@@ -64,10 +86,21 @@ class JobFuture(concurrent.futures.Future[T]):
 
     def _settle(self, timeout: float | None) -> None:
         """Wait until the source is done; then this one is, or is about to be."""
+        if not self.done() and getattr(_here, "answers", False):
+            raise RuntimeError(
+                f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
+            )
         if not self.done() and not self._source.wait(timeout):
             raise FutureTimeout(f"{self._what} is not done after {timeout} seconds")
 
     def _follow(self, source: ActorFuture[Any]) -> None:
+        before, _here.answers = getattr(_here, "answers", False), True
+        try:
+            self._take(source)
+        finally:
+            _here.answers = before
+
+    def _take(self, source: ActorFuture[Any]) -> None:
         try:
             answer = source.get()
         except BaseException as error:  # noqa: BLE001  (whatever the source failed with)

@@ -28,7 +28,7 @@ def cluster_named(name: str) -> Iterator[Cluster]:
             with (
                 tempfile.TemporaryDirectory() as folder,
                 spark_session("local[2]", Path(folder)) as session,
-                SparkCluster(session, task_managers=2) as spark,
+                SparkCluster(session, task_managers=2, slot_timeout_ms=300_000) as spark,
             ):
                 yield spark
         case _:

@@ -81,6 +81,15 @@ def test_a_job_whose_origin_cannot_be_read_fails_instead_of_beginning_anew() -> 
     assert job.master.failures[-1].error_type == "NoRestorableCheckpoint"
 
 
+def test_an_error_of_user_code_condemns_no_checkpoint_whatever_its_class() -> None:
+    job = stage()
+    raised = FailureCause("MissingState", "a file of mine", kind=FailureKind.UNREADABLE_STATE)
+    fail_and_restart(
+        job, job.deployed(), FailureCause("UserCodeError", "count", kind=FailureKind.USER_CODE, cause=raised)
+    )
+    assert restored(job) == [(7, ROOT)]
+
+
 def test_the_last_checkpoint_of_another_job_does_not_end_this_one() -> None:
     """It was the end of a job that was stopped with a savepoint, or drained."""
     job = stage(is_final=True)

@@ -11,10 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy import Count, FileSink, LocalCluster, Sum
+from understudy.runtime.connectors import FileSource
 
-from .jobs import WAIT_S, Witness, environment
+from .jobs import WAIT_S, Gate, Gated, Witness, environment
 
 ROWS, KEYS, GROUP_ROWS, RATE = 600_000, 5_000, 20_000, 300_000
+
+
+class GatedFileSource(Gated, FileSource):
+    def __init__(self, gate: Gate, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.gate = gate
+
 
 Answer = dict[int, tuple[int, int]]
 
@@ -48,14 +56,15 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
     shared_cluster: LocalCluster, rows: tuple[Path, Answer], tmp_path: Path, emit: str
 ) -> None:
     (folder, answer), out = rows, tmp_path / "out"
-    env = environment()
-    stream = env.from_parquet(str(folder), records_per_second=RATE)
+    env, gate = environment(), Gate(tmp_path)
+    stream = env.from_source(GatedFileSource(gate, str(folder), records_per_second=RATE))
     stream.key_by("key").aggregate(emit, count=Count(), sum=Sum("value")).sink_to(FileSink(str(out)))
     job = shared_cluster.submit(env)
     witness = Witness(job)
     for index in (1, 0):
         witness.checkpoints(2)
         witness.kill(witness.pids(2)[index])
+    gate.open()
     assert job.wait(timeout=WAIT_S).restarts == 2
     found, count = last_of_each_key(out)
     assert found == answer

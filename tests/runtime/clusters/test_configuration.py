@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from understudy import LocalCluster
+from understudy import InvalidSetting, LocalCluster
 from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration, SavepointBackend
 from understudy.state import CheckpointStorage, UnwritableRoot
 from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
@@ -76,3 +77,24 @@ def test_a_directory_that_cannot_be_written_is_told_when_the_cluster_starts(tmp_
         LocalCluster(1, config={DIRECTORY: f"{tmp_path}/file/x"}),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"task_managers": 1.5},
+        {"task_managers": "2"},
+        {"slots_per_task_manager": True},
+        {"cancel_timeout_ms": "5"},
+        {"cancel_timeout_ms": None},
+        {"slot_timeout_ms": -1},
+        {"heartbeat_interval_ms": math.nan},
+        {"heartbeat_timeout_ms": math.inf},
+        {"host": 5},
+    ],
+    ids=str,
+)
+def test_a_setting_of_a_cluster_is_refused_by_name(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    with pytest.raises(InvalidSetting, match=rf"^{name}: wanted .*, found "):
+        LocalCluster(**settings)

@@ -118,3 +118,50 @@ def test_it_goes_with_the_others_of_concurrent_futures() -> None:
 
 async def awaited(future: JobFuture[Any]) -> Any:
     return await future
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_a_callback_raises_does_not_reach_the_thread_that_brings_the_answer(
+    raised: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    source: ActorFuture[Any] = ActorFuture()
+    future: JobFuture[Any] = JobFuture(source, "the savepoint of job 'x'")
+    called: list[Any] = []
+
+    def fail(_: Any) -> None:
+        raise raised
+
+    future.add_done_callback(fail)
+    future.add_done_callback(called.append)
+    source.set(7)
+    assert called == [future]
+    assert "a done callback of the savepoint of job 'x' failed" in caplog.text
+
+
+def test_a_callback_that_would_wait_on_the_thread_that_brings_answers_is_refused() -> None:
+    """The other answer would never come: that thread is the one that stands still."""
+    source: ActorFuture[Any] = ActorFuture()
+    future: JobFuture[Any] = JobFuture(source, "the savepoint")
+    other: JobFuture[Any] = JobFuture(ActorFuture(), "the details of job 'x'")
+    refused: list[str] = []
+
+    def wait(_: Any) -> None:
+        with pytest.raises(RuntimeError) as error:
+            other.result()
+        refused.append(str(error.value))
+
+    future.add_done_callback(wait)
+    source.set(7)
+    assert refused == [
+        "a done callback waits for the details of job 'x', on the thread that brings it: use job.on_event, or a thread"
+    ]
+
+
+def test_a_callback_that_comes_late_is_called_as_by_concurrent_futures() -> None:
+    future: JobFuture[Any] = JobFuture(done_with(7), "the savepoint")
+
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        future.add_done_callback(interrupt)

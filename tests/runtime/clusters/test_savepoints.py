@@ -95,7 +95,7 @@ def test_savepoints_on_files_of_checkpoints_that_go_with_the_cluster_are_refused
     witness.checkpoints(1)
     for ask in (job.trigger_savepoint, job.stop_with_savepoint, job.cancel_with_savepoint):
         with pytest.raises(SavepointFailed, match="set checkpoint_dir on the StreamEnvironment"):
-            ask().get(timeout=WAIT_S)
+            ask().result(timeout=WAIT_S)
     witness.checkpoints(1)
     assert job.status is JobStatus.RUNNING
 

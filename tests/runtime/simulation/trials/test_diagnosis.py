@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from understudy import KeyedOperator, Operator, StreamEnvironment, ValueState
-from understudy.runtime.simulation import FreezeProcess, KillProcess, assert_exactly_once
+from understudy.testing import FreezeProcess, KillProcess, assert_exactly_once
 
 
 def _env() -> StreamEnvironment:

@@ -10,8 +10,8 @@ import pytest
 
 from understudy import Operator, Source, StreamEnvironment
 from understudy.actors.operators.source import END
-from understudy.runtime.simulation import assert_exactly_once
 from understudy.runtime.simulation.trials.other_interpreter import CalmRun, OtherInterpreter
+from understudy.testing import assert_exactly_once
 
 WORDS = ["ann", "bob", "cyd", "dan", "eve", "fay"]
 

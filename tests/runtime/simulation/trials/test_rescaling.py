@@ -9,8 +9,8 @@ import pytest
 
 from understudy import CannotRescale, KeyedOperator, Operator, OperatorListState, Source, StreamEnvironment, ValueState
 from understudy.actors.operators.source import END
-from understudy.runtime.simulation import KillProcess, Rescale, Unfit, assert_exactly_once
 from understudy.runtime.simulation.trials.parallelisms import candidates
+from understudy.testing import KillProcess, Rescale, Unfit, assert_exactly_once
 
 NUMBERS = range(37)
 
