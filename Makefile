@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 OPTIONS ?=
 # Tests of real processes that run at once: most of the time each of them waits.
-TESTERS ?= 6
+TESTERS ?= 4
 # Tests that compute and run at once: a core each.
 CORES ?= 2
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
