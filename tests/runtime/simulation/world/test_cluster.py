@@ -385,7 +385,7 @@ class TestMistakes:
 
     def test_settings_are_checked(self) -> None:
         with pytest.raises(ValueError, match="heartbeat_timeout_ms"):
-            SimulatedCluster(1, heartbeat_interval_ms=100, heartbeat_timeout=0.05)
+            SimulatedCluster(1, heartbeat_interval_ms=100, heartbeat_timeout_ms=50)
 
     def test_a_cluster_that_was_not_started_says_so(self) -> None:
         with pytest.raises(RuntimeError, match="with SimulatedCluster"):
