@@ -336,6 +336,7 @@ class JobMaster:
         decisive, known = self._failures.explained(region, cause)
         if decisive is None or self.status is not JobStatus.RESTARTING:
             return [*known]
+        self._restarts.withdraw(region)
         return [*known, *self._stop_everything(JobStatus.FAILING, decisive)]
 
     def _fail_checkpoints(self, cause: FailureCause) -> Effects:

@@ -67,6 +67,11 @@ class RegionRestarts:
         self._delayed.add(region)
         return Schedule(delay_ms, RestartDue(region))
 
+    def withdraw(self, region: Region) -> None:
+        """The restart of this region was decided before the cause was known, and will not be: it does not count."""
+        if region in self:
+            self.count -= 1
+
     def delay_is_over(self, region: Region) -> list[Schedule[SlotsOverdue]]:
         """It waits only for its tasks' end and for slots now; returns nothing for a region that is not delayed."""
         if region not in self._delayed:

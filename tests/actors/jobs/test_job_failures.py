@@ -146,6 +146,7 @@ def test_a_failure_that_is_explained_later_counts_and_may_end_the_job() -> None:
     assert stage.statuses() == [JobStatus.FAILING]
     (known,) = stage.of(FailureKnown)
     assert (known.failure.error_type, known.restart) == ("RepeatedFailure", None)
+    assert stage.master.restarts == 1, "the second was decided before the cause was known, and is none"
     for each in deployments[2:]:
         stage.report(each, ExecutionState.CANCELED)
     (ended,) = stage.of(JobEnded)
