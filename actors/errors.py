@@ -5,6 +5,7 @@ ActorError
 │   └── RecordNotSent       an operator emitted a record that cannot travel; the cause says why
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
+├── NoEventTime             event time was asked for where records have none; says what to write
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
@@ -56,6 +57,18 @@ class UnwantedResult(ActorError, TypeError):
     def __init__(self, text: str, index: int | None = None) -> None:
         super().__init__(text)
         self.index = index
+
+
+class NoEventTime(ActorError, ValueError):
+    """Event time was asked for, and the records, or what was called, have none."""
+
+    def __init__(self, operator_name: str, what: str) -> None:
+        super().__init__(
+            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: the records have "
+            "none, or it is neither a record nor an event-time timer that is processed. Put "
+            'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before this operator, and behind any '
+            "map_batches or operator of whole batches that drops the times"
+        )
 
 
 class ChannelBroken(ActorError):

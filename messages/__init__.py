@@ -108,7 +108,9 @@ from .serializers import (
 )
 from .shown import full_name, shown
 from .state_handles import (
+    NO_EDGE,
     ChannelStateHandle,
+    InputWatermark,
     KeyedStateHandle,
     OperatorListHandle,
     OperatorSubtaskState,
@@ -146,6 +148,8 @@ __all__ = [
     "ChannelDescriptor",
     "ChannelId",
     "ChannelStateHandle",
+    "InputWatermark",
+    "NO_EDGE",
     "CheckpointAborted",
     "CheckpointCompleted",
     "CheckpointConfig",

@@ -81,6 +81,22 @@ class ChannelStateHandle:
 
 
 @message
+class InputWatermark:
+    """How far event time had come on one input channel of a subtask, in ms.
+
+    Of a channel by its edge and producer; after a rescale of a whole input, with NO_EDGE: its channels are others now.
+    """
+
+    edge: int
+    producer_subtask: SubtaskIndex
+    input_index: int
+    watermark_ms: int
+
+
+NO_EDGE = -1
+
+
+@message
 class SubtaskState:
     """What one subtask snapshotted, by operator. `data_ended`: the snapshot was taken after EndOfData.
 
@@ -91,3 +107,5 @@ class SubtaskState:
     data_ended: bool = False
     channels: tuple[ChannelStateHandle, ...] = ()
     """To be taken, in each channel's order, before anything new comes; empty for an aligned snapshot."""
+    watermarks: tuple[InputWatermark, ...] = ()
+    """By channel, those that had one. Restored before any record is taken: what is late is decided as before."""

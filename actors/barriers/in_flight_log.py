@@ -19,16 +19,17 @@ from typing import assert_never
 import pyarrow as pa
 
 from ...messages import AbortReason, CheckpointId, MessageError
-from ...state import pack_batch
 from ..flow.elements import (
-    Batch,
     CancelCheckpointMarker,
     CheckpointBarrier,
     Element,
     EndOfData,
     EndOfPartition,
+    TimedBatch,
     Watermark,
+    WatermarkStatus,
 )
+from .in_flight_elements import InFlight, pack_in_flight
 
 MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024
 """A log that gets larger is given up. Credit bounds the batches in flight; this limit is for a barrier that does not
@@ -74,7 +75,7 @@ class InFlightLog:
         if channel not in self._missing:
             return
         match element:
-            case pa.RecordBatch() | list():
+            case pa.RecordBatch() | list() | TimedBatch() | Watermark() | WatermarkStatus():
                 self.add(channel, element)
             case CheckpointBarrier(checkpoint_id) if checkpoint_id == self.checkpoint_id:
                 self._missing.discard(channel)
@@ -86,17 +87,17 @@ class InFlightLog:
                 self._give_up(AbortReason.INPUT_ENDED)
             case CheckpointBarrier() | CancelCheckpointMarker():
                 pass  # of an older checkpoint, which is over
-            case Watermark() | EndOfData():
-                pass
+            case EndOfData():
+                pass  # its producer says so again after a restore
             case _:
                 assert_never(element)
 
-    def add(self, channel: int, batch: Batch) -> None:
-        """A batch that is known to be in flight, be its channel overtaken or not."""
+    def add(self, channel: int, element: InFlight) -> None:
+        """What is known to be in flight, be its channel overtaken or not."""
         if self.failure is not None or self.given_up is not None:
             return
         try:
-            packed = pack_batch(batch)
+            packed = pack_in_flight(element)
         except (MessageError, pa.ArrowException) as error:
             self.failure = error
             self._missing.clear()

@@ -15,13 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from ...messages import CheckpointId, SubtaskIndex
 from ..errors import UnknownChannel
 from ..flow.channels import InputChannel
-from ..flow.elements import Batch, CheckpointBarrier, Element
+from ..flow.elements import CheckpointBarrier, Element
 from .barrier_handler import Aborted, Aligned, BarrierHandler, GateEvent
+from .in_flight_elements import IN_FLIGHT, InFlight
 from .in_flight_log import InFlightLog
 
 
@@ -75,17 +74,17 @@ class InputGate:
         """By channel, what was read ahead or restored; never empty."""
         self._log: InFlightLog | None = None
 
-    def restore(self, in_flight: Mapping[tuple[int, SubtaskIndex], Sequence[Batch]]) -> None:
+    def restore(self, in_flight: Mapping[tuple[int, SubtaskIndex], Sequence[InFlight]]) -> None:
         """By edge and producer subtask, what is to be handed out before anything that is read.
 
         Raises UnknownChannel for a channel that this gate does not have.
         """
         known = {(channel.edge, channel.producer_subtask): index for index, channel in enumerate(self.channels)}
-        for key, batches in in_flight.items():
+        for key, elements in in_flight.items():
             if key not in known:
                 raise UnknownChannel(*key, list(known))
-            if batches:
-                self._ahead[known[key]] = deque(batches)
+            if elements:
+                self._ahead[known[key]] = deque(elements)
 
     def next(self) -> GateEvent | None:
         """The next event, or None when no channel has one. Raises ChannelBroken."""
@@ -93,6 +92,18 @@ class InputGate:
             if not self._take_one():
                 return None
         return self._ready.popleft()
+
+    def next_checkpoint(self) -> Aligned | Aborted | None:
+        """The next event, if it is about a checkpoint; everything else stays for `next`. At most one element is read
+        for it. Raises ChannelBroken.
+        """
+        if not self._ready:
+            self._take_one()
+        if self._ready and isinstance(self._ready[0], (Aligned, Aborted)):
+            event = self._ready.popleft()
+            assert isinstance(event, (Aligned, Aborted))
+            return event
+        return None
 
     def _take_one(self) -> bool:
         """Run one element through the handler, which may keep it; False when no channel that may be read has one."""
@@ -193,8 +204,8 @@ def _log_of(aligned: Aligned, ready: Iterable[GateEvent], waiting: Iterable[tupl
     """A log that has begun. What is `ready` has passed the handler before the barrier, on any channel."""
     log = InFlightLog(aligned.barrier.checkpoint_id, aligned.overtaken)
     for event in ready:
-        if isinstance(event, tuple) and isinstance(event[1], pa.RecordBatch | list):
-            log.add(*event)
+        if isinstance(event, tuple) and isinstance(event[1], IN_FLIGHT):
+            log.add(event[0], event[1])
     for channel, element in waiting:
         log.feed(channel, element)
     return log

@@ -1,6 +1,7 @@
 """What flows through channels.
 
 A batch is a `pyarrow.RecordBatch` or a Python list of records, handed on as it is: no wrapper, no object per record.
+On a stream with event time it is a TimedBatch, which has a time for each record beside it.
 Control elements stand between batches and are the case classes here. `estimated_bytes` is about how much memory a batch
 takes: for bounds, where nothing has encoded it yet.
 """
@@ -8,11 +9,14 @@ takes: for bounds, where nothing has encoded it yet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from ...messages import CheckpointId
+from ...state.columns.timed_batch import TimedBatch, Times, joined
+
+__all__ = ["TimedBatch", "Times", "joined"]
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
 """Never empty in a channel."""
@@ -36,11 +40,27 @@ class CancelCheckpointMarker:
     checkpoint_id: CheckpointId
 
 
+NO_WATERMARK: Final = -(2**63)
+"""A watermark before the first one: nothing is known yet. Flink: Long.MIN_VALUE."""
+
+END_OF_TIME: Final = 2**63 - 1
+"""The watermark of data that has ended. Flink: Watermark.MAX_WATERMARK."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """No record with an older event time comes any more."""
+    """No record with this or an older event time comes any more, but late ones. Flink: Watermark."""
 
     timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkStatus:
+    """Whether the channel gives no watermarks for the time being, so that nobody waits for them. The next watermark
+    ends that too. Flink: WatermarkStatus.
+    """
+
+    is_idle: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +73,20 @@ class EndOfPartition:
     """The channel is closed; nothing comes any more."""
 
 
-Control: TypeAlias = CheckpointBarrier | CancelCheckpointMarker | Watermark | EndOfData | EndOfPartition
-Element: TypeAlias = "Batch | Control"
+Control: TypeAlias = (
+    CheckpointBarrier | CancelCheckpointMarker | Watermark | WatermarkStatus | EndOfData | EndOfPartition
+)
+AnyBatch: TypeAlias = "Batch | TimedBatch"
+Element: TypeAlias = "AnyBatch | Control"
 
 
-def estimated_bytes(batch: Batch) -> int:
+def estimated_bytes(batch: AnyBatch) -> int:
     """Of columns, the bytes that they refer to; of records, as often what the first takes as there are records.
 
     The same for equal batches, in whichever process.
     """
+    if isinstance(batch, TimedBatch):
+        return estimated_bytes(batch.records) + batch.times.nbytes
     if isinstance(batch, pa.RecordBatch):
         return int(batch.nbytes)
     return len(batch) * _record_bytes(batch[0])

@@ -115,6 +115,13 @@ class KeySelector:
         return columns
 
 
+def field_values(batch: Batch, name: str, what: str) -> list[Any]:
+    """What each record has under this name: a column, an item or an attribute. Raises NoSuchColumn."""
+    if isinstance(batch, pa.RecordBatch):
+        return values_of(batch.column(_place(batch, name, what)))
+    return _values(batch, name, what)
+
+
 def _check_keys(part: KeyPart, column: list[Any], batch: Batch) -> None:
     """Whether these can be keys, as far as their types tell."""
     kinds = set(map(type, column))
@@ -140,17 +147,17 @@ def _refuse_unrun(keys: list[Any]) -> NoReturn:
         raise KeySelectionFailed(error.index or 0, str(error)) from None
 
 
-def _place(batch: pa.RecordBatch, part: Any) -> int:
+def _place(batch: pa.RecordBatch, part: Any, what: str = "key column") -> int:
     """The index of the part's column."""
     known = batch.schema.names
     if isinstance(part, str) and known.count(part) == 1:
         return known.index(part)  # type: ignore[no-any-return]
     if isinstance(part, int) and -len(known) <= part < len(known):
         return part % len(known)
-    raise NoSuchColumn(0, f"{_told(part)} is not there, or not once; the batch has {those_there_are(part, known)}")
+    raise NoSuchColumn(0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}")
 
 
-def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
+def _values(records: Sequence[Any], part: KeyPart, what: str = "key column") -> list[Any]:
     if not records:
         return []
     get = _position_getter(part, records) if isinstance(part, int) else _getter(part, records[0])
@@ -163,7 +170,7 @@ def _values(records: Sequence[Any], part: KeyPart) -> list[Any]:
         if callable(part):
             raise KeySelectionFailed(position, f"the key function raised {type(error).__name__} {where}") from error
         there = _there(part, records[position])
-        raise NoSuchColumn(position, f"{_told(part)} is not there {where}; there is {there}") from error
+        raise NoSuchColumn(position, f"{_told(part, what)} is not there {where}; there is {there}") from error
 
 
 def _position_getter(place: int, records: Sequence[Any]) -> Callable[[Any], Any]:
@@ -208,9 +215,9 @@ def _there(part: KeyPart, record: Any) -> str:
     return those_there_are(part, names) if names else f"only a value of type {type(record).__name__}"
 
 
-def _told(part: KeyPart) -> str:
+def _told(part: KeyPart, what: str = "key column") -> str:
     if isinstance(part, str):
-        return f"key column {part!r}"
+        return f"{what} {part!r}"
     return f"key position {part}" if isinstance(part, int) else "the key function's result"
 
 

@@ -14,7 +14,7 @@ from math import inf
 from ..context import Clock
 from ..errors import ChannelBroken, RecordNotSent, UserCodeError
 from .channels import OutputChannel
-from .elements import Batch, Control
+from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus
 from .output_buffer import OutputBuffer
 from .partitioner import Partitioner
 
@@ -34,8 +34,10 @@ class OutputEdge:
     """The operator that emits, the last of its chain."""
     keyed: str = ""
     """The operator that takes the records, if it does so by key."""
+    output_tag: str = ""
+    """Which side output of the operator goes along this edge; empty: its main output."""
 
-    def send(self, batches: Sequence[Batch]) -> None:
+    def send(self, batches: Sequence[AnyBatch]) -> None:
         """Raises UserCodeError and ChannelBroken."""
         for batch in batches:
             try:
@@ -45,7 +47,7 @@ class OutputEdge:
             for index, part in parts:
                 self._send(index, part)
 
-    def _send(self, index: int, part: Batch) -> None:
+    def _send(self, index: int, part: AnyBatch) -> None:
         try:
             self.channels[index].send(part)
         except ChannelBroken:
@@ -61,6 +63,8 @@ class TaskOutputs:
         self._edges = tuple(edges)
         self._channels = tuple(channel for edge in self._edges for channel in edge.channels)
         self._clock = clock
+        self._held = [NO_WATERMARK] * len(self._edges)
+        """By edge, the watermark that stays behind what the edge's buffer keeps."""
         self.records_out = 0
 
     def is_available(self) -> bool:
@@ -72,26 +76,51 @@ class TaskOutputs:
         """Whether there is anything that was emitted and not sent."""
         return any(edge.buffer.due_ms < inf for edge in self._edges)
 
-    def emit(self, batch: Batch) -> None:
-        """Send one batch along every edge, or keep it until `flush`, `send_due` or the next control element."""
+    def emit(self, batch: AnyBatch, output_tag: str = "") -> None:
+        """Send one batch along every edge of this output, or keep it until `flush`, `send_due` or the next control
+        element. What goes to a side output that nobody reads goes nowhere.
+        """
         self.records_out += len(batch)
         now_ms = self._clock.now_ms()
-        for edge in self._edges:
-            edge.send(edge.buffer.add(batch, now_ms))
+        for index, edge in enumerate(self._edges):
+            if edge.output_tag == output_tag:
+                edge.send(edge.buffer.add(batch, now_ms))
+                if edge.buffer.due_ms == inf:
+                    self._send_held(index)
 
     def send_due(self, now_ms: float) -> float | None:
         """Send what has been kept long enough; in how many ms there will be more of it, None: nothing is kept."""
         due_ms = inf
-        for edge in self._edges:
+        for index, edge in enumerate(self._edges):
             if edge.buffer.due_ms <= now_ms:
                 edge.send(edge.buffer.take())
+                self._send_held(index)
             due_ms = min(due_ms, edge.buffer.due_ms)
         return None if due_ms == inf else due_ms - now_ms
 
     def flush(self) -> None:
         """Send all that is kept."""
-        for edge in self._edges:
+        for index, edge in enumerate(self._edges):
             edge.send(edge.buffer.take())
+            self._send_held(index)
+
+    def send_watermark(self, element: Watermark | WatermarkStatus) -> None:
+        """Send it down every channel, behind all that was emitted before it. Where a buffer keeps some of that a
+        watermark waits, so that small batches still go together, and a newer one takes its place.
+        """
+        if isinstance(element, WatermarkStatus):
+            self.broadcast(element)
+            return
+        for index, edge in enumerate(self._edges):
+            self._held[index] = element.timestamp_ms
+            if edge.buffer.due_ms == inf:
+                self._send_held(index)
+
+    def _send_held(self, index: int) -> None:
+        held, self._held[index] = self._held[index], NO_WATERMARK
+        if held != NO_WATERMARK:
+            for channel in self._edges[index].channels:
+                channel.send(Watermark(held))
 
     def broadcast(self, control: Control) -> None:
         """Send a control element down every channel of every edge, behind all that was emitted before it."""

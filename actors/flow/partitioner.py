@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...messages import Partitioning
 from ..errors import UserCodeError
-from .elements import Batch
+from .elements import AnyBatch, Batch, TimedBatch
 from .key_selector import KeySelectionFailed, KeySelector
 
 MAX_BATCH_RECORDS = 65_536
@@ -26,14 +26,14 @@ MAX_BATCH_RECORDS = 65_536
 _FEW_CHANNELS = 8
 """Up to this many channels it is quicker to look for the rows of each than to sort."""
 
-Parts: TypeAlias = "list[tuple[int, Batch]]"
+Parts: TypeAlias = "list[tuple[int, AnyBatch]]"
 """(channel index, batch), in the order of sending."""
 
 
 class Partitioner(Protocol):
     """Deals batches out."""
 
-    def split(self, batch: Batch) -> Parts:
+    def split(self, batch: AnyBatch) -> Parts:
         """What of the batch goes to which channel."""
         ...
 
@@ -68,7 +68,7 @@ def make_partitioner(
 class Forward:
     """Everything to the only channel. Flink: ForwardPartitioner."""
 
-    def split(self, batch: Batch) -> Parts:
+    def split(self, batch: AnyBatch) -> Parts:
         return [(0, part) for part in _bounded(batch)]
 
 
@@ -79,7 +79,7 @@ class Rebalance:
         self._channels = channels
         self._next = first % channels
 
-    def split(self, batch: Batch) -> Parts:
+    def split(self, batch: AnyBatch) -> Parts:
         return [(self._take_turn(), part) for part in _bounded(batch)]
 
     def _take_turn(self) -> int:
@@ -94,7 +94,7 @@ class Broadcast:
     def __init__(self, channels: int) -> None:
         self._channels = range(channels)
 
-    def split(self, batch: Batch) -> Parts:
+    def split(self, batch: AnyBatch) -> Parts:
         return [(channel, part) for part in _bounded(batch) for channel in self._channels]
 
 
@@ -106,10 +106,13 @@ class HashByKey:
         self._selector = selector
         self._max_parallelism = max_parallelism
 
-    def split(self, batch: Batch) -> Parts:
-        owners = self._key_groups(batch) * self._channels // self._max_parallelism
-        if not isinstance(batch, pa.RecordBatch):
-            shares = self._record_shares(batch, owners)
+    def split(self, batch: AnyBatch) -> Parts:
+        records = batch.records if isinstance(batch, TimedBatch) else batch
+        owners = self._key_groups(records) * self._channels // self._max_parallelism
+        if isinstance(batch, TimedBatch):
+            shares = _timed_shares(batch, owners, self._channels)
+        elif not isinstance(batch, pa.RecordBatch):
+            shares = _record_shares(batch, owners, self._channels)
         elif self._channels <= _FEW_CHANNELS:
             shares = _shares_of_few(batch, owners, self._channels)
         else:
@@ -125,12 +128,24 @@ class HashByKey:
                 raise
             raise UserCodeError(self._selector.operator_name, None) from error
 
-    def _record_shares(self, records: list[object], owners: npt.NDArray[np.int32]) -> Parts:
-        shares: list[list[object]] = [[] for _ in range(self._channels)]
-        add = [share.append for share in shares]
-        for owner, record in zip(owners.tolist(), records, strict=True):
-            add[owner](record)
-        return [(channel, share) for channel, share in enumerate(shares) if share]
+
+def _record_shares(records: list[object], owners: npt.NDArray[np.int32], channels: int) -> Parts:
+    shares: list[list[object]] = [[] for _ in range(channels)]
+    add = [share.append for share in shares]
+    for owner, record in zip(owners.tolist(), records, strict=True):
+        add[owner](record)
+    return [(channel, share) for channel, share in enumerate(shares) if share]
+
+
+def _timed_shares(batch: TimedBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
+    """Of each channel its records in their order, and their times with them."""
+    rows = [np.flatnonzero(owners == channel) for channel in range(channels)]
+    parts: Parts
+    if isinstance(batch.records, pa.RecordBatch):
+        parts = _cut(batch.records, rows, [len(each) for each in rows])
+    else:
+        parts = _record_shares(batch.records, owners, channels)
+    return [(channel, TimedBatch(part, batch.times[rows[channel]], batch.column)) for channel, part in parts]
 
 
 def _shares_of_few(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:
@@ -158,12 +173,12 @@ def _cut(batch: pa.RecordBatch, rows: list[npt.NDArray[np.intp]], counts: list[i
     ]
 
 
-def _bounded(batch: Batch) -> Iterator[Batch]:
+def _bounded(batch: AnyBatch) -> Iterator[AnyBatch]:
     if len(batch) <= MAX_BATCH_RECORDS:
         yield batch
         return
     for start in range(0, len(batch), MAX_BATCH_RECORDS):
-        if isinstance(batch, pa.RecordBatch):
+        if isinstance(batch, pa.RecordBatch | TimedBatch):
             yield batch.slice(start, MAX_BATCH_RECORDS)
         else:
             yield batch[start : start + MAX_BATCH_RECORDS]

@@ -6,9 +6,33 @@ Made by the OperatorChain, one for each operator, and empty again before the ope
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..flow.elements import Batch
+import numpy as np
+import pyarrow as pa
+
+from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
+
+Emitted: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
+"""What leaves a collector, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTag:
+    """Names a side output of an operator: `out.collect_to(tag, record)` fills it, `stream.side_output(tag)` reads it.
+
+    Two tags of one name are the same. `schema`: its columns, where all that goes there are Arrow batches with these.
+    Flink: OutputTag.
+    """
+
+    name: str
+    schema: pa.Schema | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name):
+            raise ValueError(f"OutputTag: wanted a name such as OutputTag('late'), found {self.name!r:.60}")
 
 
 class _Each:
@@ -16,7 +40,7 @@ class _Each:
 
     __slots__ = ("batches",)
 
-    def __init__(self, batches: Iterator[Batch]) -> None:
+    def __init__(self, batches: Iterator[Batch | TimedBatch]) -> None:
         self.batches = batches
 
 
@@ -24,15 +48,16 @@ class Collector(list[Any]):
     """Where an operator puts its output. Order is kept between `collect` and `emit`; use nothing else of it.
 
     It is the list of the records collected since the last batch: so `collect` is a list's own `append`, which costs a
-    quarter of what a method of ours would.
+    quarter of what a method of ours would. `time_ms` is the event time of the record, or the timer, that is being
+    processed; whoever processes several one after the other calls `stamp` after each.
     """
 
-    __slots__ = ("_batches",)
+    __slots__ = ("_batches", "_sides", "stamps", "time_ms")
 
     if TYPE_CHECKING:
 
         def collect(self, record: Any, /) -> None:
-            """Add one record."""
+            """Add one record. It gets the event time of what is being processed."""
 
     else:
         collect = list.append
@@ -40,27 +65,63 @@ class Collector(list[Any]):
     def __init__(self) -> None:
         super().__init__()
         self._batches: list[Any] = []
+        self._sides: dict[str, Collector] = {}
+        self.time_ms: int | None = None
+        """None where there is no event time."""
+        self.stamps: list[int] = []
+        """The event times of the first records collected."""
 
-    def emit(self, batch: Batch) -> None:
+    def emit(self, batch: Batch, timestamps: Times | None = None) -> None:
         """Add a whole batch: a `pa.RecordBatch` or a list, which is the collector's from now on. An empty one is
         dropped.
+
+        `timestamps`: the event time of each record, in ms. Without them all get the time of the record or timer that
+        is being processed; in `process_batch`, where there are several, the batch has no event times any more.
         """
         self._seal()
-        if len(batch):
+        if not len(batch):
+            return
+        if timestamps is not None:
+            self._batches.append(TimedBatch(batch, np.ascontiguousarray(timestamps, np.int64)))
+        elif self.time_ms is not None:
+            self._batches.append(TimedBatch(batch, np.full(len(batch), self.time_ms, np.int64)))
+        else:
             self._batches.append(batch)
 
-    def emit_each(self, batches: Iterator[Batch]) -> None:
+    def collect_to(self, tag: OutputTag, record: Any) -> None:
+        """Add one record to a side output."""
+        side = self._side(tag)
+        side.append(record)
+        if self.time_ms is not None:
+            side.stamps.append(self.time_ms)
+
+    def emit_to(self, tag: OutputTag, batch: Batch, timestamps: Times | None = None) -> None:
+        """Add a whole batch to a side output."""
+        self._side(tag).emit(batch, timestamps)
+
+    def emit_each(self, batches: Iterator[Batch | TimedBatch]) -> None:
         """Add batches, none of them empty, that are made one by one as they are sent on: before the operator is called
         again. Therefore large ones need not all be in memory, however many they are.
         """
         self._seal()
         self._batches.append(_Each(batches))
 
-    def drain(self) -> list[Batch]:
-        """Take everything out, in order."""
+    def emit_element(self, element: Emitted) -> None:
+        """Add a batch with its event times, a watermark or a status behind all that is there; for our own operators."""
+        self._seal()
+        self._batches.append(element)
+
+    def stamp(self) -> None:
+        """All that was collected since the last call belongs to `time_ms`."""
+        missing = len(self) - len(self.stamps)
+        if missing and self.time_ms is not None:
+            self.stamps.extend(repeat(self.time_ms, missing))
+
+    def drain(self) -> list[Emitted]:
+        """Take everything out, in order, but the side outputs."""
         return list(self.taken())
 
-    def taken(self) -> Iterator[Batch]:
+    def taken(self) -> Iterator[Emitted]:
         """The same one by one; to be used up before anything else is added."""
         self._seal()
         batches, self._batches = self._batches, []
@@ -70,7 +131,37 @@ class Collector(list[Any]):
             else:
                 yield batch
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether anything ever went to a side output."""
+        return bool(self._sides)
+
+    def sides(self) -> Iterator[tuple[str, Any]]:
+        """Take out what went to side outputs: the name of the tag, and a batch."""
+        for name, side in self._sides.items():
+            for batch in side.taken():
+                yield name, batch
+
+    def _side(self, tag: OutputTag) -> Collector:
+        if not isinstance(tag, OutputTag):
+            raise TypeError(f"wanted an OutputTag for a side output, such as OutputTag('late'), found {tag!r:.60}")
+        side = self._sides.get(tag.name)
+        if side is None:
+            side = self._sides[tag.name] = Collector()
+        side.time_ms = self.time_ms
+        return side
+
     def _seal(self) -> None:
-        if self:
-            self._batches.append(self[:])
-            self.clear()
+        if not self:
+            return
+        records = self[:]
+        self.clear()
+        if self.time_ms is None and not self.stamps:
+            self._batches.append(records)
+            return
+        missing = len(records) - len(self.stamps)
+        if missing:
+            assert self.time_ms is not None, "some records have an event time, the others have none"
+            self.stamps.extend(repeat(self.time_ms, missing))
+        self._batches.append(TimedBatch(records, np.array(self.stamps, np.int64)))
+        self.stamps.clear()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..flow.elements import Batch
+from ..flow.elements import Batch, TimedBatch, Times
 from ..flow.records import batch_of
 from ..unrun import UNRUN, refuse
 from .collector import Collector
@@ -35,7 +36,9 @@ class Filter(RecordFunction):
         super().__init__(condition)
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        if self._expression is not None:
+        if self.timestamps is not None:
+            self._process_timed(batch, self.timestamps, out)
+        elif self._expression is not None:
             columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
             for part in _filtered(pa.Table.from_batches([columns]), self._expression).to_batches():
                 out.emit(part)
@@ -44,6 +47,24 @@ class Filter(RecordFunction):
         else:
             is_checked = self._taken < _CHECKED or len(batch) <= _SMALL
             out.emit(self._over(batch, self._keep_checked if is_checked else self._keep))
+
+    def _process_timed(self, batch: Batch, times: Times, out: Collector) -> None:
+        """The same where each record has an event time, which stays with it."""
+        if self._expression is not None:
+            columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
+            table = pa.Table.from_batches([columns]).append_column("", pa.array(times))
+            for part in _filtered(table, self._expression).to_batches():
+                last = part.num_columns - 1
+                out.emit_element(TimedBatch(part.remove_column(last), part.column(last).to_numpy(), self.time_column))
+            return
+        kept = np.array(self._over(batch, self._test), np.bool_)
+        if not kept.any():
+            return
+        if isinstance(batch, pa.RecordBatch):
+            records: Batch = batch.filter(pa.array(kept))
+        else:
+            records = [record for record, is_kept in zip(batch, kept.tolist(), strict=True) if is_kept]
+        out.emit_element(TimedBatch(records, times[kept], self.time_column))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (schema,) = inputs

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from types import GeneratorType
 from typing import Any
+
+import numpy as np
 
 from ..flow.elements import Batch
 from ..unrun import UNRUN, check_records, refuse
@@ -16,11 +19,15 @@ class FlatMap(RecordFunction):
     """The function returns an iterable, or is a generator."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        out.emit(self._over(batch, self._flat_map))
+        counts: list[int] | None = None if self.timestamps is None else []
+        items = self._over(batch, partial(self._flat_map, counts))
+        out.emit(items, None if self.timestamps is None else np.repeat(self.timestamps, counts or 0))
 
-    def _flat_map(self, records: Iterator[Any]) -> list[Any]:
+    def _flat_map(self, counts: list[int] | None, records: Iterator[Any]) -> list[Any]:
+        """All items in turn; their number for each record is added to `counts`."""
         function = self._function
         items: list[Any] = []
+        before = 0
         for record in records:
             made = function(record)
             try:
@@ -29,5 +36,8 @@ class FlatMap(RecordFunction):
                 if UNRUN[type(made)] and not isinstance(made, GeneratorType):
                     refuse("the function of flat_map", made)
                 raise
+            if counts is not None:
+                counts.append(len(items) - before)
+                before = len(items)
         check_records("the iterable of flat_map", items, "yield its items, with `yield from`", one_each=False)
         return items

@@ -7,6 +7,7 @@ BatchProcess that runs in its place. It compiles nothing itself: see `compiled`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -14,15 +15,17 @@ import pyarrow as pa
 
 from ...state.backends.backend import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
-from ..errors import UserCodeError
-from ..flow.elements import Batch
+from ..errors import NoEventTime, UserCodeError
+from ..flow.elements import Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
 from .operator import Operator, Takes
+from .timers import FIRED_AT_ONCE, Domain, Timer, Timers
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
+    from ...state.backends.timer_queue import TimerQueue
     from ..flow.key_selector import KeySelector
 
 
@@ -39,6 +42,15 @@ class BatchProcess(Protocol):
     def process(self, batch: Batch, out: Collector) -> None:
         """Raises UserCodeError with the position of the record at which `process` raised."""
         ...
+
+
+class _NoTimestamp:
+    """`timestamp` of an operator where there is none. No data descriptor: an object's own attribute goes before it."""
+
+    def __get__(self, operator: KeyedOperator | None, _owner: Any = None) -> int:
+        if operator is None:
+            raise AttributeError("timestamp")
+        raise NoEventTime(operator.context.name, "self.timestamp")
 
 
 PIECE_ROWS = 1024
@@ -61,6 +73,12 @@ class KeyedOperator(Operator):
 
     key: Any
     """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
+    timestamp: int = _NoTimestamp()  # type: ignore[assignment]
+    """The event time, in ms, of the record, or of the timer. Raises NoEventTime where the records have none, and where
+    there is neither.
+    """
+    timers: Timers
+    """Registers and deletes timers of the current key."""
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _taken: int = 0
@@ -115,6 +133,11 @@ class KeyedOperator(Operator):
         if hasattr(self, "key"):
             del self.key
 
+    def _leave_time(self, out: Collector) -> None:
+        out.time_ms = None
+        with suppress(AttributeError):
+            del self.timestamp
+
     def process(self, record: Any, out: Collector) -> None:
         """Take one record of the first input. Never block: see Operator."""
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
@@ -122,6 +145,16 @@ class KeyedOperator(Operator):
     def process_2(self, record: Any, out: Collector) -> None:
         """Take one record of the second input of a connected stream."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
+
+    def on_timer(self, timer: Timer, out: Collector) -> None:
+        """A timer of `self.key` is due. `self.timestamp` is its time, which what is emitted gets as well; of a
+        processing-time timer there is no event time.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has registered a timer and defines no on_timer")  # abstract
+
+    def processing_time(self) -> int:
+        """What the clock of this TaskManager says: ms since the epoch."""
+        return self.context.clock.wall_ms()
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         if self._batch_process is not None:
@@ -162,6 +195,9 @@ class KeyedOperator(Operator):
             keys, records = self._selectors[input_index].keyed_rows(batch)
         except KeySelectionFailed as error:
             raise UserCodeError(self.context.name, self._taken + error.position) from error
+        if self.timestamps is not None:
+            self._process_timed(process, input_index, keys, records, self.timestamps, out)
+            return
         backend, left = self._backend, iter(keys)
         try:
             for key, record in zip(left, records, strict=True):
@@ -173,3 +209,63 @@ class KeyedOperator(Operator):
         finally:
             self._leave_key()
         self._taken += len(batch)
+
+    def _process_timed(
+        self,
+        process: Callable[[Any, Collector], Any],
+        input_index: int,
+        keys: list[Any],
+        records: Iterable[Any],
+        times: Times,
+        out: Collector,
+    ) -> None:
+        """The same for records with event times: another loop, so that records without pay nothing for it."""
+        backend, left, stamps = self._backend, iter(keys), out.stamps
+        try:
+            for key, record, time_ms in zip(left, records, times.tolist(), strict=True):
+                backend.current_key = self.key = key
+                self.timestamp = out.time_ms = time_ms
+                if (result := process(record, out)) is not None:
+                    refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
+                if len(out) != len(stamps):
+                    out.stamp()
+        except Exception as error:
+            raise UserCodeError(self.context.name, self._taken + len(keys) - length_hint(left) - 1) from error
+        finally:
+            self._leave_time(out)
+            self._leave_key()
+        self._taken += len(keys)
+
+    def _advance(self, watermark_ms: int, out: Collector) -> bool:
+        if self._fire(self.timers.queues.event, "event", watermark_ms, out):
+            return True
+        self.on_watermark(watermark_ms, out)
+        return False
+
+    def _due_ms(self) -> int | None:
+        return self.timers.queues.processing.next_ms()
+
+    def _on_due(self, now_ms: int, out: Collector) -> None:
+        self._fire(self.timers.queues.processing, "processing", now_ms, out)
+
+    def _fire(self, queue: TimerQueue, domain: Domain, until_ms: int, out: Collector) -> bool:
+        """Fire timers that are due, so many at most as one step may take; whether there may be more of them."""
+        if not queue:
+            return False
+        backend = self._backend
+        try:
+            for _ in range(FIRED_AT_ONCE):
+                due = queue.pop(until_ms)
+                if due is None:
+                    return False
+                backend.current_key = self.key = due.key
+                if domain == "event":
+                    self.timestamp = out.time_ms = due.time_ms
+                on_timer: Callable[[Timer, Collector], Any] = self.on_timer
+                if (result := on_timer(Timer(due.time_ms, domain, due.namespace), out)) is not None:
+                    refuse(f"{type(self).__name__}.on_timer", result)
+                out.stamp()
+            return True
+        finally:
+            self._leave_time(out)
+            self._leave_key()

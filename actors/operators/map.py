@@ -15,7 +15,7 @@ class Map(RecordFunction):
     """One record out for each record in."""
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
-        out.emit(self._over(batch, self._map))
+        out.emit(self._over(batch, self._map), self.timestamps)
 
     def _map(self, records: Iterator[Any]) -> list[Any]:
         function = self._function

@@ -1,4 +1,7 @@
-"""MapBatches: each Arrow batch becomes what a function returns for it: the vectorised form of `map` and `flat_map`."""
+"""MapBatches: each Arrow batch becomes what a function returns for it: the vectorised form of `map` and `flat_map`.
+
+Event times that came from a column are read again from the result, if it still has that column; else it has none.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
+from ..flow.elements import TimedBatch
 from ..unrun import UNRUN, refuse
 from .collector import Collector
+from .event_times import times_of
 from .operator import Operator, Takes
 
 Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
@@ -30,7 +35,11 @@ class MapBatches(Operator):
         for result in _batches(made):
             if not isinstance(result, pa.RecordBatch):
                 raise _unwanted(result)
-            out.emit(result)
+            column = self.time_column
+            if column is None or column not in result.schema.names:
+                out.emit(result)
+            elif len(result):
+                out.emit_element(TimedBatch(result, times_of(result.column(column), column), column))
 
 
 def _batches(result: Any) -> Iterable[Any]:

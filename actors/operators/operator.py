@@ -15,7 +15,7 @@ from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, Sta
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
-from ..flow.elements import Batch
+from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 
 Takes = Literal["records", "columns", "any"]
@@ -60,6 +60,17 @@ class Operator(Actor):
 
     context: OperatorContext  # type: ignore[assignment]
 
+    timestamps: Times | None = None
+    """In `process_batch`: the event time of each record of the batch, in ms; None where they have none."""
+
+    time_column: str | None = None
+    """In `process_batch`: the column that the event times come from, if they come from one."""
+
+    watermark: int = NO_WATERMARK
+    """How far event time has come, in ms: no record with this or an older time comes any more, but late ones. Before
+    the first watermark it is -2**63, and 2**63 - 1 when the data has ended.
+    """
+
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 
@@ -101,6 +112,27 @@ class Operator(Actor):
 
     def _leave_key(self) -> None:
         """From here on there is no current key. Called after each hook that has none."""
+
+    def on_watermark(self, watermark_ms: int, out: Collector) -> None:
+        """Event time has come this far: `self.watermark` says so too. What is emitted goes before the watermark."""
+
+    def _advance(self, watermark_ms: int, out: Collector) -> bool:
+        """A part of what there is to do now that event time has come this far. Whether there is more of it: then it is
+        called again, and what was done so far may be part of a snapshot in between. `watermark` is set already.
+        """
+        self.on_watermark(watermark_ms, out)
+        return False
+
+    def _passes(self, watermark_ms: int) -> bool:
+        """Whether operators behind this one learn of a watermark that came from before it."""
+        return True
+
+    def _due_ms(self) -> int | None:
+        """When, by the clock, `_on_due` wants to be called; None: not at all."""
+        return None
+
+    def _on_due(self, now_ms: int, out: Collector) -> None:
+        """The clock has reached `_due_ms`: do a part of what there is to do. `_due_ms` says whether there is more."""
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""

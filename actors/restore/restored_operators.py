@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from ...messages import (
+    NO_EDGE,
     ChannelStateHandle,
+    InputWatermark,
     JobGraph,
     JobVertex,
     OperatorDescription,
@@ -110,13 +113,30 @@ class RestoredOperators:
         for index, ended in enumerate(self.ended[vertex.vertex_id]):
             own = {operator: shares[index] for operator, shares in dealt.items()}
             held = {operator: share for operator, share in own.items() if share != OperatorSubtaskState()}
-            yield SubtaskState(held, ended, self._channels(vertex, index))
+            yield SubtaskState(held, ended, self._channels(vertex, index), self._watermarks(vertex, index))
 
     def _channels(self, vertex: JobVertex, index: int) -> tuple[ChannelStateHandle, ...]:
         """What was in flight; it means something to the very same vertex only."""
         old = self._checkpoint.vertices.get(vertex.vertex_id)
         state = old.subtasks.get(SubtaskIndex(index)) if old and old.parallelism == vertex.parallelism else None
         return () if state is None else state.channels
+
+    def _watermarks(self, vertex: JobVertex, index: int) -> tuple[InputWatermark, ...]:
+        """How far event time had come: in this subtask, or after a rescale, for each input, in all of them."""
+        old = self._checkpoint.vertices.get(vertex.vertex_id)
+        if old is None:
+            return ()
+        by_subtask = [
+            state.watermarks if (state := old.subtasks.get(SubtaskIndex(subtask))) else ()
+            for subtask in range(old.parallelism)
+        ]
+        if old.parallelism == vertex.parallelism:
+            return by_subtask[index]
+        least: dict[int, int] = {}
+        for each in chain.from_iterable(by_subtask):
+            least[each.input_index] = min(each.watermark_ms, least.get(each.input_index, each.watermark_ms))
+        everywhere = set(least).intersection(*({each.input_index for each in marks} for marks in by_subtask))
+        return tuple(InputWatermark(NO_EDGE, SubtaskIndex(0), input_index, least[input_index]) for input_index in sorted(everywhere))
 
     @staticmethod
     def _feeds(ended: list[bool], partitioning: Partitioning, parallelism: int) -> list[bool]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, UnsupportedValue
 from ..errors import RecordNotSent, UserCodeError
-from ..flow.elements import Batch
+from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
 from ..operators.operator import Operator, Takes
@@ -25,14 +25,23 @@ _EMITTING = ("on_end", "before_barrier")
 
 
 class OperatorChain:
-    """Feeds batches through operators and hands what comes out at the end to `emit`."""
+    """Feeds batches and watermarks through operators. What comes out at the end goes to `emit`, with the name of the
+    side output if it is one; watermarks and statuses go to `broadcast`.
+    """
 
-    def __init__(self, operators: Sequence[Operator], emit: Callable[[Batch], None]) -> None:
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        emit: Callable[..., None],
+        broadcast: Callable[[Watermark | WatermarkStatus], None] = lambda _: None,
+    ) -> None:
         self.operators = tuple(operators)
         self._emit = emit
+        self._broadcast = broadcast
         self._collectors = tuple(Collector() for _ in self.operators)
         self._idlers = _overriding(self.operators, "on_idle")
         self._flushers = _overriding(self.operators, "before_barrier")
+        self._clocked = _overriding(self.operators, "_due_ms")
 
     def open(self) -> None:
         """Open the last operator first, so that whatever an operator emits finds its successors open. Flink:
@@ -43,7 +52,7 @@ class OperatorChain:
             with blame(operator):
                 operator._opened()
 
-    def process(self, batch: Batch, input_index: int = 0, start: int = 0) -> None:
+    def process(self, batch: AnyBatch, input_index: int = 0, start: int = 0) -> None:
         """Run one batch through the chain from operator `start`; `input_index` is the first operator's input."""
         if start == len(self.operators):
             self._emit(batch)
@@ -51,14 +60,77 @@ class OperatorChain:
         operator, out = self.operators[start], self._collectors[start]
         process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
         emitter = self.operators[start - 1] if start else None
+        times: Times | None = None
+        column: str | None = None
+        records: Batch
+        if isinstance(batch, TimedBatch):
+            records, times, column = batch.records, batch.times, batch.column
+        else:
+            records = batch
         with blame(operator):
-            taken = _as_taken(operator._taken_as(input_index), batch)
+            taken = _as_taken(operator._taken_as(input_index), records)
         is_last = start == len(self.operators) - 1  # what goes out to other tasks costs something per batch
+        taken_rows = 0
         for piece in (taken,) if is_last else operator._in_pieces(input_index, taken):
+            if times is not None:
+                operator.timestamps = times[taken_rows : taken_rows + len(piece)]
+                operator.time_column = column
+                taken_rows += len(piece)
             with blame(operator, emitter=emitter):
                 if (result := process(piece, out)) is not None:
                     refuse(f"{type(operator).__name__}.process_batch{'_2' if input_index else ''}", result)
+            if times is not None:
+                operator.timestamps = operator.time_column = None
             self._pass_on(start)
+
+    def advance(self, watermark_ms: int) -> bool:
+        """Event time has come this far at the head of the chain. Does a part of what the first operator has to do then,
+        whether there is more of it; the watermark goes on behind all that comes of it.
+        """
+        head = self.operators[0]
+        head.watermark = watermark_ms
+        more = self._advance(0, watermark_ms)
+        if not more and head._passes(watermark_ms):
+            self._forward(1, watermark_ms)
+        return more
+
+    def fire_due(self, now_ms: int) -> tuple[bool, int | None]:
+        """Does a part of what is due by the clock: whether anything was done; else when something will be due."""
+        due_ms: int | None = None
+        for index in self._clocked:
+            operator = self.operators[index]
+            at_ms = operator._due_ms()
+            if at_ms is not None and at_ms <= now_ms:
+                with hook(operator, "on_timer"):
+                    operator._on_due(now_ms, self._collectors[index])
+                self._pass_on(index)
+                return True, None
+            if at_ms is not None:
+                due_ms = at_ms if due_ms is None else min(due_ms, at_ms)
+        return False, due_ms
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether anything can be due by the clock."""
+        return bool(self._clocked)
+
+    def _forward(self, start: int, watermark_ms: int) -> None:
+        """A watermark comes out of the operator before `start`: those behind it do all that there is to do."""
+        for index in range(start, len(self.operators)):
+            operator = self.operators[index]
+            operator.watermark = watermark_ms
+            while self._advance(index, watermark_ms):
+                pass
+            if not operator._passes(watermark_ms):
+                return
+        self._broadcast(Watermark(watermark_ms))
+
+    def _advance(self, index: int, watermark_ms: int) -> bool:
+        operator = self.operators[index]
+        with hook(operator, "on_timer"):
+            more = operator._advance(watermark_ms, self._collectors[index])
+        self._pass_on(index)
+        return more
 
     def end(self) -> None:
         """All input has ended: each operator in turn emits what is left."""
@@ -110,8 +182,18 @@ class OperatorChain:
         return None
 
     def _pass_on(self, index: int) -> None:
-        for batch in self._collectors[index].taken():
-            self.process(batch, 0, index + 1)
+        collector = self._collectors[index]
+        for element in collector.taken():
+            match element:
+                case Watermark(timestamp_ms):
+                    self._forward(index + 1, timestamp_ms)
+                case WatermarkStatus():
+                    self._broadcast(element)
+                case _:
+                    self.process(element, 0, index + 1)
+        if collector.has_sides:
+            for tag, batch in collector.sides():
+                self._emit(batch, tag)
 
 
 def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:

@@ -38,13 +38,16 @@ from ..context import Ref
 from ..errors import UserCodeError
 from ..failure import describe_in_task
 from ..flow.elements import (
-    Batch,
+    END_OF_TIME,
+    AnyBatch,
     CancelCheckpointMarker,
     CheckpointBarrier,
     Element,
     EndOfData,
     EndOfPartition,
+    TimedBatch,
     Watermark,
+    WatermarkStatus,
 )
 from ..operators.source import END, Source, continue_source, poll
 from .operator_chain import blame
@@ -52,7 +55,7 @@ from .questions import answer
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_setup import TaskParts, TaskServices, build_task
-from .task_watermarks import TaskWatermarks
+from .task_time import TaskTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,20 @@ class Task(Actor):
         self._parts: TaskParts | None = None
         self._source: Source | None = None
         self._checkpoints: TaskCheckpoints | None = None
-        self._watermarks = TaskWatermarks(0)
+        self._time: TaskTime | None = None
         self._closing_from: ExecutionState | None = None
         """Its state before, as long as it closes its operators: they may still fail, and it has not ended yet."""
         self._ended_channels: set[int] = set()
+        self._input_ended = False
+        """No record comes any more; what is due at the end of time is done next."""
         self._data_ended = False
         self._is_ending = False
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
         self._batches_in = self._records_in = 0
         self._busy_ms = self._blocked_ms = 0.0
         self._blocked_since: float | None = None
+        self._due_ms: float | None = None
+        """In how many ms something is due by the clock, when that was last looked at."""
 
     def on_start(self) -> None:
         self._guard(self._initialize)
@@ -157,7 +164,7 @@ class Task(Actor):
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
-        self._watermarks = TaskWatermarks(len(self._parts.gate.channels))
+        self._time = TaskTime(self._parts, self.context.clock)
         restored = self.context.run_blocking(self._parts.state.restore)
         self.context.pipe_to_self(restored, lambda _: _Restored(), _RestoreFailed)
 
@@ -168,6 +175,8 @@ class Task(Actor):
         if self._source is not None:
             with blame(self._source):
                 continue_source(self._source, parts.state.restored_offsets())
+        if not self.deployment.finishing:
+            self._own_time().restore()
         self._report(ExecutionState.RUNNING)
         if self._source is not None and parts.state.data_ended and not self.deployment.finishing:
             self._end_of_data()
@@ -203,8 +212,12 @@ class Task(Actor):
         assert self._checkpoints is not None, "the task has not been initialized"
         return self._checkpoints
 
+    def _own_time(self) -> TaskTime:
+        assert self._time is not None, "the task has not been initialized"
+        return self._time
+
     def _progress(self) -> Progress:
-        return Progress(self._records_in, self._data_ended)
+        return Progress(self._records_in, self._data_ended, self._own_time().snapshot())
 
     # -- control
 
@@ -301,23 +314,43 @@ class Task(Actor):
         if self._blocked_since is not None:
             self._blocked_ms += now_ms - self._blocked_since
             self._blocked_since = None
-        worked = is_more = self._take_next(parts)
+        worked = is_more = self._do_next(parts)
         if worked and parts.outputs.keeps_any and parts.outputs.is_available():
-            is_more = self._take_next(parts)  # in this step, so that buffered records leave soon if no more follow
+            is_more = self._do_next(parts)  # in this step, so that buffered records leave soon if no more follow
         if not is_more:
             self._rest(parts)
         if worked:
             self._busy_ms += self.context.clock.now_ms() - now_ms
         return Step.BUSY if is_more else Step.IDLE
 
-    def _take_next(self, parts: TaskParts) -> bool:
+    def _do_next(self, parts: TaskParts) -> bool:
+        """Fire what is due, or take what comes next; whether there was anything."""
+        if self._own_time().is_firing:
+            self._fire(parts)
+            return True
+        if parts.chain.has_clock and self._watches_clock:
+            fired, self._due_ms = self._own_time().fire_due()
+            if fired:
+                return True
         return self._step_source(self._source) if self._source is not None else self._step_gate(parts)
+
+    def _fire(self, parts: TaskParts) -> None:
+        """A part of what a watermark has made due; but first what there is to do for a checkpoint."""
+        event = parts.gate.next_checkpoint()
+        if event is not None:
+            self._take(parts, event)
+        elif not self._own_time().fire() and self._input_ended:
+            self._finish_data()
+
+    @property
+    def _watches_clock(self) -> bool:
+        return not self._input_ended and self._held_by is None
 
     def _rest(self, parts: TaskParts) -> None:
         """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
         most.
         """
-        delays = [parts.chain.idle()]
+        delays = [parts.chain.idle(), self._due_ms if self._watches_clock else None]
         parts.outputs.flush()
         if self._source is not None and self._polls:
             with blame(self._source, self._records_in):
@@ -326,7 +359,7 @@ class Task(Actor):
 
     @property
     def _polls(self) -> bool:
-        return not self._data_ended and self._held_by is None
+        return not self._input_ended and self._held_by is None
 
     def _step_source(self, source: Source) -> bool:
         if not self._polls:
@@ -361,14 +394,16 @@ class Task(Actor):
 
     def _take_element(self, parts: TaskParts, channel: int, element: Element) -> None:
         match element:
-            case pa.RecordBatch() | list():
+            case pa.RecordBatch() | list() | TimedBatch():
                 self._process(element, parts.gate.channels[channel].input_index, 0)
             case Watermark(timestamp_ms):
-                self._watermarks.receive(channel, timestamp_ms)
+                self._own_time().receive(channel, timestamp_ms)
+            case WatermarkStatus(is_idle):
+                self._own_time().set_idle(channel, is_idle)
             case EndOfData():
-                self._watermarks.end(channel)
+                self._own_time().end(channel)
                 self._ended_channels.add(channel)
-                if len(self._ended_channels) == len(parts.gate.channels) and not self._data_ended:
+                if len(self._ended_channels) == len(parts.gate.channels) and not self._input_ended:
                     self._end_of_data()
             case EndOfPartition():
                 pass  # its producer has finished, with the job's last checkpoint; this task will be notified too
@@ -377,7 +412,7 @@ class Task(Actor):
             case _:
                 assert_never(element)
 
-    def _process(self, batch: Batch, input_index: int, start: int) -> None:
+    def _process(self, batch: AnyBatch, input_index: int, start: int) -> None:
         self._running_parts().chain.process(batch, input_index, start)
         self._records_in += len(batch)
         self._batches_in += 1
@@ -394,6 +429,17 @@ class Task(Actor):
             )
 
     def _end_of_data(self) -> None:
+        """No record comes any more. Event time ends; when all is done that is due then, operators emit what is left."""
+        self._input_ended = True
+        time = self._own_time()
+        if self._source is not None:
+            time.advance_to(END_OF_TIME)
+            while time.fire():
+                pass
+        if not time.is_firing:
+            self._finish_data()
+
+    def _finish_data(self) -> None:
         parts = self._running_parts()
         if not parts.state.data_ended:
             parts.chain.end()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...messages import AbortReason, CheckpointId, DeclineCheckpoint, TaskDeployment
+from ...messages import AbortReason, CheckpointId, DeclineCheckpoint, InputWatermark, TaskDeployment
 from ..barriers.barrier_handler import Aborted, Aligned
 from ..context import ActorContext, Ref
 from ..failure import chain_of
@@ -31,6 +31,8 @@ class Progress:
 
     records_in: int
     data_ended: bool
+    watermarks: tuple[InputWatermark, ...] = ()
+    """Of its input channels."""
 
 
 class TaskCheckpoints:
@@ -66,7 +68,9 @@ class TaskCheckpoints:
         parts.chain.checkpoint(barrier.checkpoint_id)
         offset = None if self._source is None else (self._offset_of(self._source, progress),)
         data_ended = progress.data_ended or parts.state.data_ended
-        finish = parts.state.snapshot(barrier.checkpoint_id, offset, data_ended=data_ended)
+        finish = parts.state.snapshot(
+            barrier.checkpoint_id, offset, data_ended=data_ended, watermarks=progress.watermarks
+        )
         parts.outputs.broadcast(barrier)
         snapshot = SnapshotUnderWay(
             barrier.checkpoint_id, finish, self._context.clock, started_ms=started_ms, alignment_ms=alignment_ms

@@ -60,7 +60,7 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
     place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
     outputs = _outputs(deployment, services, context)
     return TaskParts(
-        chain=OperatorChain(operators, outputs.emit),
+        chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
         gate=_gate(deployment, services, context),
         outputs=outputs,
         state=TaskState(deployment, by_id(operators), services.state),
@@ -132,6 +132,7 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
             OutputBuffer(len(edge.channels), services.buffer_timeout_ms),
             producer=deployment.operators[-1].name,
             keyed=edge.keyed_operator,
+            output_tag=edge.output_tag,
         )
         for edge in deployment.outputs
     ]

@@ -12,7 +12,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...messages import ChannelStateHandle, CheckpointId, OperatorId, SubtaskIndex, SubtaskState, TaskDeployment
+from ...messages import (
+    ChannelStateHandle,
+    CheckpointId,
+    InputWatermark,
+    OperatorId,
+    SubtaskIndex,
+    SubtaskState,
+    TaskDeployment,
+)
 from ...state import (
     CheckpointStorage,
     KeyedStateBackend,
@@ -28,10 +36,11 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
-from ..flow.elements import Batch
+from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from ..operators.source import RecordedOffset, Source
+from ..operators.timers import Timers
 from ..operators.without_key import without_key
 from .operator_chain import blame
 
@@ -65,8 +74,9 @@ class TaskState:
     ) -> None:
         self.data_ended = any(state.data_ended for state in deployment.restored)
         """Whether the restored snapshot was taken after the subtask's data had ended."""
-        self.in_flight: dict[tuple[int, SubtaskIndex], list[Batch]] = {}
+        self.in_flight: dict[tuple[int, SubtaskIndex], list[InFlight]] = {}
         """By edge and producer subtask, once it is restored: what an unaligned snapshot found in the channels."""
+        self.restored_watermarks = [each for state in deployment.restored for each in state.watermarks]
         self._deployment = deployment
         self._services = services
         self._states = {
@@ -89,7 +99,7 @@ class TaskState:
                 if found.keyed and state.keyed is not None:
                     state.keyed.restore(found.keyed, read)
             for channel in restored.channels:
-                self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read)
+                self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read, unpack_in_flight)
         for state in self._states.values():
             bind_states(state.operator, state.keyed, state.lists, state.operator.context.name)
             if isinstance(state.operator, Source):
@@ -97,13 +107,19 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
+                state.operator.timers = Timers(state.operator, state.keyed.timers())
 
     def restored_offsets(self) -> list[RecordedOffset]:
         """What all subtasks of the source recorded; nothing on a fresh start."""
         return [RecordedOffset(*item) for item in self._offset.get()] if self._offset is not None else []
 
     def snapshot(
-        self, checkpoint_id: CheckpointId, offset: tuple[Any] | None, *, data_ended: bool
+        self,
+        checkpoint_id: CheckpointId,
+        offset: tuple[Any] | None,
+        *,
+        data_ended: bool,
+        watermarks: tuple[InputWatermark, ...] = (),
     ) -> Callable[..., tuple[SubtaskState, int]]:
         """The synchronous part; the callable writes, and returns the handles and their size in bytes.
 
@@ -112,7 +128,7 @@ class TaskState:
         if offset is not None and self._offset is not None:
             where = self._deployment
             self._offset.update([(where.subtask_index, where.parallelism, *offset)])
-        taken = SubtaskSnapshot(data_ended=data_ended)
+        taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
                 keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None

@@ -1,44 +1,105 @@
 """TaskWatermarks: how far event time has come in one task, by what its input channels have said.
 
-Keeps the newest watermark of each channel and the least of all: before that time no record comes any more, on any
-channel. A channel whose data has ended holds nothing back: its watermark is infinite. One that has said nothing yet
-holds everything back.
+Keeps the newest watermark of each channel; the task's is the least of all that are waited for. A channel whose data has
+ended holds nothing back. One that is idle is not waited for; one that is active again is waited for as soon as it is as
+far as the task. When all channels that have not ended are idle, the task is as far as the furthest of them
+(FLINK-38454), and idle itself. A channel that has said nothing yet holds everything back.
 
-It only keeps: nothing is emitted to the tasks behind this one, no operator is called and no timer fires, since no
-operator reads event time yet. Watermarks are no state: after a restore each channel says again how far it is. Flink:
-StatusWatermarkValve, without idle channels.
+A value machine: it calls no operator and sends nothing. Its watermarks are part of each snapshot. Flink:
+StatusWatermarkValve.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Final
+from collections.abc import Sequence
 
-UNKNOWN: Final = -math.inf
-"""Before the first watermark."""
-ENDED: Final = math.inf
-"""No record comes any more at all."""
+from ...messages import NO_EDGE, InputWatermark
+from ..barriers.input_gate import GateChannel
+from ..flow.elements import END_OF_TIME, NO_WATERMARK
 
 
 class TaskWatermarks:
-    """One attempt's, with one watermark for each of its input channels; a source has none, and no event time here."""
+    """One attempt's, with one watermark for each of its input channels; a source has none."""
 
     def __init__(self, channels: int) -> None:
-        self._by_channel: list[float] = [UNKNOWN] * channels
-        self.current_ms: float = UNKNOWN
-        """The least of all channels. It never goes back."""
+        self._by_channel = [NO_WATERMARK] * channels
+        self._is_idle = [False] * channels
+        self._is_aligned = [True] * channels
+        """Whether it is waited for; one that was idle is not, as long as it is behind the task."""
+        self.current_ms = NO_WATERMARK
+        """It never goes back."""
 
-    def receive(self, channel: int, timestamp_ms: float) -> bool:
+    @property
+    def is_idle(self) -> bool:
+        """Whether every channel that has not ended is idle, and there is one."""
+        open_channels = self._open()
+        return bool(open_channels) and all(self._is_idle[channel] for channel in open_channels)
+
+    def receive(self, channel: int, timestamp_ms: int) -> bool:
         """A channel says how far it is; returns whether the task is further than before.
 
-        What is not newer than the channel's last one changes nothing: event time never goes back.
+        What is not newer than the channel's last one changes nothing but that the channel is active: event time never
+        goes back.
         """
-        if timestamp_ms <= self._by_channel[channel]:
+        was_idle, self._is_idle[channel] = self._is_idle[channel], False
+        if timestamp_ms > self._by_channel[channel]:
+            self._by_channel[channel] = timestamp_ms
+        elif not was_idle:
             return False
-        self._by_channel[channel] = timestamp_ms
-        before, self.current_ms = self.current_ms, min(self._by_channel)
-        return self.current_ms > before
+        self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms or not (
+            was_idle or not self._is_aligned[channel]
+        )
+        return self._look()
+
+    def set_idle(self, channel: int, is_idle: bool) -> bool:
+        """A channel is idle, or active again; returns whether the task is further than before."""
+        if self._is_idle[channel] == is_idle:
+            return False
+        self._is_idle[channel] = is_idle
+        self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms
+        return self._look()
 
     def end(self, channel: int) -> bool:
         """The channel's data has ended; returns whether the task is further than before."""
-        return self.receive(channel, ENDED)
+        return self.receive(channel, END_OF_TIME)
+
+    def snapshot(self, channels: Sequence[GateChannel]) -> tuple[InputWatermark, ...]:
+        """By channel, those that have one."""
+        return tuple(
+            InputWatermark(channel.edge, channel.producer_subtask, channel.input_index, watermark)
+            for channel, watermark in zip(channels, self._by_channel, strict=True)
+            if watermark != NO_WATERMARK
+        )
+
+    def restore(self, stored: Sequence[InputWatermark], channels: Sequence[GateChannel]) -> None:
+        """Go on where a snapshot was taken. If the channels are others now, all those of one input are as far as the
+        least of the input's old ones.
+        """
+        by_channel = {(each.edge, each.producer_subtask): each.watermark_ms for each in stored if each.edge != NO_EDGE}
+        names = [(channel.edge, channel.producer_subtask) for channel in channels]
+        least: dict[int, int] = {}
+        for each in stored:
+            least[each.input_index] = min(each.watermark_ms, least.get(each.input_index, END_OF_TIME))
+        for index, (channel, name) in enumerate(zip(channels, names, strict=True)):
+            if set(by_channel) <= set(names):
+                self._by_channel[index] = by_channel.get(name, least.get(channel.input_index, NO_WATERMARK))
+            else:
+                self._by_channel[index] = least.get(channel.input_index, NO_WATERMARK)
+        self._look()
+
+    def _open(self) -> list[int]:
+        return [channel for channel, watermark in enumerate(self._by_channel) if watermark != END_OF_TIME]
+
+    def _look(self) -> bool:
+        before, self.current_ms = self.current_ms, max(self.current_ms, self._least())
+        return self.current_ms > before
+
+    def _least(self) -> int:
+        open_channels = self._open()
+        if not open_channels:
+            return END_OF_TIME if self._by_channel else NO_WATERMARK
+        active = [channel for channel in open_channels if not self._is_idle[channel]]
+        if not active:
+            return max(self._by_channel[channel] for channel in open_channels)
+        waited_for = [self._by_channel[channel] for channel in active if self._is_aligned[channel]]
+        return min(waited_for, default=NO_WATERMARK)

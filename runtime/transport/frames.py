@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...messages import ChannelId, MalformedMessage
 from ...state.columns.batch_codec import BatchFormat
 
-VERSION = 2
+VERSION = 3
 """First byte of every frame; a peer that speaks another version is not understood."""
 
 _HEADER = struct.Struct("!BBqQqq")
@@ -36,6 +36,7 @@ class FrameKind(IntEnum):
     WATERMARK = 14  # producer: timestamp
     END_OF_DATA = 15  # producer
     END_OF_PARTITION = 16  # producer
+    IDLE = 17  # producer: 1 if it is idle, 0 if it is not any more
 
     # A batch: producer, with payload
     ARROW = BatchFormat.ARROW
@@ -45,6 +46,7 @@ class FrameKind(IntEnum):
     DICTS = BatchFormat.DICTS
     DICT_ROWS = BatchFormat.DICT_ROWS
     MIXED_DICT_ROWS = BatchFormat.MIXED_DICT_ROWS
+    TIMED = BatchFormat.TIMED
 
     @property
     def is_batch(self) -> bool:

@@ -19,7 +19,9 @@ from ...actors.flow.elements import (
     Element,
     EndOfData,
     EndOfPartition,
+    TimedBatch,
     Watermark,
+    WatermarkStatus,
 )
 from ...messages import CheckpointId, MalformedMessage, UnsupportedValue
 from ...state.columns.arrow_batches import Payload
@@ -44,7 +46,7 @@ def encode_element(element: Element, max_bytes: int = MAX_PAYLOAD_BYTES) -> Iter
 
     Raises UnsupportedValue for a record that cannot travel, by its type or by its size.
     """
-    if isinstance(element, (pa.RecordBatch, list)):
+    if isinstance(element, (pa.RecordBatch, list, TimedBatch)):
         return _encode_batch(element, max_bytes)
     content = _encode_control(element)
     if not all(-(2**63) <= number < 2**63 for number in content[1:3]):
@@ -62,7 +64,7 @@ def decode_element(header: Header, payload: Payload | None) -> Element:
     return read(header, payload)
 
 
-def _encode_batch(batch: Batch, max_bytes: int) -> Iterator[Content]:
+def _encode_batch(batch: Batch | TimedBatch, max_bytes: int) -> Iterator[Content]:
     format, payload = encode(batch)
     if memoryview(payload).nbytes <= max_bytes:
         yield Content(FrameKind(format), payload=payload)
@@ -73,8 +75,14 @@ def _encode_batch(batch: Batch, max_bytes: int) -> Iterator[Content]:
         )
     else:
         middle = len(batch) // 2
-        for half in (batch[:middle], batch[middle:]):
+        for half in _halves(batch, middle):
             yield from _encode_batch(half, max_bytes)
+
+
+def _halves(batch: Batch | TimedBatch, middle: int) -> tuple[Batch | TimedBatch, Batch | TimedBatch]:
+    if isinstance(batch, TimedBatch):
+        return batch.slice(0, middle), batch.slice(middle, len(batch))
+    return batch[:middle], batch[middle:]
 
 
 def _encode_control(control: Control) -> Content:
@@ -85,6 +93,8 @@ def _encode_control(control: Control) -> Content:
             return Content(FrameKind.CANCEL_MARKER, checkpoint_id)
         case Watermark(timestamp_ms):
             return Content(FrameKind.WATERMARK, timestamp_ms)
+        case WatermarkStatus(is_idle):
+            return Content(FrameKind.IDLE, int(is_idle))
         case EndOfData():
             return Content(FrameKind.END_OF_DATA)
         case EndOfPartition():
@@ -93,7 +103,7 @@ def _encode_control(control: Control) -> Content:
             assert_never(control)
 
 
-def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch:
+def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch | TimedBatch:
     return decode(format, payload)
 
 
@@ -102,6 +112,7 @@ _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
     FrameKind.BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second),
     FrameKind.CANCEL_MARKER: lambda header, _: CancelCheckpointMarker(CheckpointId(header.first)),
     FrameKind.WATERMARK: lambda header, _: Watermark(header.first),
+    FrameKind.IDLE: lambda header, _: WatermarkStatus(bool(header.first)),
     FrameKind.END_OF_DATA: lambda header, _: EndOfData(),
     FrameKind.END_OF_PARTITION: lambda header, _: EndOfPartition(),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from ...messages import (
@@ -24,6 +24,9 @@ from ...messages import (
 )
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..storage import CheckpointStorage, checkpoint_directory, shared_directory
+
+if TYPE_CHECKING:
+    from .timer_queue import TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -100,6 +103,9 @@ class KeyedStateBackend(Protocol):
 
         Raises StateIncompatible when what was restored under this name does not fit.
         """
+
+    def timers(self) -> TimerQueues:
+        """The timers of its keys: the same queues each time, and part of every snapshot. Raises CorruptState."""
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         """The synchronous part: short. What changes afterwards does not show in what the returned callable writes."""

@@ -25,7 +25,8 @@ from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .heap_accessors import ACCESSORS
 from .heap_blocks import FrozenEntries, Piece, pieces
 from .heap_state import QUESTION, HeapScope, HeapState
-from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
+from .keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from .timer_queue import TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
@@ -67,6 +68,7 @@ class HeapBackend(HeapScope):
         self._key_node = node_of(key_type)
         self._states: dict[str, HeapState] = {}
         self._restored: dict[str, list[StoredState]] = {}
+        self._timers: TimerQueues | None = None
         self._snapshots = 0
 
     def state(self, declaration: S) -> S:
@@ -78,8 +80,14 @@ class HeapBackend(HeapScope):
             self._states[declaration.name] = known
         return cast(S, known)
 
+    def timers(self) -> TimerQueues:
+        if self._timers is None:
+            self._timers = TimerQueues.restored(self._restored)
+        return self._timers
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        views = [StateView.of(state) for state in self._states.values()]
+        views: list[FrozenState] = [StateView.of(state) for state in self._states.values()]
+        views += self._timers.freeze() if self._timers else ()
         self._snapshots += 1
         number = self._snapshots
         self.observers.add(number)
@@ -125,6 +133,7 @@ class HeapBackend(HeapScope):
             state.drop()
         self._states.clear()
         self._restored.clear()
+        self._timers = None
 
 
 def _load(state: HeapState, stored: StoredState) -> None:

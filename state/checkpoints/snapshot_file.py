@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 
 from ...messages import (
     ChannelStateHandle,
+    InputWatermark,
     KeyedStateHandle,
     OperatorId,
     OperatorListHandle,
@@ -40,8 +41,9 @@ Run = TypeVar("Run", OperatorListHandle, ChannelStateHandle)
 class SubtaskSnapshot:
     """Collects the operators' parts on the task's thread; written once, on another."""
 
-    def __init__(self, *, data_ended: bool = False) -> None:
+    def __init__(self, *, data_ended: bool = False, watermarks: tuple[InputWatermark, ...] = ()) -> None:
         self._data_ended = data_ended
+        self._watermarks = watermarks
         self._parts: dict[OperatorId, tuple[KeyedSnapshot | None, tuple[OperatorListHandle, ...], str]] = {}
 
     def add(
@@ -72,7 +74,7 @@ class SubtaskSnapshot:
                     raise StateNotStorable(f"operator {name!r}, {error}") from error
                 if handle is not None or lists:
                     operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
-            return store(SubtaskState(operators, self._data_ended, channels), target)
+            return store(SubtaskState(operators, self._data_ended, channels, self._watermarks), target)
         except BaseException:
             _remove_new_files(operators, target)
             raise

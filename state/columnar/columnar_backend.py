@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed, widened
 from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from ..keys.key_groups import KeyGroupRange, key_groups_of
@@ -97,6 +98,9 @@ class ColumnarBackend:
         raise InvalidState(
             f"state {declaration.name!r}: a columnar aggregation holds its aggregates and no other state"
         )
+
+    def timers(self) -> TimerQueues:
+        raise InvalidState("a columnar aggregation has no timers")
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         table = self.table

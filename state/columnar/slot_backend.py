@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
-from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
+from ..backends.keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from ..backends.timer_queue import TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration
@@ -44,6 +45,7 @@ class SlotBackend(SlotScope):
             raise InvalidState(f"the keys of a compiled operator are columns; found the key type {key_type!r}")
         self._states: dict[str, SlotState] = {}
         self._restored: dict[str, list[StoredState]] = {}
+        self._timers: TimerQueues | None = None
         self._orders = KeyOrders(max_parallelism)
         self._looks_at = _FEWEST_KEYS
         """With this number of keys it counts the keys that hold nothing."""
@@ -67,9 +69,17 @@ class SlotBackend(SlotScope):
         """A state's columns, to be asked for per batch, after `slots_of`. Raises what `state` raises."""
         return self._state(declaration).columns
 
+    def timers(self) -> TimerQueues:
+        if self._timers is None:
+            self._timers = TimerQueues.restored(self._restored)
+        return self._timers
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         keys = self.slot_keys.known
-        views = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
+        views: list[FrozenState] = [
+            SlotView(state, keys, len(keys), self._orders) for state in self._states.values()
+        ]
+        views += self._timers.freeze() if self._timers else ()
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = SnapshotWriter(
             self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
@@ -111,6 +121,7 @@ class SlotBackend(SlotScope):
             state.drop()
         self._states.clear()
         self._restored.clear()
+        self._timers = None
         self.slot_keys, self._orders = SlotKeys(), KeyOrders(self.max_parallelism)
 
     def make_room(self) -> None:

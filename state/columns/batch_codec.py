@@ -6,16 +6,19 @@ record by record: ten times for tuples and Rows.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ...messages import DictRow, MalformedMessage, Row, UnsupportedValue, pack_plain, refusal_of, row_type, unpack_plain
 from .arrow_batches import Payload, decode_batch, encode_batch
+from .timed_batch import TimedBatch
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
 """As in actors/flow/elements.py: never empty."""
@@ -31,6 +34,7 @@ class BatchFormat(IntEnum):
     DICTS = 24  # dicts of the same keys in the same order, as [names, columns]
     DICT_ROWS = 25  # DictRows, the same
     MIXED_DICT_ROWS = 26  # DictRows of several shapes, as a list of dicts
+    TIMED = 27  # a TimedBatch: see `_encode_timed`
 
 
 class EncodedBatch(NamedTuple):
@@ -38,8 +42,17 @@ class EncodedBatch(NamedTuple):
     payload: Payload
 
 
-def encode(batch: Batch) -> EncodedBatch:
+_TIMED_HEADER = struct.Struct("<BxxxIQ")
+"""Format of the records, length of the name of the time column in bytes (0: there is none), number of records."""
+
+_ALIGNMENT = 64
+"""Arrow's: the records begin at a multiple of it, so that nothing of them is copied when they are read."""
+
+
+def encode(batch: Batch | TimedBatch) -> EncodedBatch:
     """Raises UnsupportedValue for a record of a type that cannot be written."""
+    if isinstance(batch, TimedBatch):
+        return EncodedBatch(BatchFormat.TIMED, _encode_timed(batch))
     if isinstance(batch, pa.RecordBatch):
         return EncodedBatch(BatchFormat.ARROW, encode_batch(batch))
     try:
@@ -56,24 +69,49 @@ def _blamed(records: list[Any]) -> str | None:
     return None
 
 
-def decode(format: BatchFormat, payload: Payload) -> Batch:
+def decode(format: BatchFormat, payload: Payload) -> Batch | TimedBatch:
     """The batch of a payload, which may be a view of it. Raises MalformedMessage."""
     return _DECODE[format](payload)
 
 
-def pack_batch(batch: Batch) -> bytes:
+def pack_batch(batch: Batch | TimedBatch) -> bytes:
     """A batch as one run of bytes, its format first. Raises UnsupportedValue."""
     format, payload = encode(batch)
     return b"".join((bytes((format,)), payload))
 
 
-def unpack_batch(data: bytes) -> Batch:
+def unpack_batch(data: bytes) -> Batch | TimedBatch:
     """What `pack_batch` packed. Raises MalformedMessage."""
     try:
         format = BatchFormat(data[0])
     except (IndexError, ValueError):
         raise MalformedMessage(f"wanted a batch with its format first, found {bytes(data[:1])!r}") from None
     return decode(format, data[1:])
+
+
+def _encode_timed(batch: TimedBatch) -> bytes:
+    """Header, times, name of the time column, padding, records."""
+    format, payload = encode(batch.records)
+    name = (batch.column or "").encode()
+    times = batch.times.astype("<i8", copy=False).tobytes()
+    padding = bytes(-(_TIMED_HEADER.size + len(times) + len(name)) % _ALIGNMENT)
+    return b"".join((_TIMED_HEADER.pack(format, len(name), len(batch)), times, name, padding, payload))
+
+
+def _decode_timed(payload: Any) -> TimedBatch:
+    view = memoryview(payload)
+    try:
+        kind, name_length, count = _TIMED_HEADER.unpack_from(view)
+        name_start = _TIMED_HEADER.size + 8 * count
+        end = name_start + name_length
+        times = np.frombuffer(view[_TIMED_HEADER.size : name_start], "<i8").astype(np.int64, copy=False)
+        name = bytes(view[name_start:end]).decode()
+        records = _DECODE[BatchFormat(kind)](pa.py_buffer(view[end + -end % _ALIGNMENT :]))
+    except (struct.error, ValueError, LookupError) as error:
+        raise MalformedMessage(f"wanted records with event times, found {bytes(view[:16])!r}: {error}") from None
+    if isinstance(records, TimedBatch) or not len(records) == len(times) == count:
+        raise MalformedMessage(f"wanted an event time for each record, found {len(times)} for {len(records)}")
+    return TimedBatch(records, times, name or None)
 
 
 def _encode_records(records: list[Any]) -> EncodedBatch:
@@ -159,7 +197,7 @@ def _not_empty(records: Any) -> list[Any]:
     return records
 
 
-_DECODE: dict[BatchFormat, Callable[[Any], Batch]] = {
+_DECODE: dict[BatchFormat, Callable[[Any], Batch | TimedBatch]] = {
     BatchFormat.ARROW: decode_batch,
     BatchFormat.RECORDS: _decode_records,
     BatchFormat.TUPLES: _decode_tuples,
@@ -167,6 +205,7 @@ _DECODE: dict[BatchFormat, Callable[[Any], Batch]] = {
     BatchFormat.DICTS: partial(_decode_dicts, dict),
     BatchFormat.DICT_ROWS: partial(_decode_dicts, DictRow),
     BatchFormat.MIXED_DICT_ROWS: _decode_mixed_dict_rows,
+    BatchFormat.TIMED: _decode_timed,
 }
 
 _FORMAT_OF_DICTS: dict[type, BatchFormat] = {dict: BatchFormat.DICTS, DictRow: BatchFormat.DICT_ROWS}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypeAlias
 
+from ....actors.barriers.in_flight_elements import unpack_in_flight
+from ....actors.flow.elements import Watermark, WatermarkStatus
 from ....messages import ChannelDescriptor, SubtaskIndex
 from ....state import CheckpointStorage, StorageError, handle_reader, read_channel
 from .seen_files import SeenFiles
@@ -24,8 +26,9 @@ def records_in_flight(storage: CheckpointStorage, path: str, seen: SeenFiles) ->
         for vertex in seen.metadata(storage, path).vertices.values():
             for subtask, state in vertex.subtasks.items():
                 for channel in state.channels:
-                    batches = read_channel(channel, handle_reader(storage))
-                    found[channel.edge, channel.producer_subtask, subtask] += sum(map(len, batches))
+                    elements = read_channel(channel, handle_reader(storage), unpack_in_flight)
+                    records = sum(len(each) for each in elements if not isinstance(each, Watermark | WatermarkStatus))
+                    found[channel.edge, channel.producer_subtask, subtask] += records
     except StorageError:
         return None
     return found

@@ -1,0 +1,98 @@
+"""The timers of a KeyedOperator, as its methods see them. Flink: TimerService, KeyedProcessFunction.onTimer.
+
+What is registered lies in the operator's keyed state (state/backends/timer_queue.py). When timers fire is decided by
+whoever advances event time and looks at the clock; see `KeyedOperator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from ...state.backends.backend import NO_KEY, NO_NAMESPACE
+from ...state.backends.timer_queue import KeyTimer, TimerQueue, TimerQueues
+from ...state.errors import NoCurrentKey
+
+if TYPE_CHECKING:
+    from .keyed_operator import KeyedOperator
+
+Domain = Literal["event", "processing"]
+
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
+
+FIRED_AT_ONCE: Final = 1000
+"""Timers that fire in one step of a task, at most: then a barrier may pass, or a cancellation."""
+
+
+class Timer(NamedTuple):
+    """A timer of one key: `on_timer` gets it when it is due, and `timers.delete` takes it."""
+
+    time_ms: int
+    domain: Domain = "event"
+    """"event": due when the watermark reaches its time; "processing": when the clock does."""
+    namespace: Hashable = NO_NAMESPACE
+
+
+class Timers:
+    """`self.timers` of a KeyedOperator: registers and deletes timers of the current key.
+
+    There is one timer for each key, domain, namespace and time: registering it again changes nothing. Times are ms
+    since the epoch. All methods raise NoCurrentKey where there is no key, and ValueError for what cannot be a time.
+    """
+
+    def __init__(self, operator: KeyedOperator, queues: TimerQueues) -> None:
+        self._operator = operator
+        self._backend = operator._backend
+        self.queues = queues
+
+    def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> Timer:
+        """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
+        advance.
+        """
+        self.queues.event.add(self._entry(time_ms, namespace))
+        return Timer(time_ms, "event", namespace)
+
+    def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> Timer:
+        """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
+        self.queues.processing.add(self._entry(time_ms, namespace))
+        return Timer(time_ms, "processing", namespace)
+
+    def delete(self, timer: Timer) -> bool:
+        """Whether it was there. One that has fired is not."""
+        if not isinstance(timer, Timer):
+            raise TypeError(
+                f"timers.delete: wanted a Timer, as at_event_time returns it, found {timer!r:.60}; for a time in ms "
+                "use delete_event_time or delete_processing_time"
+            )
+        return self._queue(timer.domain).remove(self._entry(timer.time_ms, timer.namespace))
+
+    def delete_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> bool:
+        """Delete the event-time timer of this time; whether it was there."""
+        return self.queues.event.remove(self._entry(time_ms, namespace))
+
+    def delete_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> bool:
+        """Delete the processing-time timer of this time; whether it was there."""
+        return self.queues.processing.remove(self._entry(time_ms, namespace))
+
+    def _queue(self, domain: Domain) -> TimerQueue:
+        return self.queues.event if domain == "event" else self.queues.processing
+
+    def _entry(self, time_ms: Any, namespace: Hashable) -> KeyTimer:
+        key = self._backend.current_key
+        if key is NO_KEY:
+            raise NoCurrentKey("self.timers", self._operator.context.name)
+        if type(time_ms) is not int:
+            time_ms = _whole(time_ms)
+        if not _EARLIEST <= time_ms <= _LATEST:
+            raise ValueError(f"a timer: wanted ms since the epoch in 64 bits, found {time_ms}")
+        return KeyTimer(time_ms, key, namespace)
+
+
+def _whole(time_ms: Any) -> int:
+    """A number of another type as an int, if it is whole. Raises ValueError."""
+    if not isinstance(time_ms, bool) and hasattr(time_ms, "__index__"):
+        return int(time_ms)
+    better = "int(moment.timestamp() * 1000)" if hasattr(time_ms, "timestamp") else "int(...) of it"
+    raise ValueError(
+        f"a timer: wanted a whole number of ms since the epoch, found {type(time_ms).__name__} {time_ms!r:.60}: use {better}"
+    )

@@ -1,0 +1,100 @@
+"""Watermark generators: how far event time has come, judged by the records that were seen.
+
+A strategy is what a program names, as `bounded_out_of_orderness(5_000)`; each subtask, and each split of a source,
+makes a generator of it. All that a generator must remember over a failure is its watermark: a restored one gets that.
+Flink: WatermarkStrategy, WatermarkGenerator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..flow.elements import NO_WATERMARK, Batch, Times
+from ..flow.records import rows_of
+
+
+class WatermarkGenerator(Protocol):
+    """One split's."""
+
+    def on_batch(self, times: Times, records: Batch) -> int | None:
+        """These records have come, with these event times, at least one. Returns the watermark after them: no record
+        with this or an older time comes any more. None: nothing new. One that goes back counts for nothing.
+        """
+        ...
+
+    def restore(self, watermark_ms: int) -> None:
+        """Go on from this watermark, in place of a fresh start."""
+        ...
+
+
+class WatermarkStrategy(Protocol):
+    """Makes the generators; travels with the program, and so must be picklable."""
+
+    def generator(self) -> WatermarkGenerator: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedOutOfOrderness:
+    """A record comes at most `delay_ms` behind the newest one. Flink: BoundedOutOfOrdernessWatermarks."""
+
+    delay_ms: int
+
+    def generator(self) -> WatermarkGenerator:
+        return _Bounded(self.delay_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuated:
+    """Some records say how far time has come. Flink: AssignerWithPunctuatedWatermarks."""
+
+    watermark_of: Callable[[Any, int], int | None]
+
+    def generator(self) -> WatermarkGenerator:
+        return _Punctuated(self.watermark_of)
+
+
+class _Bounded:
+    def __init__(self, delay_ms: int) -> None:
+        self._delay_ms = delay_ms
+
+    def on_batch(self, times: Times, records: Batch) -> int | None:
+        return max(int(times.max()) - self._delay_ms - 1, NO_WATERMARK)
+
+    def restore(self, watermark_ms: int) -> None:
+        """The watermark says it all: whoever calls it lets none go back."""
+
+
+class _Punctuated:
+    def __init__(self, watermark_of: Callable[[Any, int], int | None]) -> None:
+        self._watermark_of = watermark_of
+
+    def on_batch(self, times: Times, records: Batch) -> int | None:
+        rows: Sequence[Any] = records if isinstance(records, list) else rows_of(records)
+        found = map(self._watermark_of, rows, times.tolist())
+        return max((watermark for watermark in found if watermark is not None), default=None)
+
+    def restore(self, watermark_ms: int) -> None:
+        """Nothing is kept."""
+
+
+def bounded_out_of_orderness(delay_ms: int) -> BoundedOutOfOrderness:
+    """Watermarks for records that come at most `delay_ms` behind the newest one; what comes later than that is late."""
+    if isinstance(delay_ms, bool) or not isinstance(delay_ms, int) or delay_ms < 0:
+        raise ValueError(
+            f"bounded_out_of_orderness: wanted the delay as whole milliseconds, 0 or more, found {delay_ms!r:.60}"
+        )
+    return BoundedOutOfOrderness(delay_ms)
+
+
+def monotonous() -> BoundedOutOfOrderness:
+    """Watermarks for records in the order of their times. Flink: forMonotonousTimestamps."""
+    return BoundedOutOfOrderness(0)
+
+
+def punctuated(watermark_of: Callable[[Any, int], int | None]) -> Punctuated:
+    """Watermarks that records bring along: `watermark_of(record, time_ms)` returns one in ms, or None."""
+    if not callable(watermark_of):
+        raise ValueError(f"punctuated: wanted a function of a record and its time, found {watermark_of!r:.60}")
+    return Punctuated(watermark_of)

@@ -1,0 +1,67 @@
+"""TimedBatch: a batch whose records have event times, one each. Flink: StreamRecord with a timestamp, but for a batch.
+
+The times stand beside the records and not in them, so records of any kind can have one. An event time is a number of
+milliseconds since 1970-01-01 00:00 UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Times: TypeAlias = "npt.NDArray[np.int64]"
+"""Event times in milliseconds since the epoch."""
+
+
+class TimedBatch:
+    """Records, Arrow or Python, and an event time for each. Nobody changes either.
+
+    `column`: the name of the records' column that the times come from, if they come from one; so they can be read again
+    from what a function makes of the batch.
+    """
+
+    __slots__ = ("column", "records", "times")
+
+    def __init__(self, records: pa.RecordBatch | list[Any], times: Times, column: str | None = None) -> None:
+        assert len(records) == len(times), f"{len(records)} records with {len(times)} event times"
+        self.records = records
+        self.times = times
+        self.column = column
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        return f"TimedBatch({len(self)} records, {self.times.min()} to {self.times.max()} ms)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TimedBatch):
+            return NotImplemented
+        return bool(self.records == other.records) and np.array_equal(self.times, other.times)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def slice(self, start: int, length: int) -> TimedBatch:
+        """The records from `start` on, at most `length` of them."""
+        if isinstance(self.records, pa.RecordBatch):
+            part = self.records.slice(start, length)
+        else:
+            part = self.records[start : start + length]
+        return TimedBatch(part, self.times[start : start + length], self.column)
+
+
+def joined(batches: Sequence[TimedBatch]) -> TimedBatch:
+    """One batch of several of one kind, in order. Raises ArrowInvalid for columns that do not go together."""
+    first = batches[0]
+    records: pa.RecordBatch | list[Any]
+    if isinstance(first.records, pa.RecordBatch):
+        records = pa.concat_batches([batch.records for batch in batches])
+    else:
+        records = list(chain.from_iterable(batch.records for batch in batches))
+    column = first.column if all(batch.column == first.column for batch in batches) else None
+    return TimedBatch(records, np.concatenate([batch.times for batch in batches]), column)
