@@ -1,4 +1,4 @@
-"""What of a channel is part of an unaligned snapshot: batches, and how far event time had come. To bytes and back.
+"""In-flight elements: a channel's part of an unaligned snapshot, batches and watermarks. To bytes and back.
 
 Barriers are not, since the restored job makes new ones, and the end of data is not: its producer says so again.
 """

@@ -1,7 +1,9 @@
 """Operators: the base classes that users subclass, and the built-in ones, one per file."""
 
 from .aggregate import Avg, ColumnarAggregate, Count, Max, Min, Sum
-from .collector import Collector
+from .assign_timestamps import AssignTimestamps
+from .collector import Collector, OutputTag
+from .event_times import UnusableTime
 from .filter import Filter
 from .flat_map import FlatMap
 from .keyed_operator import KeyedOperator
@@ -10,10 +12,19 @@ from .map_batches import MapBatches
 from .operator import Operator, OperatorContext
 from .reduce import KeyedReduce
 from .source import END, Source, SourceState
+from .timers import KeyedTimer, Timers
 from .two_phase_commit_sink import TwoPhaseCommitSink
+from .watermark_generators import (
+    WatermarkGenerator,
+    WatermarkStrategy,
+    bounded_out_of_orderness,
+    monotonous,
+    punctuated,
+)
 
 __all__ = [
     "END",
+    "AssignTimestamps",
     "Avg",
     "Collector",
     "ColumnarAggregate",
@@ -22,14 +33,23 @@ __all__ = [
     "FlatMap",
     "KeyedOperator",
     "KeyedReduce",
+    "KeyedTimer",
     "Map",
     "MapBatches",
     "Max",
     "Min",
     "Operator",
     "OperatorContext",
+    "OutputTag",
     "Source",
     "SourceState",
     "Sum",
+    "Timers",
     "TwoPhaseCommitSink",
+    "UnusableTime",
+    "WatermarkGenerator",
+    "WatermarkStrategy",
+    "bounded_out_of_orderness",
+    "monotonous",
+    "punctuated",
 ]

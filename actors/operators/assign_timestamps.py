@@ -1,7 +1,7 @@
 """AssignTimestamps: gives records their event times, and says how far event time has come.
 
 One watermark per batch at most, behind the batch. Watermarks from before it do not pass, but the one of ended data.
-The watermark is state: it is in every snapshot, and restored, so that what is late is decided as before. With another
+The watermark is state: it is in every snapshot, and restored, so that the same records are late as before. With another
 parallelism it is the least of the old subtasks'. Flink: TimestampsAndWatermarksOperator.
 """
 

@@ -21,7 +21,7 @@ from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
 from .operator import Operator, Takes
-from .timers import FIRED_AT_ONCE, Domain, Timer, Timers
+from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
@@ -146,7 +146,7 @@ class KeyedOperator(Operator):
         """Take one record of the second input of a connected stream."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
-    def on_timer(self, timer: Timer, out: Collector) -> None:
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """A timer of `self.key` is due. `self.timestamp` is its time, which what is emitted gets as well; of a
         processing-time timer there is no event time.
         """
@@ -249,7 +249,7 @@ class KeyedOperator(Operator):
         self._fire(self.timers.queues.processing, "processing", now_ms, out)
 
     def _fire(self, queue: TimerQueue, domain: Domain, until_ms: int, out: Collector) -> bool:
-        """Fire timers that are due, so many at most as one step may take; whether there may be more of them."""
+        """Fire timers that are due, at most FIRED_AT_ONCE of them; whether there may be more."""
         if not queue:
             return False
         backend = self._backend
@@ -261,8 +261,8 @@ class KeyedOperator(Operator):
                 backend.current_key = self.key = due.key
                 if domain == "event":
                     self.timestamp = out.time_ms = due.time_ms
-                on_timer: Callable[[Timer, Collector], Any] = self.on_timer
-                if (result := on_timer(Timer(due.time_ms, domain, due.namespace), out)) is not None:
+                on_timer: Callable[[KeyedTimer, Collector], Any] = self.on_timer
+                if (result := on_timer(KeyedTimer(due.time_ms, domain, due.namespace), out)) is not None:
                     refuse(f"{type(self).__name__}.on_timer", result)
                 out.stamp()
             return True

@@ -7,14 +7,11 @@ whoever advances event time and looks at the clock; see `KeyedOperator`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from ...state.backends.backend import NO_KEY, NO_NAMESPACE
-from ...state.backends.timer_queue import KeyTimer, TimerQueue, TimerQueues
+from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
+from ...state.backends.timer_queue import TimerEntry, TimerQueue
 from ...state.errors import NoCurrentKey
-
-if TYPE_CHECKING:
-    from .keyed_operator import KeyedOperator
 
 Domain = Literal["event", "processing"]
 
@@ -24,7 +21,7 @@ FIRED_AT_ONCE: Final = 1000
 """Timers that fire in one step of a task, at most: then a barrier may pass, or a cancellation."""
 
 
-class Timer(NamedTuple):
+class KeyedTimer(NamedTuple):
     """A timer of one key: `on_timer` gets it when it is due, and `timers.delete` takes it."""
 
     time_ms: int
@@ -40,28 +37,27 @@ class Timers:
     since the epoch. All methods raise NoCurrentKey where there is no key, and ValueError for what cannot be a time.
     """
 
-    def __init__(self, operator: KeyedOperator, queues: TimerQueues) -> None:
-        self._operator = operator
-        self._backend = operator._backend
-        self.queues = queues
+    def __init__(self, backend: KeyedStateBackend) -> None:
+        self._backend = backend
+        self.queues = backend.timers()
 
-    def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> Timer:
+    def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
         advance.
         """
         self.queues.event.add(self._entry(time_ms, namespace))
-        return Timer(time_ms, "event", namespace)
+        return KeyedTimer(time_ms, "event", namespace)
 
-    def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> Timer:
+    def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
         self.queues.processing.add(self._entry(time_ms, namespace))
-        return Timer(time_ms, "processing", namespace)
+        return KeyedTimer(time_ms, "processing", namespace)
 
-    def delete(self, timer: Timer) -> bool:
+    def delete(self, timer: KeyedTimer) -> bool:
         """Whether it was there. One that has fired is not."""
-        if not isinstance(timer, Timer):
+        if not isinstance(timer, KeyedTimer):
             raise TypeError(
-                f"timers.delete: wanted a Timer, as at_event_time returns it, found {timer!r:.60}; for a time in ms "
+                f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; for a time in ms "
                 "use delete_event_time or delete_processing_time"
             )
         return self._queue(timer.domain).remove(self._entry(timer.time_ms, timer.namespace))
@@ -77,15 +73,15 @@ class Timers:
     def _queue(self, domain: Domain) -> TimerQueue:
         return self.queues.event if domain == "event" else self.queues.processing
 
-    def _entry(self, time_ms: Any, namespace: Hashable) -> KeyTimer:
+    def _entry(self, time_ms: Any, namespace: Hashable) -> TimerEntry:
         key = self._backend.current_key
         if key is NO_KEY:
-            raise NoCurrentKey("self.timers", self._operator.context.name)
+            raise NoCurrentKey("self.timers", self._backend.operator_name)
         if type(time_ms) is not int:
             time_ms = _whole(time_ms)
         if not _EARLIEST <= time_ms <= _LATEST:
             raise ValueError(f"a timer: wanted ms since the epoch in 64 bits, found {time_ms}")
-        return KeyTimer(time_ms, key, namespace)
+        return TimerEntry(time_ms, key, namespace)
 
 
 def _whole(time_ms: Any) -> int:

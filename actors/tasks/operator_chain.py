@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, UnsupportedValue
 from ..errors import RecordNotSent, UserCodeError
-from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
+from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
 from ..operators.operator import Operator, Takes
@@ -85,12 +85,13 @@ class OperatorChain:
 
     def advance(self, watermark_ms: int) -> bool:
         """Event time has come this far at the head of the chain. Does a part of what the first operator has to do then,
-        whether there is more of it; the watermark goes on behind all that comes of it.
+        whether there is more of it; the watermark goes on behind all that comes of it. The end of time does not: what
+        operators emit in `end` goes before it.
         """
         head = self.operators[0]
         head.watermark = watermark_ms
         more = self._advance(0, watermark_ms)
-        if not more and head._passes(watermark_ms):
+        if not more and watermark_ms != END_OF_TIME and head._passes(watermark_ms):
             self._forward(1, watermark_ms)
         return more
 
@@ -133,8 +134,13 @@ class OperatorChain:
         return more
 
     def end(self) -> None:
-        """All input has ended: each operator in turn emits what is left."""
+        """All input has ended: each operator in turn learns that event time has, and emits what is left. The first one
+        has been advanced already.
+        """
         for index, operator in enumerate(self.operators):
+            operator.watermark = END_OF_TIME
+            while index and self._advance(index, END_OF_TIME):
+                pass
             _call(operator, "on_end", self._collectors[index])
             self._pass_on(index)
 

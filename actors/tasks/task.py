@@ -95,7 +95,7 @@ class Task(Actor):
         """Its state before, as long as it closes its operators: they may still fail, and it has not ended yet."""
         self._ended_channels: set[int] = set()
         self._input_ended = False
-        """No record comes any more; what is due at the end of time is done next."""
+        """No record comes any more. Timers of the end of time fire next."""
         self._data_ended = False
         self._is_ending = False
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
@@ -444,5 +444,6 @@ class Task(Actor):
         if not parts.state.data_ended:
             parts.chain.end()
         self._data_ended = True
+        parts.outputs.send_watermark(Watermark(END_OF_TIME))
         parts.outputs.broadcast(EndOfData())
         self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))

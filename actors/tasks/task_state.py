@@ -107,7 +107,7 @@ class TaskState:
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
-                state.operator.timers = Timers(state.operator, state.keyed.timers())
+                state.operator.timers = Timers(state.keyed)
 
     def restored_offsets(self) -> list[RecordedOffset]:
         """What all subtasks of the source recorded; nothing on a fresh start."""

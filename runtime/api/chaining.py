@@ -84,5 +84,6 @@ def _is_chained(node: StreamNode, outputs: Mapping[int, int], sizes: Mapping[int
     return (
         partitioning_of(edge, node, sizes) is Partitioning.FORWARD
         and outputs[edge.source.position] == 1
+        and not edge.output_tag
         and edge.source.slot_sharing_group == node.slot_sharing_group
     )

@@ -57,7 +57,7 @@ class _Plan:
         merged = []
         for edge in edges:
             local, merging = node.operator.in_two_phases()
-            schema = local.output_schema(edge.source.schema)
+            schema = local.output_schema(edge.schema)
             added = self.add(node, local, [StreamEdge(edge.source, Partitioning.FORWARD)])
             added.name, added.uid, added.schema = self._free_name(f"{node.name}-local"), None, schema
             added.slot_sharing_group, added.bounded = edge.source.slot_sharing_group, edge.source.bounded
@@ -80,13 +80,13 @@ def _is_two_phase(node: StreamNode) -> bool:
     operator = node.operator
     if type(operator) is not ColumnarAggregate or operator.takes_partials:
         return False
-    return all(edge.source.schema is not None and _is_keyed_by(edge, operator.keys) for edge in node.inputs)
+    return all(edge.schema is not None and _is_keyed_by(edge, operator.keys) for edge in node.inputs)
 
 
 def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
     if edge.partitioning is not Partitioning.HASH or edge.selector is None or callable(edge.selector.parts[0]):
         return False
-    return key_columns(edge.selector.parts, edge.source.schema) == keys
+    return key_columns(edge.selector.parts, edge.schema) == keys
 
 
 def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:

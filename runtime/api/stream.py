@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate
+from ...actors.operators.assign_timestamps import AssignTimestamps
+from ...actors.operators.collector import OutputTag
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -26,11 +28,13 @@ from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
+from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
+from .event_time import checked_strategy, checked_time
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 
@@ -83,7 +87,7 @@ class DataStream(_Named):
     @property
     def schema(self) -> pa.Schema | None:
         """The columns, when they are known before the job runs; None for Python records."""
-        return common_schema("union", [edge.source.schema for edge in self._edges])
+        return common_schema("union", [edge.schema for edge in self._edges])
 
     @property
     def bounded(self) -> bool:
@@ -121,6 +125,28 @@ class DataStream(_Named):
         made = operator_of(operator, inputs=1, keyed=isinstance(self, KeyedStream))
         return self._then(type(made).__name__, made, schema=schema, **options)
 
+    def assign_timestamps(
+        self,
+        time: str | Callable[[Any], Any],
+        watermarks: WatermarkStrategy,
+        **options: Unpack[Options],
+    ) -> DataStream:
+        """Give each record its event time: what stands in a column or field of this name, or what a function of the
+        record returns: milliseconds since 1970 as an int, or a datetime (without a time zone: UTC).
+
+        `watermarks`: how far event time has come, judged by the records: `bounded_out_of_orderness(5_000)`,
+        `monotonous()`, `punctuated(function)`, or a WatermarkStrategy of your own. Windows and event-time timers behind
+        this go by them.
+        """
+        timed = AssignTimestamps(checked_time(time), checked_strategy(watermarks))
+        return self._then("assign-timestamps", timed, **options)
+
+    def side_output(self, tag: OutputTag) -> DataStream:
+        """What the operator before sends to this side output, with `out.collect_to(tag, record)`. Flink: getSideOutput."""
+        if not isinstance(tag, OutputTag):
+            raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
+        return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
+
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
         """Partition by columns (names or positions), or by what one function returns for a record.
 
@@ -138,7 +164,7 @@ class DataStream(_Named):
             self._check_same_environment(other, "union")
             edges.extend(other._edges)
         united = DataStream(self._graph, edges)
-        common_schema("union", [edge.source.schema for edge in edges])
+        common_schema("union", [edge.schema for edge in edges])
         return united
 
     def connect(self, other: DataStream) -> ConnectedStreams:

@@ -32,6 +32,14 @@ class StreamEdge:
     partitioning: Partitioning | None = None
     selector: KeySelector | None = None
     input_index: int = 0
+    output_tag: str = ""
+    """Which side output of the source it is; empty: its main output."""
+    tag_schema: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Of what comes along it."""
+        return self.tag_schema if self.output_tag else self.source.schema
 
 
 @dataclass(slots=True, eq=False)

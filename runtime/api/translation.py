@@ -190,6 +190,7 @@ def _job_edge(edge: StreamEdge, consumer: StreamNode, chains: Sequence[Chain], s
         target=VertexId(consumer.operator_id),
         partitioning=partitioning_of(edge, consumer, sizes),
         input_index=edge.input_index,
+        output_tag=edge.output_tag,
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
@@ -48,14 +49,23 @@ if TYPE_CHECKING:
     from .actors.operators import Collector as Collector
     from .actors.operators import Count as Count
     from .actors.operators import KeyedOperator as KeyedOperator
+    from .actors.operators import KeyedTimer as KeyedTimer
     from .actors.operators import Max as Max
     from .actors.operators import Min as Min
     from .actors.operators import Operator as Operator
     from .actors.operators import OperatorContext as OperatorContext
+    from .actors.operators import OutputTag as OutputTag
     from .actors.operators import Source as Source
     from .actors.operators import SourceState as SourceState
     from .actors.operators import Sum as Sum
+    from .actors.operators import Timers as Timers
     from .actors.operators import TwoPhaseCommitSink as TwoPhaseCommitSink
+    from .actors.operators import UnusableTime as UnusableTime
+    from .actors.operators import WatermarkGenerator as WatermarkGenerator
+    from .actors.operators import WatermarkStrategy as WatermarkStrategy
+    from .actors.operators import bounded_out_of_orderness as bounded_out_of_orderness
+    from .actors.operators import monotonous as monotonous
+    from .actors.operators import punctuated as punctuated
     from .messages import CheckpointAborted as CheckpointAborted
     from .messages import CheckpointCompleted as CheckpointCompleted
     from .messages import CheckpointHistory as CheckpointHistory
@@ -191,13 +201,16 @@ _HOMES = {
     "actors.ask_errors": "ActorDead AskFailed AskTimeout NotRunning RemoteActorError Unreachable",
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
-    "actors.errors": ("ActorError CannotRescale CannotRestore RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"),
+    "actors.errors": (
+        "ActorError CannotRescale CannotRestore NoEventTime RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"
+    ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector Count END KeyedOperator Max Min Operator OperatorContext Source SourceState Sum "
-        "TwoPhaseCommitSink"
+        "Avg Collector Count END KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag Source "
+        "SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
+        "bounded_out_of_orderness monotonous punctuated"
     ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "

@@ -11,10 +11,10 @@ those of one time that could be relied on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ..columns.packed_columns import column_of, packed, taken
 from ..keys.key_groups import key_groups_of_list
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
-from .keyed_snapshot import StoredState
 
 KIND: Final = "Timers"
 """The kind of state in snapshots."""
@@ -35,7 +34,15 @@ PROCESSING_TIMERS: Final = "processing-time timers"
 _MOST_STALE = 1024
 
 
-class KeyTimer(NamedTuple):
+class Stored(Protocol):
+    """What a snapshot holds under the name of a queue: a StoredState."""
+
+    def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
+        """(namespace, keys, values); raises MalformedMessage."""
+        ...
+
+
+class TimerEntry(NamedTuple):
     """One timer of one key."""
 
     time_ms: int
@@ -48,12 +55,12 @@ class TimerQueue:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._pending: dict[KeyTimer, None] = {}
-        self._at: dict[int, list[KeyTimer]] = {}
+        self._pending: dict[TimerEntry, None] = {}
+        self._at: dict[int, list[TimerEntry]] = {}
         """By time, in the order of registration; some of them may have been deleted since."""
         self._times: list[int] = []
         """A heap of the keys of `_at`."""
-        self._turn: list[KeyTimer] = []
+        self._turn: list[TimerEntry] = []
         """What is left of the list whose time has come, the last one first."""
         self._stale = 0
         """The number of places in lists whose timers were deleted."""
@@ -64,7 +71,7 @@ class TimerQueue:
     def __contains__(self, timer: object) -> bool:
         return timer in self._pending
 
-    def add(self, timer: KeyTimer) -> bool:
+    def add(self, timer: TimerEntry) -> bool:
         """Whether it was not there yet."""
         if timer in self._pending:
             return False
@@ -77,7 +84,7 @@ class TimerQueue:
             listed.append(timer)
         return True
 
-    def remove(self, timer: KeyTimer) -> bool:
+    def remove(self, timer: TimerEntry) -> bool:
         """Whether it was there."""
         if timer not in self._pending:
             return False
@@ -96,7 +103,7 @@ class TimerQueue:
             return turn_ms
         return self._times[0] if turn_ms is None else min(turn_ms, self._times[0])
 
-    def pop(self, until_ms: int) -> KeyTimer | None:
+    def pop(self, until_ms: int) -> TimerEntry | None:
         """Take out the first timer, if its time is not after `until_ms`."""
         while self._take_turn(until_ms):
             timer = self._turn.pop()
@@ -114,13 +121,13 @@ class TimerQueue:
         """All that are pending now, for a snapshot."""
         return FrozenTimers(self.name, list(self._pending))
 
-    def load(self, stored: StoredState) -> None:
+    def load(self, stored: Stored) -> None:
         """Add what a snapshot holds. Raises MalformedMessage."""
         for _, keys, values in stored.entries():
             for key, value in zip(keys, values, strict=True):
                 match value:
                     case (int(time_ms), own):
-                        self.add(KeyTimer(time_ms, key, own))
+                        self.add(TimerEntry(time_ms, key, own))
                     case _:
                         raise MalformedMessage(f"wanted a timer's time and namespace, found {value!r:.60}")
 
@@ -162,7 +169,7 @@ class FrozenTimers:
     """Timers at one moment. A FrozenState of a keyed snapshot: under each key a timer's time and namespace."""
 
     name: str
-    timers: Sequence[KeyTimer]
+    timers: Sequence[TimerEntry]
     kind: str = KIND
     schema: Schema = None
 
@@ -194,7 +201,7 @@ class TimerQueues(NamedTuple):
     processing: TimerQueue
 
     @classmethod
-    def restored(cls, restored: dict[str, list[StoredState]]) -> TimerQueues:
+    def restored(cls, restored: MutableMapping[str, Any]) -> TimerQueues:
         """With what snapshots hold, which is taken out of `restored`. Raises MalformedMessage."""
         queues = cls(TimerQueue(EVENT_TIMERS), TimerQueue(PROCESSING_TIMERS))
         for queue in queues:

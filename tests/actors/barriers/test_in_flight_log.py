@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from understudy.actors.barriers.in_flight_elements import pack_in_flight, unpack_in_flight
 from understudy.actors.barriers.in_flight_log import InFlightLog
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfData, Watermark
 from understudy.messages import AbortReason, CheckpointId
-from understudy.state import pack_batch, unpack_batch
+from understudy.state import unpack_batch
 
 
 def barrier(number: int) -> CheckpointBarrier:
@@ -19,7 +20,7 @@ def log_of(*overtaken: int, **settings: int) -> InFlightLog:
     return InFlightLog(CheckpointId(5), overtaken, **settings)
 
 
-def test_batches_count_up_to_the_barrier() -> None:
+def test_batches_and_watermarks_count_up_to_the_barrier() -> None:
     log = log_of(0, 1)
     for element in (
         [1],
@@ -32,13 +33,13 @@ def test_batches_count_up_to_the_barrier() -> None:
         [3],
     ):
         log.feed(0, element)
-    assert [unpack_batch(each) for each in log.batches[0]] == [[1], [2]]
+    assert [unpack_in_flight(each) for each in log.batches[0]] == [[1], [2], Watermark(3)]
     assert log.missing == (1,)
     assert not log.is_over
     log.feed(1, barrier(5))
     assert log.is_over
     assert log.given_up is None
-    assert log.size_bytes == len(pack_batch([1])) + len(pack_batch([2]))
+    assert log.size_bytes == sum(map(len, map(pack_in_flight, ([1], [2], Watermark(3)))))
 
 
 def test_channels_that_were_not_overtaken_do_not_count() -> None:

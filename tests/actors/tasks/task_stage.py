@@ -192,6 +192,12 @@ class TaskStage:
         wire.elements.clear()
         return found
 
+    @property
+    def watermark_ms(self) -> int:
+        """How far event time has come in the task."""
+        assert self.task._time is not None
+        return self.task._time.watermarks.current_ms
+
     def said(self, kind: type[Any]) -> list[Any]:
         return [message for message in self.owner.messages if isinstance(message, kind)]
 

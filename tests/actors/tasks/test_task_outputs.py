@@ -12,11 +12,13 @@ import pytest
 
 from understudy.actors.actor import Step
 from understudy.actors.flow.elements import (
+    END_OF_TIME,
     CancelCheckpointMarker,
     CheckpointBarrier,
     Element,
     EndOfData,
     EndOfPartition,
+    Watermark,
 )
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
@@ -32,6 +34,8 @@ from .task_stage import ATTEMPT, JOB, TaskStage, deployment
 
 BARRIER = CheckpointBarrier(CheckpointId(1), 5)
 MARKER = CancelCheckpointMarker(CheckpointId(1))
+
+END = Watermark(END_OF_TIME)
 
 
 class Echo(Operator):
@@ -120,7 +124,7 @@ def test_what_it_kept_is_before_a_marker_that_cancels_a_checkpoint(start: Start)
 def test_nothing_is_lost_at_the_end(start: Start) -> None:
     stage = start()
     stage.arrives(0, [1], [2], EndOfData())
-    assert stage.emitted() == [[1, 2], EndOfData()]
+    assert stage.emitted() == [[1, 2], END, EndOfData()]
     lies_ready(stage, [3], [4], [5])
     assert stage.task.step() is Step.BUSY
     stage.tell(NotifyCheckpointComplete(JOB, ATTEMPT, CheckpointId(1), 5, final=True))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from understudy.actors.flow.elements import Batch, CheckpointBarrier, EndOfData, EndOfPartition
+from understudy.actors.flow.elements import END_OF_TIME, Batch, CheckpointBarrier, EndOfData, EndOfPartition, Watermark
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source, SourceState
@@ -33,6 +33,8 @@ from .task_stage import ATTEMPT, JOB, TaskStage, checkpoint, deployment
 
 WAITING: list[list[int]] = []
 """What the source finds to poll; operators travel pickled, so their tests meet them here."""
+
+END = Watermark(END_OF_TIME)
 
 
 class Waiting(Source):
@@ -165,7 +167,7 @@ def test_a_held_source_that_is_told_to_end_its_data_does_so_only_when_it_goes_on
     assert (stage.emitted(), stage.said(NotifyEndOfData)) == ([barrier(1)], [])
     WAITING.append([3])
     stage.tell(aborted(1))
-    assert stage.emitted() == [EndOfData()]
+    assert stage.emitted() == [END, EndOfData()]
     assert len(stage.said(NotifyEndOfData)) == 1
 
 
@@ -184,7 +186,7 @@ def test_a_source_whose_data_has_ended_takes_part_in_a_stop(start: Start) -> Non
     assert ack.state is not None
     assert ack.state.data_ended
     stage.tell(aborted(1))
-    assert stage.emitted() == [EndOfData(), barrier(1)]
+    assert stage.emitted() == [END, EndOfData(), barrier(1)]
     assert len(stage.said(NotifyEndOfData)) == 1
 
 
@@ -208,7 +210,7 @@ def test_end_of_data_on_all_inputs_ends_the_data_once(start: Start) -> None:
     assert stage.emitted() == []
     stage.arrives(1, EndOfData(), EndOfPartition())
     stage.arrives(0, EndOfPartition())
-    assert stage.emitted() == [["the end"], EndOfData()]
+    assert stage.emitted() == [["the end"], END, EndOfData()]
     assert len(stage.said(NotifyEndOfData)) == 1
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from understudy.actors.barriers.in_flight_elements import unpack_in_flight
 from understudy.actors.flow.elements import CancelCheckpointMarker, CheckpointBarrier, EndOfPartition
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
@@ -56,7 +57,7 @@ def aborted(number: int) -> NotifyCheckpointAborted:
 def in_flight(state: SubtaskState | None) -> dict[int, list[Any]]:
     """By producer subtask, the batches that are part of a snapshot."""
     assert state is not None
-    return {each.producer_subtask: read_channel(each, handle_reader(None)) for each in state.channels}
+    return {each.producer_subtask: read_channel(each, handle_reader(None), unpack_in_flight) for each in state.channels}
 
 
 @pytest.fixture

@@ -8,18 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.flow.elements import EndOfData, Watermark
+from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK, EndOfData, Watermark
 from understudy.actors.operators import Map
-from understudy.actors.tasks.task_watermarks import ENDED, UNKNOWN, TaskWatermarks
+from understudy.actors.tasks.task_watermarks import TaskWatermarks
 
 from .task_stage import TaskStage, deployment
+
+END = Watermark(END_OF_TIME)
 
 
 def test_a_channel_that_has_said_nothing_holds_the_task_back() -> None:
     watermarks = TaskWatermarks(2)
 
     assert not watermarks.receive(0, 7)
-    assert watermarks.current_ms == UNKNOWN
+    assert watermarks.current_ms == NO_WATERMARK
     assert watermarks.receive(1, 3)
     assert watermarks.current_ms == 3
 
@@ -41,7 +43,7 @@ def test_a_channel_whose_data_has_ended_holds_nothing_back() -> None:
     assert watermarks.end(1)
     assert watermarks.current_ms == 5
     assert watermarks.end(0)
-    assert watermarks.current_ms == ENDED
+    assert watermarks.current_ms == END_OF_TIME
 
 
 def test_an_older_watermark_changes_nothing() -> None:
@@ -60,7 +62,7 @@ def test_an_older_watermark_changes_nothing() -> None:
 )
 def test_it_is_the_least_of_the_newest_of_each_channel(case: tuple[int, list[tuple[int, int]]]) -> None:
     channels, said = case
-    watermarks, newest = TaskWatermarks(channels), [UNKNOWN] * channels
+    watermarks, newest = TaskWatermarks(channels), [NO_WATERMARK] * channels
     for channel, timestamp_ms in said:
         before = watermarks.current_ms
         newest[channel] = max(newest[channel], timestamp_ms)
@@ -73,20 +75,20 @@ def stage(tmp_path: Path) -> TaskStage:
     return TaskStage(Map(lambda record: record), deployment(inputs=2), str(tmp_path))
 
 
-def test_a_task_keeps_the_watermarks_of_its_channels_and_sends_none_on(stage: TaskStage) -> None:
+def test_a_task_sends_on_how_far_all_its_channels_are(stage: TaskStage) -> None:
     stage.arrives(0, Watermark(5), [1])
     stage.arrives(1, Watermark(3))
 
-    assert stage.task._watermarks.current_ms == 3
-    assert stage.emitted() == [[1]]
+    assert stage.watermark_ms == 3
+    assert stage.emitted() == [[1], Watermark(3)]
 
 
 def test_the_end_of_a_channels_data_is_its_last_watermark(stage: TaskStage) -> None:
     stage.arrives(0, Watermark(5), EndOfData())
     stage.arrives(1, Watermark(3))
-    assert stage.task._watermarks.current_ms == 3
+    assert stage.watermark_ms == 3
 
     stage.arrives(1, EndOfData())
 
-    assert stage.task._watermarks.current_ms == ENDED
-    assert stage.emitted() == [EndOfData()]
+    assert stage.watermark_ms == END_OF_TIME
+    assert stage.emitted() == [Watermark(3), END, EndOfData()]

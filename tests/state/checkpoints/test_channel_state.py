@@ -34,6 +34,7 @@ from understudy.state import (
     read_channel,
     state_handles,
     state_size_bytes,
+    unpack_batch,
 )
 from understudy.state.checkpoints.snapshot_file import store_in_file
 
@@ -57,7 +58,7 @@ def same(one: Any, other: Any) -> bool:
 
 @given(st.lists(st.lists(st.integers(), min_size=1)))
 def test_batches_come_back_in_order(batches: list[list[int]]) -> None:
-    assert read_channel(handle(0, batches), handle_reader(None)) == batches
+    assert read_channel(handle(0, batches), handle_reader(None), unpack_batch) == batches
 
 
 def test_it_goes_into_the_subtasks_one_file_with_the_operators_state(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_it_goes_into_the_subtasks_one_file_with_the_operators_state(tmp_path: P
     assert target.storage.list_files() == [target.path]
     assert state_size_bytes(state) == (Path(target.storage.root) / target.path).stat().st_size
     read = handle_reader(target.storage)
-    found = [read_channel(channel, read) for channel in state.channels]
+    found = [read_channel(channel, read, unpack_batch) for channel in state.channels]
     assert all(same(*pair) for pair in zip(found[0], BATCHES, strict=True))
     assert found[1] == [["x"]]
     restored = OperatorStateBackend()
@@ -94,14 +95,14 @@ def test_it_is_discarded_with_its_state(tmp_path: Path) -> None:
 def test_offsets_that_do_not_fit_are_corrupt(offsets: tuple[int, ...]) -> None:
     broken = replace(handle(2, BATCHES), offsets=offsets)
     with pytest.raises(CorruptState, match="in flight on edge 3 from subtask 2"):
-        read_channel(broken, handle_reader(None))
+        read_channel(broken, handle_reader(None), unpack_batch)
 
 
 def test_other_bytes_are_corrupt() -> None:
     whole = handle(2, BATCHES)
     damaged = replace(whole, handle=replace(whole.handle, data=b"\x00" + whole.handle.data[1:]))
     with pytest.raises(CorruptState, match="CRC-32"):
-        read_channel(damaged, handle_reader(None))
+        read_channel(damaged, handle_reader(None), unpack_batch)
 
 
 def test_each_subtask_gets_back_what_was_in_flight_to_it() -> None:
