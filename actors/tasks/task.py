@@ -21,7 +21,6 @@ from ...messages import (
     CheckpointId,
     ExecutionState,
     FailureCause,
-    FirstBatchProcessed,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
@@ -54,6 +53,7 @@ from .operator_chain import blame
 from .questions import answer
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
+from .task_counters import TaskCounters, first_batch_processed
 from .task_setup import TaskParts, TaskServices, build_task
 from .task_time import TaskTime
 
@@ -99,9 +99,7 @@ class Task(Actor):
         self._data_ended = False
         self._is_ending = False
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
-        self._batches_in = self._records_in = 0
-        self._busy_ms = self._blocked_ms = 0.0
-        self._blocked_since: float | None = None
+        self._counters = TaskCounters()
         self._due_ms: float | None = None
         """In how many ms something is due by the clock, when that was last looked at."""
 
@@ -129,20 +127,9 @@ class Task(Actor):
 
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
-        blocked = self._blocked_ms
-        if (since := self._blocked_since) is not None:
-            blocked += self.context.clock.now_ms() - since
-        return TaskMetrics(
-            attempt_id=self.deployment.attempt_id,
-            vertex_id=self.deployment.vertex_id,
-            vertex_name=self.deployment.vertex_name,
-            subtask_index=self.deployment.subtask_index,
-            records_in=self._records_in,
-            records_out=self._parts.outputs.records_out if self._parts else 0,
-            batches_in=self._batches_in,
-            backpressured_ms=int(blocked),
-            busy_ms=int(self._busy_ms),
-            status=(self._closing_from or self.state).value,
+        records_out = self._parts.outputs.records_out if self._parts else 0
+        return self._counters.metrics(
+            self.deployment, self._closing_from or self.state, records_out, self.context.clock
         )
 
     # -- life cycle
@@ -217,7 +204,7 @@ class Task(Actor):
         return self._time
 
     def _progress(self) -> Progress:
-        return Progress(self._records_in, self._data_ended, self._own_time().snapshot())
+        return Progress(self._counters.records_in, self._data_ended, self._own_time().snapshot())
 
     # -- control
 
@@ -309,18 +296,16 @@ class Task(Actor):
         due_ms = parts.outputs.send_due(now_ms)
         if not parts.outputs.is_available():
             self.idle_ms = due_ms
-            self._blocked_since = self._blocked_since or now_ms
+            self._counters.held_back(now_ms)
             return Step.IDLE
-        if self._blocked_since is not None:
-            self._blocked_ms += now_ms - self._blocked_since
-            self._blocked_since = None
+        self._counters.goes_on(now_ms)
         worked = is_more = self._do_next(parts)
         if worked and parts.outputs.keeps_any and parts.outputs.is_available():
             is_more = self._do_next(parts)  # in this step, so that buffered records leave soon if no more follow
         if not is_more:
             self._rest(parts)
         if worked:
-            self._busy_ms += self.context.clock.now_ms() - now_ms
+            self._counters.worked(self.context.clock.now_ms() - now_ms)
         return Step.BUSY if is_more else Step.IDLE
 
     def _do_next(self, parts: TaskParts) -> bool:
@@ -328,7 +313,7 @@ class Task(Actor):
         if self._own_time().is_firing:
             self._fire(parts)
             return True
-        if parts.chain.has_clock and self._watches_clock:
+        if parts.chain.has_clock and self._polls:
             fired, self._due_ms = self._own_time().fire_due()
             if fired:
                 return True
@@ -342,29 +327,26 @@ class Task(Actor):
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
 
-    @property
-    def _watches_clock(self) -> bool:
-        return not self._input_ended and self._held_by is None
-
     def _rest(self, parts: TaskParts) -> None:
         """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
         most.
         """
-        delays = [parts.chain.idle(), self._due_ms if self._watches_clock else None]
+        delays = [parts.chain.idle(), self._due_ms if self._polls else None]
         parts.outputs.flush()
         if self._source is not None and self._polls:
-            with blame(self._source, self._records_in):
+            with blame(self._source, self._counters.records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
 
     @property
     def _polls(self) -> bool:
+        """Whether a source may be polled, and what is due by the clock may fire."""
         return not self._input_ended and self._held_by is None
 
     def _step_source(self, source: Source) -> bool:
         if not self._polls:
             return False
-        with blame(source, self._records_in):
+        with blame(source, self._counters.records_in):
             batch = poll(source)
             if batch is None:
                 return False
@@ -414,29 +396,15 @@ class Task(Actor):
 
     def _process(self, batch: AnyBatch, input_index: int, start: int) -> None:
         self._running_parts().chain.process(batch, input_index, start)
-        self._records_in += len(batch)
-        self._batches_in += 1
-        if self._batches_in == 1:
-            self._owner.tell(
-                FirstBatchProcessed(
-                    self.deployment.job_id,
-                    self.deployment.attempt_id,
-                    self.deployment.vertex_id,
-                    self.deployment.subtask_index,
-                    self.deployment.attempt_number,
-                    self.context.clock.wall_ms(),
-                )
-            )
+        if self._counters.taken(len(batch)):
+            self._owner.tell(first_batch_processed(self.deployment, self.context.clock.wall_ms()))
 
     def _end_of_data(self) -> None:
         """No record comes any more. Event time ends; when all is done that is due then, operators emit what is left."""
         self._input_ended = True
-        time = self._own_time()
         if self._source is not None:
-            time.advance_to(END_OF_TIME)
-            while time.fire():
-                pass
-        if not time.is_firing:
+            self._own_time().end_source()
+        if not self._own_time().is_firing:
             self._finish_data()
 
     def _finish_data(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...messages import InputWatermark
 from ..context import Clock
-from ..flow.elements import NO_WATERMARK, WatermarkStatus
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, WatermarkStatus
 from .task_setup import TaskParts
 from .task_watermarks import TaskWatermarks
 
@@ -52,9 +52,10 @@ class TaskTime:
         """The channel's data has ended."""
         self._take_over(self.watermarks.end(channel))
 
-    def advance_to(self, watermark_ms: int) -> None:
-        """The task itself says how far it is: a source whose data has ended."""
-        self._firing = watermark_ms
+    def end_source(self) -> None:
+        """The task is a source's, and its data has ended: no timer of its own is due then."""
+        while self._parts.chain.advance(END_OF_TIME):
+            pass
 
     def fire(self) -> bool:
         """Do a part of what the watermark makes due; whether there is more."""
