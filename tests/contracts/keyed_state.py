@@ -25,9 +25,11 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
+from understudy.state.backends.timer_queue import TimerEntry
 from understudy.state.checkpoints.assignment import cut_handle
 from understudy.state.checkpoints.snapshot_file import SubtaskSnapshot, store_in_file
 from understudy.state.errors import InvalidState, NoCurrentKey, ReadOnlyState, StateIncompatible, WrongStateType
+from understudy.state.keys.key_groups import key_group
 from understudy.state.kinds.descriptors import (
     FoldingState,
     KeyedStateDeclaration,
@@ -129,6 +131,36 @@ def reads(backend: KeyedStateBackend, keys: Sequence[Any] = KEYS) -> dict[Any, t
             list(backend.state(Declared.folded).get() or []),
         )
     return {key: held for key, held in found.items() if held != (-1, {}, [], {}, None, [])}
+
+
+TimerOperation = tuple[str, str, int, Any, Any]
+"""("add" or "remove", domain, time, key, namespace)."""
+
+
+def timer_scripts() -> st.SearchStrategy[list[TimerOperation]]:
+    """Few times and keys, so that the same timer is set again and removed."""
+    return st.lists(
+        st.tuples(
+            st.sampled_from(["add", "add", "remove"]),
+            st.sampled_from(["event", "processing"]),
+            st.sampled_from([-(2**63), -1, 0, 7, 8, 2**40, 2**63 - 1]),
+            st.sampled_from(KEYS),
+            st.sampled_from([(), (0, 10), ("late", 3), 5, "w"]),
+        ),
+        max_size=30,
+    )
+
+
+def set_timers(backend: KeyedStateBackend, script: Iterable[TimerOperation]) -> None:
+    for what, domain, time_ms, key, namespace in script:
+        queue = getattr(backend.timers(), domain)
+        (queue.add if what == "add" else queue.remove)(TimerEntry(time_ms, key, namespace))
+
+
+def pending(backend: KeyedStateBackend) -> list[tuple[str, TimerEntry]]:
+    """All timers, by domain."""
+    queues = backend.timers()._asdict()
+    return [(domain, timer) for domain, queue in queues.items() for timer in queue.freeze().timers]
 
 
 class KeyedStateContract(ABC):
@@ -256,6 +288,54 @@ class KeyedStateContract(ABC):
         assert reads(backend) == {}
         assert backend.entry_count() == 0
         assert self.write(backend.snapshot(CheckpointId(1)))[0] == []
+
+    # --- timers
+
+    @contract
+    @given(script=timer_scripts(), cut=key_group_ranges())
+    def test_timers_come_back_each_in_its_key_group(self, script: list[TimerOperation], cut: list[range]) -> None:
+        """InternalTimerServiceImplTest.testSnapshotAndRebalancingRestore."""
+        backend = self.make_backend()
+        set_timers(backend, script)
+        expected = pending(backend)
+        handles, storage = self.write(backend.snapshot(CheckpointId(1)))
+        found = []
+        for own in cut:
+            shares = [share for handle in handles if (share := cut_handle(handle, own)) is not None]
+            piece = pending(self.restored(shares, storage, own))
+            assert all(key_group(timer.key, MAX_PARALLELISM) in own for _, timer in piece)
+            found += piece
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+    @contract
+    @given(before=timer_scripts(), after=timer_scripts())
+    def test_timers_set_after_the_synchronous_part_do_not_show_in_the_snapshot(
+        self, before: list[TimerOperation], after: list[TimerOperation]
+    ) -> None:
+        backend = self.make_backend()
+        set_timers(backend, before)
+        expected = pending(backend)
+        snapshot = backend.snapshot(CheckpointId(1))
+        set_timers(backend, after)
+        while backend.timers().event.pop(2**62):
+            pass
+        assert sorted(pending(self.restored(*self.write(snapshot))), key=repr) == sorted(expected, key=repr)
+
+    def test_timers_alone_are_state(self) -> None:
+        backend = self.make_backend()
+        assert backend.timers().event.add(TimerEntry(5, "JFK", (0, 10)))
+        handles, storage = self.write(backend.snapshot(CheckpointId(1)))
+        assert handles
+        assert pending(self.restored(handles, storage)) == [("event", TimerEntry(5, "JFK", (0, 10)))]
+
+    @contract
+    @given(script=timer_scripts())
+    def test_timers_of_an_operator_that_sets_none_any_more_are_kept(self, script: list[TimerOperation]) -> None:
+        backend = self.make_backend()
+        set_timers(backend, script)
+        second = self.restored(*self.write(backend.snapshot(CheckpointId(1))))
+        third = self.restored(*self.write(second.snapshot(CheckpointId(2))))
+        assert sorted(pending(third), key=repr) == sorted(pending(backend), key=repr)
 
     # --- reads and writes
 

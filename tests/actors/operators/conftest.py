@@ -13,6 +13,7 @@ from understudy.actors.operators.aggregate import ColumnarAggregate
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import Operator, OperatorContext
+from understudy.actors.operators.timers import Timers
 from understudy.messages import ExecutionAttemptId, JobId, KeyedStateHandle, OperatorId, SubtaskIndex
 from understudy.state import HeapBackend, OperatorStateBackend, bind_states, handle_reader
 
@@ -57,6 +58,9 @@ def opened() -> Callable[..., Any]:
             backend = HeapBackend(0, 15, 16)
             bind_states(arrived, backend, OperatorStateBackend(), arrived.context.name)
             arrived._backend, arrived._selectors = backend, (KeySelector(*key),)
+            arrived.timers = Timers(backend)
+        elif not isinstance(arrived, ColumnarAggregate):
+            bind_states(arrived, None, OperatorStateBackend(), arrived.context.name)
         arrived.open()
         return arrived
 

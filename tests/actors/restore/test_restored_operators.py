@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from understudy.actors.job_graph import SubtaskKey
 from understudy.actors.restore.restored_operators import RestoredOperators
 from understudy.messages import (
+    NO_EDGE,
     ChannelStateHandle,
+    InputWatermark,
     JobGraph,
     OperatorId,
     OperatorSubtaskState,
@@ -116,3 +119,37 @@ def test_what_was_in_flight_goes_to_the_same_subtask_of_the_same_vertex() -> Non
     (subtask,) = RestoredOperators(was, graph(chain("t", parallelism=2))).states({VertexId("t")})
     assert subtask.subtask_index == 0
     assert RestoredOperators(was, graph(chain("t", parallelism=3))).states({VertexId("t")}) == {}
+
+
+def at(watermark_ms: int, input_index: int = 0, producer: int = 0) -> InputWatermark:
+    return InputWatermark(input_index, SubtaskIndex(producer), input_index, watermark_ms)
+
+
+def with_watermarks(parallelism: int, *by_subtask: tuple[InputWatermark, ...]) -> dict[int, tuple[InputWatermark, ...]]:
+    """What the subtasks of a vertex restore, if it had these before and has this parallelism now."""
+    before = checkpoint(
+        (chain("a", parallelism=len(by_subtask)), [{"a": keyed_state(range(0, 1), "a")}] * len(by_subtask))
+    )
+    ((vertex_id, old),) = before.vertices.items()
+    subtasks = {index: replace(state, watermarks=by_subtask[index]) for index, state in old.subtasks.items()}
+    before = replace(before, vertices={vertex_id: replace(old, subtasks=subtasks)})
+    states = RestoredOperators(before, graph(chain("a", parallelism=parallelism))).states({VertexId("a")})
+    return {subtask.subtask_index: state.watermarks for subtask, (state,) in states.items()}
+
+
+def test_with_the_same_parallelism_each_subtask_is_as_far_as_it_was() -> None:
+    first, second = (at(10), at(30, producer=1)), (at(20),)
+    assert with_watermarks(2, first, second) == {0: first, 1: second}
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_after_a_rescale_event_time_is_that_of_the_slowest_old_subtask(parallelism: int) -> None:
+    found = with_watermarks(parallelism, (at(10), at(30, 1)), (at(20), at(25, 1)))
+    least = InputWatermark(NO_EDGE, SubtaskIndex(0), 0, 10), InputWatermark(NO_EDGE, SubtaskIndex(0), 1, 25)
+    assert set(found.values()) == {least}
+
+
+def test_after_a_rescale_an_old_subtask_that_knew_nothing_yet_holds_all_back() -> None:
+    assert set(with_watermarks(3, (at(10), at(30, 1)), (at(25, 1),)).values()) == {
+        (InputWatermark(NO_EDGE, SubtaskIndex(0), 1, 25),)
+    }

@@ -14,6 +14,7 @@ import pykka
 
 from understudy.actors.actor import Step
 from understudy.actors.flow.elements import Element
+from understudy.actors.flow.key_selector import KeySelector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.tasks.job_program import JobProgram, ProgramOperator
 from understudy.actors.tasks.task import Task
@@ -105,7 +106,7 @@ class StageContext:
         return self.ms
 
     def wall_ms(self) -> int:
-        return 0
+        return int(self.ms)
 
     def wake(self) -> None: ...
 
@@ -155,9 +156,16 @@ class TaskStage:
     """One attempt, started and restored. It sends each batch as it comes, unless it is given a buffer timeout."""
 
     def __init__(
-        self, operator: Operator, deployed: TaskDeployment, directory: str, buffer_timeout_ms: int = 0
+        self,
+        operator: Operator,
+        deployed: TaskDeployment,
+        directory: str,
+        buffer_timeout_ms: int = 0,
+        *,
+        key: str | None = None,
     ) -> None:
-        program = JobProgram.of({VertexId("v"): [ProgramOperator(OperatorId("op"), operator)]}, {}, 128)
+        selectors = () if key is None else (KeySelector(key),)
+        program = JobProgram.of({VertexId("v"): [ProgramOperator(OperatorId("op"), operator, selectors)]}, {}, 128)
         self.owner, self.plane, self.context = Heard(), Wires(), StageContext()
         state = StateServices(CheckpointStorage(directory), backend_named("memory"), 1024)
         services = TaskServices(program, self.plane, state, True, buffer_timeout_ms, {}, "tm-1")
@@ -179,6 +187,11 @@ class TaskStage:
             elif self.task.step() is not Step.BUSY and not self.context.inbox:
                 return
         raise AssertionError(f"the task is still busy after {MAX_STEPS} steps")
+
+    def passes(self, ms: float) -> None:
+        """The clock goes on, and the task steps."""
+        self.context.ms += ms
+        self.settle()
 
     def arrives(self, wire: int, *elements: Element) -> None:
         """Elements on an input channel, which the task takes."""

@@ -1,0 +1,217 @@
+"""What a watermark makes due fires in parts, with barriers between them; watermarks and timers are state.
+
+Facts from Flink's InternalTimerServiceImplTest, MailboxWatermarkProcessorTest and StreamTaskTest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from understudy.actors.actor import Step
+from understudy.actors.flow.elements import (
+    END_OF_TIME,
+    CheckpointBarrier,
+    EndOfData,
+    TimedBatch,
+    Watermark,
+    WatermarkStatus,
+)
+from understudy.actors.operators.collector import Collector
+from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.timers import FIRED_AT_ONCE, KeyedTimer
+from understudy.messages import (
+    AcknowledgeCheckpoint,
+    ChannelId,
+    CheckpointId,
+    SubtaskState,
+    SwitchToUnaligned,
+    UpdateTaskExecutionState,
+)
+
+from .task_stage import JOB, TaskStage, deployment
+
+
+class Echo(KeyedOperator):
+    """A timer for each record, at the time that the record names."""
+
+    def process(self, record: dict[str, int], out: Collector) -> None:
+        if "proc" in record:
+            self.timers.at_processing_time(record["proc"])
+        if "at" in record:
+            self.timers.at_event_time(record["at"])
+        if record.get("late") is not None:
+            out.collect(("late" if self.timestamp <= self.watermark else "in time", self.timestamp))
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect((self.key, timer.domain, timer.time_ms))
+
+
+def timed(*records: dict[str, int], at: int = 0) -> TimedBatch:
+    return TimedBatch(list(records), np.full(len(records), at, np.int64))
+
+
+def barrier(number: int) -> CheckpointBarrier:
+    return CheckpointBarrier(CheckpointId(number), 0)
+
+
+Stage = Callable[..., TaskStage]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    def make(inputs: int = 1, **fields: Any) -> TaskStage:
+        return TaskStage(Echo(), deployment(inputs=inputs, **fields), str(tmp_path), key="key")
+
+    return make
+
+
+def fired(elements: list[Any]) -> list[Any]:
+    """What timers emitted, and controls."""
+    return [
+        each for element in elements for each in (element.records if isinstance(element, TimedBatch) else [element])
+    ]
+
+
+def acknowledged(stage: TaskStage) -> SubtaskState:
+    (ack,) = stage.said(AcknowledgeCheckpoint)
+    return ack.state  # type: ignore[no-any-return]
+
+
+def steps(stage: TaskStage, *elements: Any) -> None:
+    """Elements on the first channel, and no step yet."""
+    stage.plane.wires[ChannelId(0)].elements.extend(elements)
+
+
+def test_timers_fire_in_order_before_the_watermark_goes_on(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "at": 7}, {"key": 2, "at": 5}, {"key": 1, "at": 5}, {"key": 1, "at": 8}))
+    task.arrives(0, Watermark(7))
+    assert fired(task.emitted()) == [(2, "event", 5), (1, "event", 5), (1, "event", 7), Watermark(7)]
+    task.arrives(0, Watermark(8))
+    assert fired(task.emitted()) == [(1, "event", 8), Watermark(8)]
+
+
+def test_what_a_timer_emits_has_its_time(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "at": 7}, {"key": 2, "at": 5}), Watermark(9))
+    (batch, _) = task.emitted()
+    assert batch.times.tolist() == [5, 7]  # type: ignore[union-attr]
+
+
+def test_the_same_timer_twice_is_one_and_a_deleted_one_none(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "at": 5}, {"key": 1, "at": 5}), Watermark(9))
+    assert fired(task.emitted()) == [(1, "event", 5), Watermark(9)]
+
+
+def test_a_barrier_passes_between_two_parts_and_the_snapshot_has_what_has_not_fired(stage: Stage) -> None:
+    task, count = stage(), 2 * FIRED_AT_ONCE + 500
+    task.arrives(0, timed(*({"key": n, "at": 5} for n in range(count))))
+    steps(task, Watermark(7), barrier(1), timed({"key": 1, "at": 6}))
+
+    assert task.task.step() is Step.BUSY  # the watermark, and the barrier behind it
+    task.settle()
+    order = fired(task.emitted())
+
+    before, after = order[: order.index(barrier(1))], order[order.index(barrier(1)) + 1 :]
+    assert after[count - len(before)] == Watermark(7)
+    assert Watermark(7) not in before
+    assert len(before) < count
+    assert len(before) + after.index(Watermark(7)) == count
+
+    again = stage(restored_checkpoint_id=CheckpointId(1), restored=(acknowledged(task),))
+    found = fired(again.emitted())
+    assert sorted(found[:-1]) == sorted(after[: after.index(Watermark(7))])
+    assert found[-1] == Watermark(7)
+
+
+def test_no_record_is_taken_while_a_watermark_makes_timers_due(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed(*({"key": n, "at": 5} for n in range(FIRED_AT_ONCE + 1))))
+    steps(task, Watermark(7), timed({"key": 1, "late": 1}, at=7))
+    task.settle()
+    order = fired(task.emitted())
+    assert order[-2:] == [Watermark(7), ("late", 7)]
+
+
+def test_late_is_decided_as_before_after_a_restore(stage: Stage) -> None:
+    task = stage(inputs=2)
+    task.arrives(0, Watermark(10))
+    task.arrives(1, Watermark(5), barrier(1))
+    task.arrives(0, barrier(1))
+    task.emitted()
+
+    again = stage(inputs=2, restored_checkpoint_id=CheckpointId(1), restored=(acknowledged(task),))
+    for each in (task, again):
+        each.emitted()
+        each.arrives(0, timed({"key": 1, "late": 1}, at=5), timed({"key": 1, "late": 1}, at=6))
+        assert fired(each.emitted()) == [("late", 5), ("in time", 6)]
+        each.arrives(1, Watermark(9), timed({"key": 1, "late": 1}, at=9))
+        assert fired(each.emitted()) == [Watermark(9), ("late", 9)]
+
+
+def test_a_watermark_that_a_barrier_overtakes_is_in_flight(stage: Stage) -> None:
+    task = stage(inputs=2)
+    task.arrives(0, Watermark(10), barrier(1), Watermark(30))
+    steps_on_second = task.plane.wires[ChannelId(1)].elements
+    task.tell(SwitchToUnaligned(JOB, task.task.deployment.attempt_id, CheckpointId(1), 0))
+    steps_on_second.extend([Watermark(20), barrier(1), Watermark(40)])
+    task.settle()
+    state = acknowledged(task)
+    assert task.watermark_ms == 30
+
+    again = stage(inputs=2, restored_checkpoint_id=CheckpointId(1), restored=(state,))
+    assert again.watermark_ms == 10  # the channels' are 10, and 20, which was in flight
+
+
+def test_processing_time_timers_fire_by_the_clock(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "proc": 50}, {"key": 2, "proc": 40}))
+    assert task.emitted() == []
+    assert task.task.idle_ms == 40
+    task.passes(40)
+    assert fired(task.emitted()) == [[(2, "processing", 40)]]
+    task.passes(40)
+    assert fired(task.emitted()) == [[(1, "processing", 50)]]
+
+
+def test_processing_time_timers_that_were_due_while_the_job_was_down_fire_after_a_restore(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "proc": 50}), barrier(1))
+    again = stage(restored_checkpoint_id=CheckpointId(1), restored=(acknowledged(task),))
+    again.emitted()
+    again.passes(60)
+    assert fired(again.emitted()) == [[(1, "processing", 50)]]
+
+
+def test_at_the_end_of_data_all_event_time_timers_fire(stage: Stage) -> None:
+    task = stage()
+    task.arrives(0, timed({"key": 1, "at": 10**15}, {"key": 1, "proc": 50}), EndOfData())
+    assert fired(task.emitted()) == [(1, "event", 10**15), Watermark(END_OF_TIME), EndOfData()]
+
+
+def test_an_idle_channel_holds_nothing_back_and_all_idle_is_said_on(stage: Stage) -> None:
+    task = stage(inputs=2)
+    task.arrives(0, Watermark(10))
+    task.arrives(1, WatermarkStatus(True))
+    assert task.emitted() == [Watermark(10)]
+    task.arrives(0, WatermarkStatus(True))
+    assert task.emitted() == [WatermarkStatus(True)]
+    task.arrives(1, Watermark(12))
+    assert task.emitted() == [WatermarkStatus(False), Watermark(12)]
+
+
+def test_a_timer_without_on_timer_says_what_is_missing(tmp_path: Path) -> None:
+    class NoHook(KeyedOperator):
+        def process(self, record: Any, out: Collector) -> None:
+            self.timers.at_event_time(5)
+
+    task = TaskStage(NoHook(), deployment(inputs=1), str(tmp_path), key="key")
+    task.arrives(0, timed({"key": 1}), Watermark(9))
+    failure = task.said(UpdateTaskExecutionState)[-1].failure
+    assert "NoHook has registered a timer and defines no on_timer" in str(failure)

@@ -1,0 +1,74 @@
+"""TimerQueue: by time, then in the order of registration, each once. Flink: InternalPriorityQueueTestBase."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
+
+TIMES = st.integers(0, 6)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "add", "remove", "pop"]), TIMES, st.sampled_from("abc")), max_size=60
+)
+
+
+@given(STEPS)
+def test_it_is_the_list_of_its_timers_sorted_by_time(steps: list[tuple[str, int, str]]) -> None:
+    queue, model = TimerQueue("timers"), list[TimerEntry]()
+    for what, time_ms, key in steps:
+        timer = TimerEntry(time_ms, key, ())
+        if what == "add":
+            assert queue.add(timer) == (timer not in model)
+            if timer not in model:
+                model.append(timer)
+        elif what == "remove":
+            assert queue.remove(timer) == (timer in model)
+            if timer in model:
+                model.remove(timer)
+        else:
+            due = sorted((each for each in model if each.time_ms <= time_ms), key=lambda each: each.time_ms)
+            first = queue.pop(time_ms)
+            assert first == (due[0] if due else None)
+            if first is not None:
+                model.remove(first)
+        assert len(queue) == len(model)
+        earliest = queue.next_ms()
+        assert (earliest is None) == (not model)
+        assert earliest is None or earliest <= min(each.time_ms for each in model)
+
+
+def test_one_that_is_added_while_those_of_its_time_fire_comes_after_them() -> None:
+    queue = TimerQueue("timers")
+    for key in "ab":
+        queue.add(TimerEntry(5, key, ()))
+    assert queue.pop(5) == (5, "a", ())
+    queue.add(TimerEntry(5, "c", ()))
+    assert [queue.pop(5), queue.pop(5), queue.pop(5)] == [(5, "b", ()), (5, "c", ()), None]
+
+
+def test_an_earlier_one_that_is_added_while_others_fire_comes_first() -> None:
+    queue = TimerQueue("timers")
+    for key in "ab":
+        queue.add(TimerEntry(5, key, ()))
+    assert queue.pop(9) == (5, "a", ())
+    queue.add(TimerEntry(3, "c", ()))
+    assert [queue.pop(9), queue.pop(9)] == [(3, "c", ()), (5, "b", ())]
+
+
+def test_deleted_timers_do_not_pile_up() -> None:
+    """A session that gets a record moves its timer each time."""
+    queue = TimerQueue("timers")
+    for time_ms in range(100_000):
+        queue.add(TimerEntry(time_ms, "a", ()))
+        queue.remove(TimerEntry(time_ms - 1, "a", ()))
+    assert len(queue) == 1
+    assert len(queue._times) + len(queue._at) < 10_000
+
+
+@pytest.mark.parametrize("time_ms", [-(2**63), 2**63 - 1])
+def test_the_first_and_the_last_time_there_are_can_be_timers(time_ms: int) -> None:
+    queue = TimerQueue("timers")
+    queue.add(TimerEntry(time_ms, "a", ()))
+    assert queue.pop(2**63 - 1) == (time_ms, "a", ())
