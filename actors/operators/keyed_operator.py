@@ -21,7 +21,7 @@ from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
 from .operator import Operator, Takes
-from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers
+from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
@@ -252,20 +252,21 @@ class KeyedOperator(Operator):
         """Fire timers that are due, at most FIRED_AT_ONCE of them; whether there may be more."""
         if not queue:
             return False
-        backend = self._backend
+        backend, stamps, on_timer = self._backend, out.stamps, self.on_timer
+        fired = 0
         try:
-            for _ in range(FIRED_AT_ONCE):
-                due = queue.pop(until_ms)
-                if due is None:
-                    return False
-                backend.current_key = self.key = due.key
+            for time_ms, key, namespace in queue.due(until_ms):
+                backend.current_key = self.key = key
                 if domain == "event":
-                    self.timestamp = out.time_ms = due.time_ms
-                on_timer: Callable[[KeyedTimer, Collector], Any] = self.on_timer
-                if (result := on_timer(KeyedTimer(due.time_ms, domain, due.namespace), out)) is not None:
+                    self.timestamp = out.time_ms = time_ms
+                if (result := on_timer(new_timer(KeyedTimer, (time_ms, domain, namespace)), out)) is not None:
                     refuse(f"{type(self).__name__}.on_timer", result)
-                out.stamp()
-            return True
+                if len(out) != len(stamps):
+                    out.stamp()
+                fired += 1
+                if fired == FIRED_AT_ONCE:
+                    return True
+            return False
         finally:
             self._leave_time(out)
             self._leave_key()

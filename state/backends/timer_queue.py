@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -42,12 +42,8 @@ class Stored(Protocol):
         ...
 
 
-class TimerEntry(NamedTuple):
-    """One timer of one key."""
-
-    time_ms: int
-    key: Any
-    namespace: Hashable
+TimerEntry: TypeAlias = tuple[int, Any, Hashable]
+"""One timer of one key: time in ms, key, namespace. A plain tuple, for millions are made."""
 
 
 class TimerQueue:
@@ -76,10 +72,11 @@ class TimerQueue:
         if timer in self._pending:
             return False
         self._pending[timer] = None
-        listed = self._at.get(timer.time_ms)
+        time_ms = timer[0]
+        listed = self._at.get(time_ms)
         if listed is None:
-            self._at[timer.time_ms] = [timer]
-            heappush(self._times, timer.time_ms)
+            self._at[time_ms] = [timer]
+            heappush(self._times, time_ms)
         else:
             listed.append(timer)
         return True
@@ -98,24 +95,34 @@ class TimerQueue:
         """The earliest time, or earlier where timers were deleted; None when there are none."""
         if not self._pending:
             return None
-        turn_ms = self._turn[0].time_ms if self._turn else None
+        turn_ms = self._turn[0][0] if self._turn else None
         if not self._times:
             return turn_ms
         return self._times[0] if turn_ms is None else min(turn_ms, self._times[0])
 
     def pop(self, until_ms: int) -> TimerEntry | None:
         """Take out the first timer, if its time is not after `until_ms`."""
+        return next(self.due(until_ms), None)
+
+    def due(self, until_ms: int) -> Iterator[TimerEntry]:
+        """Take out one timer after the other, as long as there is one whose time is not after `until_ms`. Between two
+        of them timers may be added and removed.
+        """
+        pending = self._pending
         while self._take_turn(until_ms):
-            timer = self._turn.pop()
-            if timer in self._pending:
-                del self._pending[timer]
-                return timer
-            self._stale -= 1
-        return None
+            turn, times = self._turn, self._times
+            time_ms = turn[0][0]
+            while turn and turn is self._turn and not (times and times[0] < time_ms):
+                timer = turn.pop()
+                if timer in pending:
+                    del pending[timer]
+                    yield timer
+                else:
+                    self._stale -= 1
 
     def keys(self) -> Iterator[Any]:
         """The key of each timer; one with several timers comes several times."""
-        return (timer.key for timer in self._pending)
+        return (timer[1] for timer in self._pending)
 
     def freeze(self) -> FrozenTimers:
         """All that are pending now, for a snapshot."""
@@ -127,7 +134,7 @@ class TimerQueue:
             for key, value in zip(keys, values, strict=True):
                 match value:
                     case (int(time_ms), own):
-                        self.add(TimerEntry(time_ms, key, own))
+                        self.add((time_ms, key, own))
                     case _:
                         raise MalformedMessage(f"wanted a timer's time and namespace, found {value!r:.60}")
 
@@ -138,18 +145,18 @@ class TimerQueue:
     def _take_turn(self, until_ms: int) -> bool:
         """Whether `_turn` has something whose time is not after `until_ms`."""
         times, turn = self._times, self._turn
-        if times and times[0] <= until_ms and (not turn or times[0] < turn[0].time_ms):
+        if times and times[0] <= until_ms and (not turn or times[0] < turn[0][0]):
             if turn:  # a timer has been added that is earlier than those whose turn it is
                 self._put_back()
             self._turn = self._at.pop(heappop(times))
             self._turn.reverse()
             return True
-        return bool(turn) and turn[0].time_ms <= until_ms
+        return bool(turn) and turn[0][0] <= until_ms
 
     def _put_back(self) -> None:
         turn, self._turn = self._turn, []
         turn.reverse()
-        time_ms = turn[0].time_ms
+        time_ms = turn[0][0]
         if time_ms not in self._at:
             heappush(self._times, time_ms)
         self._at[time_ms] = turn + self._at.get(time_ms, [])
@@ -159,7 +166,7 @@ class TimerQueue:
         self._turn = []
         self._at = {}
         for timer in self._pending:
-            self._at.setdefault(timer.time_ms, []).append(timer)
+            self._at.setdefault(timer[0], []).append(timer)
         self._times = list(self._at)
         heapify(self._times)
 

@@ -154,7 +154,7 @@ def timer_scripts() -> st.SearchStrategy[list[TimerOperation]]:
 def set_timers(backend: KeyedStateBackend, script: Iterable[TimerOperation]) -> None:
     for what, domain, time_ms, key, namespace in script:
         queue = getattr(backend.timers(), domain)
-        (queue.add if what == "add" else queue.remove)(TimerEntry(time_ms, key, namespace))
+        (queue.add if what == "add" else queue.remove)((time_ms, key, namespace))
 
 
 def pending(backend: KeyedStateBackend) -> list[tuple[str, TimerEntry]]:
@@ -303,7 +303,7 @@ class KeyedStateContract(ABC):
         for own in cut:
             shares = [share for handle in handles if (share := cut_handle(handle, own)) is not None]
             piece = pending(self.restored(shares, storage, own))
-            assert all(key_group(timer.key, MAX_PARALLELISM) in own for _, timer in piece)
+            assert all(key_group(timer[1], MAX_PARALLELISM) in own for _, timer in piece)
             found += piece
         assert sorted(found, key=repr) == sorted(expected, key=repr)
 
@@ -323,10 +323,10 @@ class KeyedStateContract(ABC):
 
     def test_timers_alone_are_state(self) -> None:
         backend = self.make_backend()
-        assert backend.timers().event.add(TimerEntry(5, "JFK", (0, 10)))
+        assert backend.timers().event.add((5, "JFK", (0, 10)))
         handles, storage = self.write(backend.snapshot(CheckpointId(1)))
         assert handles
-        assert pending(self.restored(handles, storage)) == [("event", TimerEntry(5, "JFK", (0, 10)))]
+        assert pending(self.restored(handles, storage)) == [("event", (5, "JFK", (0, 10)))]
 
     @contract
     @given(script=timer_scripts())

@@ -18,7 +18,7 @@ STEPS = st.lists(
 def test_it_is_the_list_of_its_timers_sorted_by_time(steps: list[tuple[str, int, str]]) -> None:
     queue, model = TimerQueue("timers"), list[TimerEntry]()
     for what, time_ms, key in steps:
-        timer = TimerEntry(time_ms, key, ())
+        timer = (time_ms, key, ())
         if what == "add":
             assert queue.add(timer) == (timer not in model)
             if timer not in model:
@@ -28,7 +28,7 @@ def test_it_is_the_list_of_its_timers_sorted_by_time(steps: list[tuple[str, int,
             if timer in model:
                 model.remove(timer)
         else:
-            due = sorted((each for each in model if each.time_ms <= time_ms), key=lambda each: each.time_ms)
+            due = sorted((each for each in model if each[0] <= time_ms), key=lambda each: each[0])
             first = queue.pop(time_ms)
             assert first == (due[0] if due else None)
             if first is not None:
@@ -36,24 +36,24 @@ def test_it_is_the_list_of_its_timers_sorted_by_time(steps: list[tuple[str, int,
         assert len(queue) == len(model)
         earliest = queue.next_ms()
         assert (earliest is None) == (not model)
-        assert earliest is None or earliest <= min(each.time_ms for each in model)
+        assert earliest is None or earliest <= min(each[0] for each in model)
 
 
 def test_one_that_is_added_while_those_of_its_time_fire_comes_after_them() -> None:
     queue = TimerQueue("timers")
     for key in "ab":
-        queue.add(TimerEntry(5, key, ()))
+        queue.add((5, key, ()))
     assert queue.pop(5) == (5, "a", ())
-    queue.add(TimerEntry(5, "c", ()))
+    queue.add((5, "c", ()))
     assert [queue.pop(5), queue.pop(5), queue.pop(5)] == [(5, "b", ()), (5, "c", ()), None]
 
 
 def test_an_earlier_one_that_is_added_while_others_fire_comes_first() -> None:
     queue = TimerQueue("timers")
     for key in "ab":
-        queue.add(TimerEntry(5, key, ()))
+        queue.add((5, key, ()))
     assert queue.pop(9) == (5, "a", ())
-    queue.add(TimerEntry(3, "c", ()))
+    queue.add((3, "c", ()))
     assert [queue.pop(9), queue.pop(9)] == [(3, "c", ()), (5, "b", ())]
 
 
@@ -61,8 +61,8 @@ def test_deleted_timers_do_not_pile_up() -> None:
     """A session that gets a record moves its timer each time."""
     queue = TimerQueue("timers")
     for time_ms in range(100_000):
-        queue.add(TimerEntry(time_ms, "a", ()))
-        queue.remove(TimerEntry(time_ms - 1, "a", ()))
+        queue.add((time_ms, "a", ()))
+        queue.remove((time_ms - 1, "a", ()))
     assert len(queue) == 1
     assert len(queue._times) + len(queue._at) < 10_000
 
@@ -70,5 +70,5 @@ def test_deleted_timers_do_not_pile_up() -> None:
 @pytest.mark.parametrize("time_ms", [-(2**63), 2**63 - 1])
 def test_the_first_and_the_last_time_there_are_can_be_timers(time_ms: int) -> None:
     queue = TimerQueue("timers")
-    queue.add(TimerEntry(time_ms, "a", ()))
+    queue.add((time_ms, "a", ()))
     assert queue.pop(2**63 - 1) == (time_ms, "a", ())
