@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 from ...messages import (
-    NO_EDGE,
     ChannelStateHandle,
     InputWatermark,
     JobGraph,
@@ -31,6 +29,7 @@ from ...messages import (
     VertexId,
 )
 from ...state import assign_operator, operator_states
+from ...state.checkpoints.assignment import assign_watermarks
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
 from ..job_graph import SubtaskKey, in_edges, topological_order
 
@@ -130,13 +129,7 @@ class RestoredOperators:
             state.watermarks if (state := old.subtasks.get(SubtaskIndex(subtask))) else ()
             for subtask in range(old.parallelism)
         ]
-        if old.parallelism == vertex.parallelism:
-            return by_subtask[index]
-        least: dict[int, int] = {}
-        for each in chain.from_iterable(by_subtask):
-            least[each.input_index] = min(each.watermark_ms, least.get(each.input_index, each.watermark_ms))
-        everywhere = set(least).intersection(*({each.input_index for each in marks} for marks in by_subtask))
-        return tuple(InputWatermark(NO_EDGE, SubtaskIndex(0), input_index, least[input_index]) for input_index in sorted(everywhere))
+        return assign_watermarks(by_subtask, vertex.parallelism)[index]
 
     @staticmethod
     def _feeds(ended: list[bool], partitioning: Partitioning, parallelism: int) -> list[bool]:

@@ -12,10 +12,23 @@ StatusWatermarkValve.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from ...messages import NO_EDGE, InputWatermark
-from ..barriers.input_gate import GateChannel
+from ...messages import NO_EDGE, InputWatermark, SubtaskIndex
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
+
+
+class Channel(Protocol):
+    """What is to be known of an input channel: a GateChannel."""
+
+    @property
+    def edge(self) -> int: ...
+
+    @property
+    def producer_subtask(self) -> SubtaskIndex: ...
+
+    @property
+    def input_index(self) -> int: ...
 
 
 class TaskWatermarks:
@@ -63,7 +76,7 @@ class TaskWatermarks:
         """The channel's data has ended; returns whether the task is further than before."""
         return self.receive(channel, END_OF_TIME)
 
-    def snapshot(self, channels: Sequence[GateChannel]) -> tuple[InputWatermark, ...]:
+    def snapshot(self, channels: Sequence[Channel]) -> tuple[InputWatermark, ...]:
         """By channel, those that have one."""
         return tuple(
             InputWatermark(channel.edge, channel.producer_subtask, channel.input_index, watermark)
@@ -71,7 +84,7 @@ class TaskWatermarks:
             if watermark != NO_WATERMARK
         )
 
-    def restore(self, stored: Sequence[InputWatermark], channels: Sequence[GateChannel]) -> None:
+    def restore(self, stored: Sequence[InputWatermark], channels: Sequence[Channel]) -> None:
         """Go on where a snapshot was taken. If the channels are others now, all those of one input are as far as the
         least of the input's old ones.
         """

@@ -6,11 +6,14 @@ RoundRobinOperatorStateRepartitioner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 from ...messages import (
+    NO_EDGE,
+    InputWatermark,
     KeyedStateHandle,
     OperatorId,
     OperatorListHandle,
@@ -158,3 +161,20 @@ def _split(lists: Lists, shares: Shares, start: int) -> int:
                 left.insert(0, (handle, taken + count))
             wanted -= max(count, 0)
     return (start + longer) % parallelism
+
+
+def assign_watermarks(
+    by_subtask: Sequence[tuple[InputWatermark, ...]], parallelism: int
+) -> list[tuple[InputWatermark, ...]]:
+    """How far event time has come in each of `parallelism` subtasks that go on for these: as far as before, or with
+    another parallelism, for each input, as far as in the slowest. An input that one of them knew nothing of yet holds
+    all back.
+    """
+    if len(by_subtask) == parallelism:
+        return list(by_subtask)
+    least: dict[int, int] = {}
+    for each in chain.from_iterable(by_subtask):
+        least[each.input_index] = min(each.watermark_ms, least.get(each.input_index, each.watermark_ms))
+    known = set(least).intersection(*({each.input_index for each in watermarks} for watermarks in by_subtask))
+    share = tuple(InputWatermark(NO_EDGE, SubtaskIndex(0), each, least[each]) for each in sorted(known))
+    return [share] * parallelism

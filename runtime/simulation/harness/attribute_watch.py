@@ -22,6 +22,11 @@ _FRAMEWORK = frozenset(
     {
         "context",
         "key",
+        "timestamp",
+        "timestamps",
+        "time_column",
+        "timers",
+        "watermark",
         "_backend",
         "_batch_process",
         "_input_schema",

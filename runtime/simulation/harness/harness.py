@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
+import numpy as np
 import pyarrow as pa
 
-from ....actors.flow.elements import Batch
+from ....actors.flow.elements import AnyBatch, Batch, TimedBatch
 from ....actors.flow.records import rows_of
+from ....actors.operators.collector import OutputTag
 from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, offset_of
 from ....actors.unrun import RETURN, has_run
@@ -122,22 +124,36 @@ class OperatorHarness:
         return self._attempt.clock
 
     def advance(self, by_ms: float) -> None:
-        """Let this much time pass."""
-        self.clock.advance(by_ms)
+        """Let this much time pass: processing-time timers fire, each at its time."""
+        self.clock.check(by_ms)
+        self._attempt.advance(self.clock.now_ms() + by_ms)
         self._job.now_ms = max(self._job.now_ms, self.clock.now_ms())
 
     # -- input
 
-    def process(self, records: Batch | Iterable[Any], input_index: int = 0) -> None:
+    def process(
+        self, records: Batch | Iterable[Any], input_index: int = 0, *, timestamps: Sequence[int] | None = None
+    ) -> None:
         """One batch arrives: records, or columns. `input_index` 1 is the second input of a connected stream.
+        `timestamps`: the event time of each record, in ms; None: they have none.
 
         Under a parallelism above 1 a keyed batch must be this subtask's own, as it would be in a job: see `share_of`.
         """
         self._check_input(input_index)
         batch = _batch(records)
         self._check_own_keys(batch, input_index)
+        if timestamps is not None and len(timestamps) != len(batch):
+            raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
         if len(batch):
-            self._attempt.process(batch, input_index)
+            timed = batch if timestamps is None else TimedBatch(batch, np.array(timestamps, np.int64))
+            self._attempt.process(timed, input_index)
+
+    def watermark(self, watermark_ms: int, input_index: int = 0) -> None:
+        """A watermark arrives on one input: no record with this or an older time comes there any more, but late ones.
+        Of two inputs the slower one counts.
+        """
+        self._check_input(input_index)
+        self._attempt.receive(watermark_ms, input_index)
 
     def share_of(self, records: Batch | Iterable[Any], input_index: int = 0) -> Batch:
         """Those of the records whose keys this subtask owns; all of them when there are no keys."""
@@ -198,9 +214,25 @@ class OperatorHarness:
         """The same, and forget them."""
         return [record for batch in self.take_batches() for record in _records(batch)]
 
+    def timed_output(self) -> list[tuple[Any, int | None]]:
+        """As `output`, each record with its event time; None for one that has none."""
+        found: list[tuple[Any, int | None]] = []
+        for batch in self._attempt.emitted:
+            times = batch.times.tolist() if isinstance(batch, TimedBatch) else [None] * len(batch)
+            found += zip(_records(batch), times, strict=True)
+        return found
+
+    def side_output(self, tag: OutputTag) -> list[Any]:
+        """The records that went to this side output since the attempt began, in order."""
+        return [record for batch in self._attempt.sides.get(tag.name, ()) for record in _records(batch)]
+
+    def watermarks(self) -> list[int]:
+        """The watermarks that went on behind the operator, in order."""
+        return list(self._attempt.watermarks_out)
+
     def take_batches(self) -> list[Batch]:
         """As `take_output`, but batch by batch, as they were emitted."""
-        batches = list(self._attempt.emitted)
+        batches = [batch.records if isinstance(batch, TimedBatch) else batch for batch in self._attempt.emitted]
         self._attempt.emitted.clear()
         return batches
 
@@ -344,5 +376,7 @@ def _batch(records: Any) -> Batch:
     return list(records)
 
 
-def _records(batch: Batch) -> list[Any]:
+def _records(batch: AnyBatch) -> list[Any]:
+    if isinstance(batch, TimedBatch):
+        batch = batch.records
     return rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from ....actors.flow.elements import Batch
+from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of, poll
 from ....actors.tasks.operator_chain import OperatorChain, blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
+from ....actors.tasks.task_watermarks import TaskWatermarks
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
 from ....state import CheckpointStorage, backend_named, key_group_range
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
@@ -41,9 +42,25 @@ class HarnessClock:
         return _EPOCH_MS + int(self._now_ms)
 
     def advance(self, ms: float) -> None:
+        self.check(ms)
+        self._now_ms += ms
+
+    @staticmethod
+    def check(ms: float) -> None:
+        """Raises HarnessMisused for what is no time to let pass."""
         if not ms >= 0:
             raise HarnessMisused(f"time does not go back: wanted at least 0 ms, found {ms!r}")
-        self._now_ms += ms
+
+    def set(self, now_ms: float) -> None:
+        self._now_ms = now_ms
+
+
+class _Input(NamedTuple):
+    """An input of the attempt, as one channel."""
+
+    edge: int
+    producer_subtask: SubtaskIndex
+    input_index: int
 
 
 @dataclass(slots=True)
@@ -74,7 +91,10 @@ class HostedAttempt:
         job.now_ms, job.last_attempt = self.clock.now_ms(), self.deployment.attempt_number
         job.last_checkpoint = max([job.last_checkpoint, *(each.checkpoint_id for each in snapshots)])
         self.last_checkpoint = job.last_checkpoint
-        self.emitted: list[Batch] = []
+        self.emitted: list[AnyBatch] = []
+        self.sides: dict[str, list[AnyBatch]] = {}
+        """By name of the tag, what went to side outputs."""
+        self.watermarks_out: list[int] = []
         self.woken = False
         self._job, self._polled = job, 0
         operators = job.chain.operators()
@@ -83,13 +103,32 @@ class HostedAttempt:
         self._storage = CheckpointStorage(self._directory.name)
         services = StateServices(self._storage, backend_named(job.state_backend), inline_threshold_bytes=1)
         self.state = TaskState(self.deployment, by_id(operators), services)
-        self.chain = OperatorChain(operators, self.emitted.append)
+        self.chain = OperatorChain(operators, self._emit, self._say)
+        self._inputs = [_Input(index, SubtaskIndex(0), index) for index in range(max(job.chain.inputs, 1))]
+        self._watermarks = TaskWatermarks(len(self._inputs))
         self.source = operators[0] if isinstance(operators[0], Source) else None
         self.ended = self.state.data_ended
         with self._deadly():
             self._open(snapshots)
 
-    def process(self, batch: Batch, input_index: int) -> None:
+    def receive(self, watermark_ms: int, input_index: int) -> None:
+        """A watermark on one input: all fires that is due when all inputs are as far."""
+        if self._watermarks.receive(input_index, watermark_ms):
+            self._fire()
+
+    def advance(self, to_ms: float) -> None:
+        """Time passes, from one processing-time timer to the next."""
+        with self._deadly():
+            while not self.over:
+                fired, due_ms = self.chain.fire_due(self.clock.wall_ms())
+                if fired:
+                    continue
+                if due_ms is None or due_ms - _EPOCH_MS > to_ms:
+                    break
+                self.clock.set(max(self.clock.now_ms(), float(due_ms - _EPOCH_MS)))
+        self.clock.set(to_ms)
+
+    def process(self, batch: AnyBatch, input_index: int) -> None:
         with self._deadly():
             self.chain.process(batch, input_index)
 
@@ -108,6 +147,8 @@ class HostedAttempt:
 
     def end(self) -> None:
         with self._deadly():
+            while self.chain.advance(END_OF_TIME):
+                pass
             self.chain.end()
         self.ended = True
 
@@ -121,7 +162,8 @@ class HostedAttempt:
             if self.source is not None:
                 with blame(self.source, self._polled):
                     offset = (offset_of(self.source),)
-            write = self.state.snapshot(checkpoint_id, offset, data_ended=self.ended)
+            watermarks = self._watermarks.snapshot(self._inputs)
+            write = self.state.snapshot(checkpoint_id, offset, data_ended=self.ended, watermarks=watermarks)
         at_ms = self.clock.now_ms()
         return lambda: self._snapshot(checkpoint_id, at_ms, write()[0])
 
@@ -166,6 +208,21 @@ class HostedAttempt:
         if self.source is not None:
             with blame(self.source):
                 continue_source(self.source, self.state.restored_offsets())
+        self._watermarks.restore(self.state.restored_watermarks, self._inputs)
+        if self._watermarks.current_ms != NO_WATERMARK:
+            self._fire()
+
+    def _fire(self) -> None:
+        with self._deadly():
+            while self.chain.advance(self._watermarks.current_ms):
+                pass
+
+    def _emit(self, batch: AnyBatch, tag: str = "") -> None:
+        (self.sides.setdefault(tag, []) if tag else self.emitted).append(batch)
+
+    def _say(self, element: Watermark | WatermarkStatus) -> None:
+        if isinstance(element, Watermark):
+            self.watermarks_out.append(element.timestamp_ms)
 
     @contextmanager
     def _deadly(self) -> Iterator[None]:
@@ -178,7 +235,7 @@ class HostedAttempt:
 
     def _forget(self) -> None:
         """Let go of the operators, and of the folder."""
-        self.chain = OperatorChain((), self.emitted.append)
+        self.chain = OperatorChain((), self._emit)
         self.source = None
         self._directory.cleanup()
 

@@ -1,0 +1,123 @@
+"""A harness has event time, watermarks, timers and side outputs, as a task has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from understudy import Collector, KeyedOperator, KeyedTimer, OutputTag, ValueState
+from understudy.actors.operators import Map
+from understudy.testing import HarnessMisused, OperatorHarness
+
+LATE = OutputTag("late")
+
+
+class Sessions(KeyedOperator):
+    """Counts the records of a session, which ends 10 ms after its last record; late records go to the side."""
+
+    count = ValueState(int, default=0)
+    end = ValueState(int)
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        if self.timestamp <= self.watermark:
+            out.collect_to(LATE, record)
+            return
+        held = self.end.value()
+        if held is not None:
+            self.timers.delete_event_time(held)
+        self.end.update(self.timestamp + 10)
+        self.timers.at_event_time(self.timestamp + 10)
+        self.count.update(self.count.value() + 1)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect((self.key, self.count.value()))
+        self.count.clear()
+        self.end.clear()
+
+
+class Reminder(KeyedOperator):
+    """Twice, 5 ms apart, after a record."""
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_processing_time(self.processing_time() + 5, 2)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect((self.key, timer.time_ms - self.context.clock.wall_ms()))
+        if timer.namespace == 2:
+            self.timers.at_processing_time(timer.time_ms + 5, 1)
+
+
+def records(*users: str) -> list[dict[str, Any]]:
+    return [{"user": user} for user in users]
+
+
+def test_a_session_ends_when_the_watermark_says_so() -> None:
+    with OperatorHarness(Sessions, key_by="user") as harness:
+        harness.process(records("ann", "bob", "ann"), timestamps=[1, 2, 8])
+        harness.watermark(12)
+        assert harness.timed_output() == [(("bob", 1), 12)]
+        harness.process(records("bob", "ann"), timestamps=[12, 13])
+        assert harness.side_output(LATE) == records("bob")
+        harness.end()
+        assert harness.take_output() == [("bob", 1), ("ann", 3)]
+        assert harness.watermarks() == [12]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_timers_and_watermark_survive_a_restore_with_another_parallelism(parallelism: int) -> None:
+    users = [f"user-{n}" for n in range(20)]
+    with OperatorHarness(Sessions, key_by="user") as harness:
+        harness.process(records(*users), timestamps=list(range(20)))
+        harness.watermark(12)
+        fired = harness.take_output()
+        snapshot = harness.snapshot()
+    late = []
+    for index in range(parallelism):
+        with harness.restored(snapshot, parallelism=parallelism, subtask_index=index) as after:
+            own = after.share_of(records(*users))
+            after.process(own, timestamps=[12] * len(own))
+            late += after.side_output(LATE)
+            after.watermark(100)
+            fired += after.take_output()
+    assert sorted(fired) == sorted((user, 1) for user in users)
+    assert sorted(each["user"] for each in late) == sorted(users)
+
+
+def test_of_two_inputs_the_slower_one_counts() -> None:
+    class Two(Sessions):
+        inputs = 2
+
+        def process_2(self, record: dict[str, Any], out: Collector) -> None:
+            self.process(record, out)
+
+    with OperatorHarness(Two, key_by="user") as harness:
+        harness.process(records("ann"), timestamps=[1])
+        harness.watermark(50)
+        assert harness.output() == []
+        harness.watermark(11, input_index=1)
+        assert harness.output() == [("ann", 1)]
+
+
+def test_processing_time_timers_fire_each_at_its_time() -> None:
+    with OperatorHarness(Reminder, key_by="user") as harness:
+        harness.process(records("ann"))
+        harness.advance(4)
+        assert harness.output() == []
+        harness.advance(100)
+        assert harness.output() == [("ann", 0), ("ann", 0)]
+
+
+def test_wrong_timestamps_are_refused() -> None:
+    with OperatorHarness(Sessions, key_by="user") as harness:
+        with pytest.raises(HarnessMisused, match="one for each of 1 records, found 2"):
+            harness.process(records("ann"), timestamps=[1, 2])
+        with pytest.raises(HarnessMisused, match="time does not go back"):
+            harness.advance(-1)
+        harness.process(records("ann"), timestamps=[5])
+
+
+def test_a_chain_keeps_the_times() -> None:
+    with OperatorHarness([Map(lambda n: n + 1)]) as harness:
+        harness.process([1, 2], timestamps=[10, 20])
+        assert harness.timed_output() == [(2, 10), (3, 20)]
