@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+from ...actors.timeouts import timeout_seconds
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
 
@@ -86,11 +87,12 @@ class JobFuture(concurrent.futures.Future[T]):
 
     def _settle(self, timeout: float | None) -> None:
         """Wait until the source is done; then this one is, or is about to be."""
+        seconds = timeout_seconds(timeout)
         if not self.done() and getattr(_here, "answers", False):
             raise RuntimeError(
                 f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
             )
-        if not self.done() and not self._source.wait(timeout):
+        if not self.done() and not self._source.wait(seconds):
             raise FutureTimeout(f"{self._what} is not done after {timeout} seconds")
 
     def _follow(self, source: ActorFuture[Any]) -> None:

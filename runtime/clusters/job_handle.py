@@ -19,6 +19,7 @@ from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
 from ...actors.failure import tell_line
+from ...actors.timeouts import timeout_seconds
 from ...messages import (
     AskOperator,
     CancelJob,
@@ -130,9 +131,10 @@ class JobHandle(Blocking):
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
         _warn_of_event_loop(self.name)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        seconds = timeout_seconds(timeout)
+        deadline = None if seconds is None else time.monotonic() + seconds
         try:
-            details = self._last_details or self.request_details().result(timeout=timeout)
+            details = self._last_details or self.request_details().result(timeout=seconds)
             if not details.status.is_terminal:
                 self._ended.result(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
                 details = self.details()
@@ -146,7 +148,7 @@ class JobHandle(Blocking):
     async def wait_async(self, timeout: float | None = None) -> JobDetails:
         """The same without blocking; `await job` is short for it."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout_seconds(timeout)):
                 details = self._last_details or await self.request_details()
                 if not details.status.is_terminal:
                     await self._ended

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
@@ -191,7 +192,9 @@ _HOMES = {
     "actors.ask_errors": "ActorDead AskFailed AskTimeout NotRunning RemoteActorError Unreachable",
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
-    "actors.errors": ("ActorError CannotRescale CannotRestore RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"),
+    "actors.errors": (
+        "ActorError CannotRescale CannotRestore InvalidTimeout RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"
+    ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
