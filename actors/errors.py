@@ -105,7 +105,7 @@ class CannotRescale(ActorError):
 
 
 class InvalidTimeout(ActorError, TypeError, ValueError):
-    """What was given as a timeout is no number of seconds, or of milliseconds."""
+    """A timeout that is no number of seconds, or of milliseconds; the text says what to write instead."""
 
 
 class IllegalTransition(ActorError):
