@@ -30,7 +30,7 @@ def _number(name: str, unit: str, value: object, of_timedelta: str) -> float | N
     if value is None:
         return None
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value):
-        return float(value)
+        return value if isinstance(value, int | float) else float(value)
     match value:
         case timedelta():
             instead = f"write {of_timedelta}"
