@@ -48,7 +48,7 @@ def counting(records: int = 20, per_second: float | None = 10.0, **options: Any)
 
 @pytest.mark.parametrize("end", ["trigger_savepoint", "stop_with_savepoint"])
 def test_a_savepoint_of_a_job_that_is_being_cancelled_does_not_say_ask_again(end: str) -> None:
-    faults = (FreezeProcess(at_ms=2_000, lasts_ms=4_000, who=0),)  # it takes that long to cancel
+    faults = (FreezeProcess(at_ms=2_000, for_ms=4_000, who=0),)  # it takes that long to cancel
     with SimulatedCluster(task_managers=1, faults=faults) as cluster:
         job = cluster.submit(counting(records=1000))
         job.ready().result()
