@@ -64,7 +64,15 @@ class JobFuture(concurrent.futures.Future[T]):
         return super().exception()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
-        """Call `fn(future)` once it is done, at once if it is. It must not block: see the module."""
+        """Call `fn(future)` once it is done, at once if it is. It must not block: see the module.
+
+        Raises TypeError for `asyncio.wait`, which takes futures of its own event loop alone.
+        """
+        if getattr(fn, "__module__", None) == "asyncio.tasks":
+            raise TypeError(
+                f"asyncio.wait takes tasks, found the future of {self._what}: write "
+                "asyncio.wait([asyncio.ensure_future(future), ...]), or asyncio.gather(future, ...)"
+            )
 
         def guarded(future: concurrent.futures.Future[T]) -> None:
             if not getattr(_here, "answers", False):

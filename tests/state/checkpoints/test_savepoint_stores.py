@@ -204,6 +204,6 @@ def test_the_folder_in_place_of_a_savepoint_is_named_as_such(place: Place) -> No
     with pytest.raises(MissingSavepoint, match=text):
         place.savepoints.load("checkpoints", working_directory=str(place.folder))
     configured = FilesystemSavepointStore(CheckpointStorage(str(place.folder / "all")))
-    with pytest.raises(MissingSavepoint, match="name one of them, .*/all/savepoint-"):
+    with pytest.raises(MissingSavepoint, match=r"name one of them, .*/all/savepoint-"):
         configured.load(str(place.folder / "all"))
     assert place.savepoints.load(path).path == path
