@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from datetime import timedelta
+from typing import Any
 
 from .errors import InvalidTimeout
 
@@ -26,7 +27,7 @@ def timeout_milliseconds(timeout_ms: object) -> float | None:
     return _number("timeout_ms", "milliseconds", timeout_ms, "timeout_ms.total_seconds() * 1000")
 
 
-def _number(name: str, unit: str, value: object, of_timedelta: str) -> float | None:
+def _number(name: str, unit: str, value: Any, of_timedelta: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value):

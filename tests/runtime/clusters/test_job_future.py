@@ -115,7 +115,7 @@ def test_asyncio_wait_takes_tasks_and_says_so() -> None:
     future: Any = JobFuture(ActorFuture(), "the savepoint of job 'x'")
 
     async def main() -> None:
-        with pytest.raises(TypeError, match=r"future of the savepoint of job 'x': write asyncio\.wait\(\[asyncio.ensure"):
+        with pytest.raises(TypeError, match=r"future of the savepoint of job 'x': write asyncio\.wait\(\[asyncio\."):
             await asyncio.wait([future])
 
     asyncio.run(main())
