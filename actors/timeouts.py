@@ -9,6 +9,7 @@ from typing import Any
 
 from .errors import InvalidTimeout
 
+_USUAL: tuple[type, ...] = (int, float)
 _LONGEST_SECONDS = 366 * 86_400.0
 """Longer than that is without end: a lock of the operating system takes no more than some 292 years."""
 
@@ -30,8 +31,11 @@ def timeout_milliseconds(timeout_ms: object) -> float | None:
 def _number(name: str, unit: str, value: Any, of_timedelta: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and not math.isnan(value):
-        return value if isinstance(value, int | float) else float(value)
+    kind: type = type(value)
+    is_real: bool = issubclass(kind, numbers.Real)
+    if is_real and not issubclass(kind, bool) and not math.isnan(value):
+        number: float = value if issubclass(kind, _USUAL) else float(value)
+        return number
     match value:
         case timedelta():
             instead = f"write {of_timedelta}"
