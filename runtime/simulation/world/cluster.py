@@ -25,7 +25,7 @@ from ....state import CheckpointStorage
 from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
-from ...clusters.cluster import ClusterSettings
+from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.configuration import Configuration
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
