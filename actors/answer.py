@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import pykka
 
+from .timeouts import timeout_seconds
+
 T = TypeVar("T")
 
 
@@ -22,6 +24,7 @@ class Answer(pykka.Future[T]):
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error it failed with, or None. Raises TimeoutError after `timeout` seconds."""
+        timeout = timeout_seconds(timeout)
         try:
             self.get(timeout=timeout)
         except BaseException as error:

@@ -14,6 +14,7 @@ ActorError
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
 │   └── StateDoesNotFit     it does not fit the program; lists what does and what does not
 ├── CannotRescale           a source that cannot go on with another parallelism
+├── InvalidTimeout          a timeout that is no number; says what to write
 └── IllegalTransition       an execution or job got an event that its transition table does not allow
 """
 
@@ -114,6 +115,10 @@ class StateDoesNotFit(CannotRestore):
 
 class CannotRescale(ActorError):
     """A source was restored with another parallelism than it was stored with, and cannot deal out its records again."""
+
+
+class InvalidTimeout(ActorError, TypeError, ValueError):
+    """A timeout that is no number of seconds, or of milliseconds; the text says what to write instead."""
 
 
 class IllegalTransition(ActorError):

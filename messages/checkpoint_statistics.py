@@ -35,6 +35,7 @@ class CheckpointStatistics:
     subtasks_total: int
     failure: str = ""
     path: str = ""
+    """Of a completed one: of its metadata, below the job's checkpoint directory."""
     subtasks: tuple[SubtaskStatistics, ...] = ()
     """Those that have acknowledged, in the order in which they did."""
 

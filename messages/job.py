@@ -129,6 +129,7 @@ class JobDetails:
     latest_checkpoint_id: CheckpointId
     """0 as long as there is none."""
     latest_checkpoint_path: str
+    """Of its metadata, absolute; empty as long as there is none."""
     tasks: tuple[TaskMetrics, ...]
     retained_checkpoint_path: str = ""
     """Of a job that has ended and left its checkpoints: the newest that can be read, to start a job from. Absolute."""

@@ -26,5 +26,5 @@ def those_there_are(wanted: Any, names: Iterable[Any]) -> str:
     told = ", ".join(known[:_NAMES_SHOWN]) or "no columns"
     if len(known) > _NAMES_SHOWN:
         told += f" and {len(known) - _NAMES_SHOWN} more"
-    close = get_close_matches(wanted, known, n=1) if isinstance(wanted, str) else []
+    close = get_close_matches(wanted, known, n=1) if isinstance(wanted, str) and wanted not in known else []
     return f"{told}; did you mean {close[0]!r}?" if close else told

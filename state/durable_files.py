@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -69,6 +70,17 @@ class _OperatingSystem:
 def _is_durable(kind: type) -> bool:
     """Whether file systems of this class offer it; a Protocol is slow to ask."""
     return issubclass(kind, DurableFileSystem)
+
+
+def special_kind(path: str) -> str | None:
+    """What a local path leads to, if that is neither a file nor a folder: a pipe, a socket, a device."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return None
+    special = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    is_usual = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return None if is_usual else special.get(stat.S_IFMT(mode), "a device")
 
 
 class DurableFiles:

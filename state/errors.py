@@ -90,7 +90,8 @@ class WrongStateType(StateError, TypeError):
     """A value was put into a state that is declared for another type. `text`: what was wanted, and what was found."""
 
     def __init__(self, declared: str, text: str, operator: str = "") -> None:
-        super().__init__(f"{of_operator(operator)}{declared}: {text}")
+        todo = "store a value of the declared type, or declare the type of this value"
+        super().__init__(f"{of_operator(operator)}{declared}: {text}; {todo}")
         self.operator = operator
 
 
@@ -154,8 +155,8 @@ class MissingState(StorageError):
 class MissingSavepoint(MissingState):
     """No savepoint is here."""
 
-    def __init__(self, path: str) -> None:
-        StorageError.__init__(self, path, "missing savepoint: it has been disposed of, or has never been here")
+    def __init__(self, path: str, why: str = "it has been disposed of, or has never been here") -> None:
+        StorageError.__init__(self, path, f"missing savepoint: {why}")
 
 
 class WrongSavepointStore(StorageError):

@@ -25,7 +25,7 @@ import fsspec
 from fsspec.utils import get_protocol
 
 from ..messages import CheckpointId, JobId, StateHandle
-from .durable_files import DurableFiles
+from .durable_files import DurableFiles, special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
 
 _TEMPORARY = ".writing-"
@@ -222,6 +222,8 @@ class CheckpointStorage:
 
     def _get(self, relative: str, size: int | None = None) -> bytes:
         """The whole file, or so much of its beginning."""
+        if self._files.is_local and (kind := special_kind(self._absolute(relative))):
+            raise CorruptState(relative, "a regular file", kind)  # to open a pipe would wait for whoever writes to it
         try:
             data: bytes = self._fs.cat_file(self._absolute(relative), None if size is None else 0, size)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
-from understudy import Operator, Source
+import pyarrow.parquet as pq
+import pytest
+
+from understudy import Clock, Operator, Source
 from understudy.actors.operators import OperatorContext
+from understudy.runtime.connectors.files.file_writers import FILE_FORMATS
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "operators.md").read_text()
 
@@ -20,6 +26,33 @@ def test_what_an_operator_may_define_is_asked_of_it_as_shown() -> None:
     for name, parameters in shown:
         found = list(inspect.signature(getattr(Operator, name)).parameters)
         assert [each.strip() for each in parameters.split(",")] == found, name
+
+
+def test_the_clock_has_the_methods_that_are_said() -> None:
+    (shown,) = re.findall(r"`self.context.clock` has two methods: (.*?)\n", PAGE)
+    methods = [name for name, value in vars(Clock).items() if inspect.isfunction(value) and not name.startswith("_")]
+    assert re.findall(r"`(\w+)\(\)`", shown) == methods
+
+
+@pytest.mark.processes
+def test_the_example_of_files_writes_them(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(import pyarrow as pa\n.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "files.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "files.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (columns,) = (tmp_path / "out" / "parquet").glob("part-*.parquet")
+    assert pq.read_table(columns).to_pylist() == [{"origin": "JFK", "delay": None}, {"origin": "EWR", "delay": 11.0}]
+    (text,) = (tmp_path / "out" / "csv").glob("part-*.csv")
+    assert text.read_text().splitlines() == ['"origin","delay"', '"JFK",', '"EWR",11']
+    (lines,) = (tmp_path / "out" / "jsonl").glob("part-*.jsonl")
+    assert lines.read_text().splitlines() == ['{"origin": "JFK", "delay": null}', '{"origin": "EWR", "delay": 11}']
+
+
+def test_the_formats_of_files_are_those_there_are() -> None:
+    (table,) = re.findall(r"\| `format` \|.*?\n\n", PAGE, re.DOTALL)
+    assert tuple(re.findall(r'^\| `"(\w+)"`', table, re.MULTILINE)) == FILE_FORMATS
 
 
 def test_the_context_has_what_is_said() -> None:

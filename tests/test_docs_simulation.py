@@ -31,14 +31,30 @@ def test_the_examples_that_should_pass_do(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "survived 10 histories: " in done.stdout
     assert "simulated 15 histories, 0 violations" in done.stdout
+    survived = re.findall(r"^(?:    )?survived \d+ histories: .*", f"{PAGE}{done.stdout}", re.MULTILINE)
+    assert len(set(map(_form, survived))) == 1, survived
+
+
+REPORTS = re.findall(r"```python fails\n(.*?)```\n\n((?:    [^\n]*\n|\n)+)", PAGE, re.DOTALL)
+"""Each mistake, and the report on it that the page shows."""
+
+
+def _form(line: str) -> str:
+    """A line of a report without its numbers, times and lists of records, which change with the runtime."""
+    return re.sub(r"\d+|\(.*|[0-9a-f]{16}", "#", line.strip().partition("…")[0])
 
 
 @pytest.mark.processes
 def test_the_mistakes_are_caught_as_the_page_says(tmp_path: Path) -> None:
-    mistakes = [block for fails, block in BLOCKS if fails]
-    for index, block in enumerate(mistakes):
-        (tmp_path / f"test_mistake_{index}.py").write_text(block)
+    assert len(REPORTS) == len([block for fails, block in BLOCKS if fails])
+    for block, report in REPORTS:
+        (tmp_path / re.findall(r"pytest '(\w+\.py)::", report)[0]).write_text(block)
     done = _pytest(tmp_path)
+    lines = (line.removeprefix("E").strip() for line in done.stdout.splitlines())
+    printed = [_form(line.removeprefix("AssertionError: ")) for line in lines]
+    for _, report in REPORTS:
+        stale = [line for line in report.splitlines() if not any(each.startswith(_form(line)) for each in printed)]
+        assert not stale, "\n".join(["the page shows what no report has any more:", *stale])
     assert len(re.findall(r"^E +AssertionError: exactly-once: sink ", done.stdout, re.MULTILINE)) == 3, done.stdout
     assert len(re.findall(r"^E +Shrunk from \d+ faults? to [12],", done.stdout, re.MULTILINE)) == 3
     assert re.search(r"simulated \d+ histories, 3 violations\n", done.stdout)

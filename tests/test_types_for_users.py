@@ -105,20 +105,37 @@ def test_what_is_wrong_does_not(tmp_path: Path, cache: Path) -> None:
 
 SAMPLES = ROOT / "tests" / "typing_samples"
 RIGHT, MISTAKES = SAMPLES / "thirty_operators.py", SAMPLES / "mistakes.py"
+FIRST_JOB = "first_job.py"
+"""README's program."""
 MARKED = {number for number, line in enumerate(MISTAKES.read_text().splitlines(), 1) if "  # WRONG: " in line}
 Reports = list[tuple[str, int]]
 """File and line of each error."""
 
 
+def first_job_in(folder: Path) -> str:
+    """The path of a file with README's program."""
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (folder / FIRST_JOB).write_text(program)
+    return str(folder / FIRST_JOB)
+
+
 @pytest.fixture(scope="module")
 def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Reports:
     pytest.importorskip("mypy")
-    config = tmp_path_factory.mktemp("config") / "mypy.ini"
+    folder = tmp_path_factory.mktemp("config")
+    config = folder / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n[mypy-pyarrow.*]\nignore_missing_imports = True\n")
     done = subprocess.run(
         [
             *(sys.executable, "-m", "mypy", "--follow-imports=silent", f"--config-file={config}"),
-            *(f"--cache-dir={cache}", "--no-pretty", "--no-color-output", RIGHT.name, MISTAKES.name),
+            *(
+                f"--cache-dir={cache}",
+                "--no-pretty",
+                "--no-color-output",
+                RIGHT.name,
+                MISTAKES.name,
+                first_job_in(folder),
+            ),
         ],
         cwd=SAMPLES,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
@@ -127,8 +144,9 @@ def mypy_reports(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Repor
         timeout=150,
         check=False,
     )
-    assert "checked 2 source files" in done.stdout, done.stdout + done.stderr
-    return [(file, int(line)) for file, line in re.findall(r"^(\w+\.py):(\d+): error:", done.stdout, re.MULTILINE)]
+    assert "checked 3 source files" in done.stdout, done.stdout + done.stderr
+    errors = re.findall(r"^(\S+\.py):(\d+): error:", done.stdout, re.MULTILINE)
+    return [(Path(file).name, int(line)) for file, line in errors]
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +159,7 @@ def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     folder = tmp_path_factory.mktemp("pyright")
     for sample in (RIGHT, MISTAKES):
         shutil.copy(sample, folder)
+    first_job_in(folder)
     (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT / "src")]}))
     done = subprocess.run(
         [command, "-p", str(folder), "--pythonpath", sys.executable, "--outputjson"],
@@ -153,7 +172,7 @@ def pyright_reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
         report = json.loads(done.stdout[done.stdout.index("{") :])
     except ValueError:
         pytest.skip(f"pyright does not run here: {done.stderr.strip()[-200:]}")
-    assert report["summary"]["filesAnalyzed"] == 2
+    assert report["summary"]["filesAnalyzed"] == 3
     return [(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in report["generalDiagnostics"]]
 
 
@@ -170,9 +189,12 @@ def test_the_sample_has_thirty_operators_and_no_ignore() -> None:
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_a_file_of_thirty_operators_passes(checker: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("file", [RIGHT.name, FIRST_JOB])
+def test_a_file_of_thirty_operators_and_the_first_job_pass(
+    checker: str, file: str, request: pytest.FixtureRequest
+) -> None:
     reports: Reports = request.getfixturevalue(f"{checker}_reports")
-    assert [line for file, line in reports if file == RIGHT.name] == []
+    assert [line for named, line in reports if named == file] == []
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])

@@ -58,7 +58,7 @@ class CheckpointFailures:
         if self._in_a_row <= self._tolerable:
             return []
         self._in_a_row = 0
-        text = f"checkpoint {checkpoint_id} {what} (tolerable_failures={self._tolerable})"
+        text = f"checkpoint {checkpoint_id} {what} (tolerable_checkpoint_failures={self._tolerable})"
         return [FailJob(FailureCause("CheckpointFailed", text, repeatable=repeatable))]
 
 

@@ -35,7 +35,9 @@ FINAL_RETRY_MS = 1000
 
 _MEANING = {
     Refusal.STOP_UNDER_WAY: "the job is being stopped with a savepoint; wait for that one",
-    Refusal.JOB_IS_STOPPING: "its data is being ended, and only its final checkpoint can be a savepoint",
+    Refusal.JOB_IS_STOPPING: (
+        "its data is being ended, and only its final checkpoint can be a savepoint: stop_with_savepoint(drain=True)"
+    ),
     Refusal.JOB_IS_ENDING: "its last checkpoint has been taken, or is being stored",
     Refusal.COORDINATOR_SHUT_DOWN: "the job is over",
 }

@@ -259,7 +259,7 @@ class JobManager(Actor):
         job = self._jobs.get(wanted.job_id)
         if job is None:
             refusal: str | None = self._unknown(wanted.job_id)
-        elif job.status.is_terminal:
+        elif job.status.is_terminal or job.status in (JobStatus.CANCELLING, JobStatus.FAILING):
             refusal = f"the job is {job.told_status()}"
         else:
             refusal = self._savepoints.refusal(job.storage.location())

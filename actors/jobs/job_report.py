@@ -49,7 +49,7 @@ class JobReport:
             failures=self._history.all,
             completed_checkpoints=self._checkpoints.completions,
             latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
-            latest_checkpoint_path=latest.path if latest else "",
+            latest_checkpoint_path=self._absolute(latest.path) if latest else "",
             tasks=tuple(
                 metrics for metrics in self._roster.metrics() if self._graph.execution(metrics.attempt_id) is not None
             ),
@@ -59,7 +59,11 @@ class JobReport:
     def _retained(self) -> str:
         """After the job's end its store holds only what the job has left."""
         kept = self._restore_points.own if self._graph.status.is_terminal else None
-        return "" if kept is None else f"{self._job.checkpoints.directory.rstrip('/')}/{kept.metadata_path}"
+        return "" if kept is None else self._absolute(kept.metadata_path)
+
+    def _absolute(self, path: str) -> str:
+        """A path below the checkpoint directory."""
+        return f"{self._job.checkpoints.directory.rstrip('/')}/{path}"
 
     def checkpoint_history(self, now_ms: float) -> CheckpointHistory:
         """What the last checkpoints cost, and why some failed; of those in progress, what is known by now."""

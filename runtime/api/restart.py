@@ -45,7 +45,7 @@ def exponential_delay(
     """
     if at_least("max_ms", max_ms, 1) < at_least("initial_ms", initial_ms, 1):
         raise InvalidSetting(f"max_ms: wanted at least initial_ms ({initial_ms}), found {max_ms}")
-    if not 0 <= jitter <= 1:
+    if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
         raise InvalidSetting(f"jitter: wanted a number from 0 to 1, found {jitter!r}")
     return RestartStrategyConfig(
         RestartStrategyKind.EXPONENTIAL_DELAY,

@@ -29,7 +29,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--timeout",
-            type=click.FloatRange(0, min_open=True),
+            type=click.FloatRange(0.001, 31_536_000),
             metavar="SECONDS",
             help="How long to wait for an answer.  [default: 30, with savepoints 900]",
         ),

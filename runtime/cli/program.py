@@ -118,6 +118,8 @@ def _import_file(path: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
         raise click.ClickException(f"no file {path}")
+    if file.suffix != ".py":
+        raise click.ClickException(f"{path} is no Python file: wanted path/to/file.py:build, or module:build")
     if not file.stem.isidentifier():
         raise click.ClickException(f"{path} cannot be imported: {file.stem!r} is no module name; rename the file")
     _add_to_path(file.parent)

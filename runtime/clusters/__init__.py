@@ -1,7 +1,8 @@
 """Where jobs run: on this machine's processes, or on Spark. Same JobManager, same TaskManagers."""
 
 from .announcement import Announcement
-from .cluster import Cluster, ClusterSettings
+from .cluster import Cluster
+from .cluster_settings import ClusterSettings
 from .configuration import InvalidConfiguration
 from .job_client import JobClient
 from .job_errors import (

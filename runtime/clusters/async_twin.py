@@ -11,12 +11,22 @@ says so by another `_aside`.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+def warn_of_event_loop(call: str, instead: str) -> None:
+    """To wait is to stand still, and with it every coroutine of this thread: warns whoever called the caller."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    warnings.warn(f"{call} blocks the event loop of this thread: write {instead}", RuntimeWarning, stacklevel=3)
 
 
 class Blocking:

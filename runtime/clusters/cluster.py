@@ -9,7 +9,6 @@ side.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import math
 import shutil
@@ -17,9 +16,8 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -41,15 +39,14 @@ from ...messages import (
 from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
 from ...state.checkpoints.savepoints import Savepoints
-from ..api.checks import at_least, finite_ms, text
 from ..api.environment import StreamEnvironment
-from ..api.errors import InvalidSetting
 from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
 from .async_twin import Blocking, async_twin
 from .client import Client
+from .cluster_settings import ClusterSettings
 from .configuration import Configuration
 from .job_client import JobClient, disposed_path
 from .job_future import JobFuture
@@ -65,47 +62,6 @@ log = logging.getLogger(__name__)
 SUBMIT_TIMEOUT_MS = 30_000
 CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    """What holds for every job of a cluster."""
-
-    task_managers: int = 1
-    slots_per_task_manager: int = 1
-    host: str = "127.0.0.1"
-    heartbeat_interval_ms: int = 1_000
-    heartbeat_timeout_ms: int = 10_000
-    slot_timeout_ms: int = 60_000
-    """How long a job waits for the slots that it needs before it fails with NoResourceAvailable."""
-    cancel_timeout_ms: int = 30_000
-    """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
-    config: Mapping[str, str] = field(default_factory=dict)
-    """By name, as `Configuration` lists them: where savepoints are kept."""
-
-    @classmethod
-    def of(cls, task_managers: int, slots_per_task_manager: int, settings: Mapping[str, Any]) -> ClusterSettings:
-        """Raises TypeError for a setting that there is not, naming those that there are."""
-        known = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {close[0]!r}? " if close else ""
-                raise TypeError(f"a cluster has no setting {name!r}; {hint}There are {', '.join(known)}")
-        return cls(task_managers, slots_per_task_manager, **settings)
-
-    def __post_init__(self) -> None:
-        Configuration.of(self.config)
-        for name in ("task_managers", "slots_per_task_manager"):
-            at_least(name, getattr(self, name), 1)
-        text("host", self.host)
-        for name in ("heartbeat_interval_ms", "heartbeat_timeout_ms", "slot_timeout_ms", "cancel_timeout_ms"):
-            finite_ms(name, getattr(self, name))
-        if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
-            raise InvalidSetting(
-                f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "
-                f"heartbeat_interval_ms ({self.heartbeat_interval_ms})"
-            )
 
 
 class Cluster(Blocking, ABC):

@@ -9,15 +9,21 @@ from ...messages import (
     AskOperator,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
+    JobId,
     JobStatus,
     OperatorAnswer,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
+    UnregisteredMessage,
+    tag_of,
 )
+from ...state.keys.key_hash import java_hash
 from ..system.future import ActorFuture
 from .job_errors import SavepointFailed, SavepointNotDisposed
 
 EventCallback = Callable[[Any], None]
+NO_KEY = object()
+"""In place of a key: the question is to subtask 0."""
 
 
 class JobClient(Protocol):
@@ -42,6 +48,25 @@ class JobClient(Protocol):
     def listen(self, callback: EventCallback) -> JobStatus:
         """Call back with every event of this job from now on, one after the other, on any thread. Its status now."""
         ...
+
+
+def operator_question(job_id: JobId, operator: str, message: Any, key: Any = NO_KEY) -> AskOperator:
+    """What to put to a running operator: an instance of a message class, or plain data. Raises InvalidKey."""
+    if key is not NO_KEY:
+        java_hash(key)
+    try:
+        tag_of(message)
+        is_message = True
+    except UnregisteredMessage:
+        is_message = False
+    return AskOperator(
+        job_id=job_id,
+        operator=operator,
+        has_key=key is not NO_KEY,
+        key=None if key is NO_KEY else key,
+        question=message if is_message else None,
+        plain_question=None if is_message else message,
+    )
 
 
 def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) -> str:

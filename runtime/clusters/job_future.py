@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+from ...actors.timeouts import timeout_seconds
 from ..system.errors import FutureTimeout
 from ..system.future import ActorFuture
 
@@ -63,7 +64,15 @@ class JobFuture(concurrent.futures.Future[T]):
         return super().exception()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
-        """Call `fn(future)` once it is done, at once if it is. It must not block: see the module."""
+        """Call `fn(future)` once it is done, at once if it is. It must not block: see the module.
+
+        Raises TypeError for `asyncio.wait`, which takes futures of its own event loop alone.
+        """
+        if getattr(fn, "__module__", None) == "asyncio.tasks":
+            raise TypeError(
+                f"asyncio.wait takes tasks, found the future of {self._what}: write "
+                "asyncio.wait([asyncio.ensure_future(future), ...]), or asyncio.gather(future, ...)"
+            )
 
         def guarded(future: concurrent.futures.Future[T]) -> None:
             if not getattr(_here, "answers", False):
@@ -86,11 +95,12 @@ class JobFuture(concurrent.futures.Future[T]):
 
     def _settle(self, timeout: float | None) -> None:
         """Wait until the source is done; then this one is, or is about to be."""
+        seconds = timeout_seconds(timeout)
         if not self.done() and getattr(_here, "answers", False):
             raise RuntimeError(
                 f"a done callback waits for {self._what}, on the thread that brings it: use job.on_event, or a thread"
             )
-        if not self.done() and not self._source.wait(timeout):
+        if not self.done() and not self._source.wait(seconds):
             raise FutureTimeout(f"{self._what} is not done after {timeout} seconds")
 
     def _follow(self, source: ActorFuture[Any]) -> None:

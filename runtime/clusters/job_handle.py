@@ -13,14 +13,13 @@ import logging
 import math
 import threading
 import time
-import warnings
 from collections.abc import Generator
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
 from ...actors.failure import tell_line
+from ...actors.timeouts import timeout_seconds
 from ...messages import (
-    AskOperator,
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
@@ -37,16 +36,13 @@ from ...messages import (
     StopWithSavepoint,
     TaskMetrics,
     TriggerSavepoint,
-    UnregisteredMessage,
-    tag_of,
 )
-from ...state.keys.key_hash import java_hash
 from ..api.errors import ApiError, InvalidSetting
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
-from .async_twin import Blocking, async_twin
-from .job_client import EventCallback, JobClient, savepoint_path
+from .async_twin import Blocking, async_twin, warn_of_event_loop
+from .job_client import NO_KEY, EventCallback, JobClient, operator_question, savepoint_path
 from .job_errors import (
     JobCanceled,
     JobFailed,
@@ -66,7 +62,6 @@ _SOON_SECONDS = 1.0
 """For what an error would like to say, but can do without."""
 _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
-_NO_KEY = object()
 
 
 class JobHandle(Blocking):
@@ -129,10 +124,11 @@ class JobHandle(Blocking):
 
         Raises JobFailed, JobCanceled, JobLost, or TimeoutError after `timeout`, which says what failed last.
         """
-        _warn_of_event_loop(self.name)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        warn_of_event_loop(f"job.wait() of {self.name!r}", "`await job`, or `await job.wait_async(timeout)`")
+        seconds = timeout_seconds(timeout)
+        deadline = None if seconds is None else time.monotonic() + seconds
         try:
-            details = self._last_details or self.request_details().result(timeout=timeout)
+            details = self._last_details or self.request_details().result(timeout=seconds)
             if not details.status.is_terminal:
                 self._ended.result(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
                 details = self.details()
@@ -146,7 +142,7 @@ class JobHandle(Blocking):
     async def wait_async(self, timeout: float | None = None) -> JobDetails:
         """The same without blocking; `await job` is short for it."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout_seconds(timeout)):
                 details = self._last_details or await self.request_details()
                 if not details.status.is_terminal:
                     await self._ended
@@ -214,7 +210,7 @@ class JobHandle(Blocking):
 
     metrics_async = async_twin(metrics)
 
-    def ask(self, operator: str, *, message: Any, key: Any = _NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
+    def ask(self, operator: str, *, message: Any, key: Any = NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
 
         `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
@@ -225,19 +221,8 @@ class JobHandle(Blocking):
         self._check_known(operator)
         if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
             raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
-        if key is not _NO_KEY:
-            java_hash(key)
-        is_message = _is_message(message)
-        question = AskOperator(
-            job_id=self.job_id,
-            operator=operator,
-            has_key=key is not _NO_KEY,
-            key=None if key is _NO_KEY else key,
-            question=message if is_message else None,
-            plain_question=None if is_message else message,
-        )
         return JobFuture(
-            self._client.ask_operator(question, wait_ms),
+            self._client.ask_operator(operator_question(self.job_id, operator, message, key), wait_ms),
             f"the question to operator {operator!r} of job {self.name!r}",
             read=lambda answered: answered.answer,
         )
@@ -247,7 +232,10 @@ class JobHandle(Blocking):
         return self._future(CancelJob(self.job_id), "the order to cancel")
 
     def stop(self) -> JobFuture[Any]:
-        """End the sources, let the job take its final checkpoint and finish."""
+        """End the sources, let the job take its final checkpoint and finish.
+
+        A savepoint that was ordered, and has not begun by then, fails with SavepointFailed: wait for its path first.
+        """
         return self._future(StopJob(self.job_id), "the order to stop")
 
     def trigger_savepoint(self, target_directory: AnyPath | None = None) -> JobFuture[str]:
@@ -397,25 +385,3 @@ class JobHandle(Blocking):
             self._readiness.over(error)
         except Exception as error:  # noqa: BLE001  (the cluster went away before it could say more)
             self._readiness.over(self._lost or JobLost(f"job {self.name!r} is {self._status.value}: {error}"))
-
-
-def _warn_of_event_loop(name: str) -> None:
-    """To wait is to stand still, and with it every coroutine of this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    warnings.warn(
-        f"job.wait() of {name!r} blocks the event loop of this thread: write `await job`, or "
-        "`await job.wait_async(timeout)`",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
-def _is_message(value: Any) -> bool:
-    try:
-        tag_of(value)
-    except UnregisteredMessage:
-        return False
-    return True

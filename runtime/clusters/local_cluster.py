@@ -10,7 +10,8 @@ from typing import Any, Self
 from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram
 from ..api.translation import Translation
-from .cluster import Cluster, ClusterSettings
+from .cluster import Cluster
+from .cluster_settings import ClusterSettings
 from .local_launcher import LocalLauncher
 from .task_manager_process import TaskManagerLaunch
 

@@ -6,11 +6,14 @@ The JobManager resolves relative paths: it knows below which folders savepoints 
 from __future__ import annotations
 
 import os
+import re
+from concurrent.futures import Future
 from contextlib import suppress
 
 from ..api.errors import InvalidSetting
 
 AnyPath = str | os.PathLike[str]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def savepoint_at(path: AnyPath) -> tuple[str, str]:
@@ -30,6 +33,10 @@ def target_folder(path: AnyPath | None) -> str | None:
 
 def _text(name: str, path: AnyPath) -> str:
     written = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(written, Future):
+        raise InvalidSetting(f"{name}: wanted a path, found the future of one: write `.result()`, or `await` it")
     if not isinstance(written, str) or not written:
         raise InvalidSetting(f"{name}: wanted a path that is not empty, found {path!r:.80}")
+    if _CONTROL.search(written):
+        raise InvalidSetting(f"{name}: wanted a path without line breaks and control characters, found {path!r:.80}")
     return os.path.expanduser(written)

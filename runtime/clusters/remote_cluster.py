@@ -39,6 +39,7 @@ from ...messages import (
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
+from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
 from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
@@ -57,7 +58,7 @@ SAVEPOINT_TIMEOUT_MS = 900_000.0
 class RemoteCluster(Blocking):
     """`address` is the JobManager's, tcp://host:port; `keys` those of its cluster.
 
-    Use it as a context manager, plain or async.
+    Use it as a context manager, plain or async. Raises InvalidSetting for a timeout that is none.
     """
 
     def __init__(
@@ -72,8 +73,8 @@ class RemoteCluster(Blocking):
             raise InvalidAddress(f"{address!r} is no address of a JobManager: wanted tcp://host:port")
         self.address = address
         self._keys = keys
-        self._answer_timeout_ms = answer_timeout_ms
-        self._savepoint_timeout_ms = savepoint_timeout_ms
+        self._answer_timeout_ms = finite_ms("answer_timeout_ms", answer_timeout_ms)
+        self._savepoint_timeout_ms = finite_ms("savepoint_timeout_ms", savepoint_timeout_ms)
         self._system: ActorSystem | None = None
 
     def start(self) -> Self:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...actors.job_manager.launcher import Launcher
 from ..api.translation import Translation
-from .cluster import Cluster, ClusterSettings
+from .cluster import Cluster
+from .cluster_settings import ClusterSettings
 from .spark_launcher import SparkLauncher
 from .task_manager_process import TaskManagerLaunch
 

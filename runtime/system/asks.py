@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from ...actors.ask_errors import ActorDead, AskTimeout
+from ...actors.timeouts import timeout_milliseconds
 from .event_loop import SystemLoop
 from .future import ActorFuture
 
@@ -26,7 +27,8 @@ class OpenAsks:
 
     def open(self, address: str, timeout_ms: float | None) -> ActorFuture[Any]:
         """A future that fails with AskTimeout after `timeout_ms` (None: the default; infinity: never)."""
-        limit = self._default_timeout_ms if timeout_ms is None else timeout_ms
+        asked = timeout_milliseconds(timeout_ms)
+        limit = self._default_timeout_ms if asked is None else asked
         future: ActorFuture[Any] = ActorFuture()
         with self._lock:
             closed = self._closed

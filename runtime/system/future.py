@@ -16,6 +16,7 @@ import pykka
 from pykka import ThreadingFuture
 
 from ...actors.answer import Answer
+from ...actors.timeouts import timeout_seconds
 from .errors import FutureTimeout
 
 T = TypeVar("T")
@@ -45,16 +46,18 @@ class ActorFuture(ThreadingFuture[T], Answer[T]):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is done, at most `timeout` seconds; whether it is. Not for what `map` and the like give."""
+        seconds = timeout_seconds(timeout)
         with self._condition:
-            return self._condition.wait_for(lambda: self._result is not None, timeout)
+            return self._condition.wait_for(lambda: self._result is not None, seconds)
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The outcome: its value, or the error it failed with. Raises FutureTimeout after `timeout` seconds."""
+        seconds = timeout_seconds(timeout)
         done = self._result
         if done is not None and done.exc_info is None:
             return done.value
         try:
-            return super().get(timeout=timeout)
+            return super().get(timeout=seconds)
         except pykka.Timeout as error:
             if type(error) is not pykka.Timeout:  # what it failed with, as an AskTimeout
                 raise

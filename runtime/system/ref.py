@@ -14,6 +14,7 @@ import pykka
 from pykka.messages import _ActorStop
 
 from ...actors.actor import Actor
+from ...actors.timeouts import timeout_seconds
 from .future import ActorFuture
 
 Watcher = Callable[[str], object]
@@ -92,13 +93,13 @@ class LocalRef(_ByAddress, pykka.ActorRef[Actor]):
     def ask(
         self, message: Any, *, timeout_ms: float | None = None, block: bool = False, timeout: float | None = None
     ) -> Any:
+        seconds = timeout_seconds(timeout)
         future = self.cell.ask(message, timeout_ms)
-        return future.get(timeout=timeout) if block else future
+        return future.get(timeout=seconds) if block else future
 
     def stop(self, *, block: bool = True, timeout: float | None = None) -> Any:
         """Stop after the messages sent so far. True, or False when it was dead already; or a future of that."""
-        future = self.ask(_ActorStop(), timeout_ms=math.inf)
-        return future.get(timeout=timeout) if block else future
+        return self.ask(_ActorStop(), timeout_ms=math.inf, block=block, timeout=timeout)
 
 
 class NamedRef(_ByAddress):

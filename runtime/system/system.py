@@ -26,6 +26,7 @@ from pykka.messages import _ActorStop
 from ...actors.actor import Actor, SupervisorStrategy
 from ...actors.ask_errors import ActorDead
 from ...actors.context import Clock, Ref
+from ...actors.timeouts import timeout_seconds
 from .asks import OpenAsks
 from .asyncio_dispatcher import AsyncioDispatcher
 from .blocking import Blocking, BlockingPool
@@ -139,16 +140,18 @@ class ActorSystem:
 
         Every open ask is done afterwards. Again, or before `start`, it does nothing.
         """
+        seconds = timeout_seconds(timeout)
         if self.loop.is_here:
             raise RuntimeError("this would block the actor system's own event loop: `await system.close()`")
         if self._take_end():
-            self.loop.run(self._close(timeout * 1000))
+            self.loop.run(self._close(seconds))
             self.loop.stop()
 
     async def close(self, timeout: float = 5.0) -> None:
         """`shutdown`, for callers on an event loop."""
+        seconds = timeout_seconds(timeout)
         if self._take_end():
-            await self.loop.run_here(self._close(timeout * 1000))
+            await self.loop.run_here(self._close(seconds))
             if not self.loop.is_lent:
                 await asyncio.to_thread(self.loop.stop)
 
@@ -352,7 +355,7 @@ class ActorSystem:
             await self._transport.open(self._remoting)
         self._running = True
 
-    async def _close(self, timeout_ms: float) -> None:
+    async def _close(self, timeout: float | None) -> None:
         with self._lock:
             top = [cell for cell in self._cells.values() if cell.parent is None]
             if not self._living:
@@ -360,7 +363,7 @@ class ActorSystem:
         for cell in reversed(top):
             cell.tell(_ActorStop())
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(timeout):
                 await self._all_ended.wait()
         for dispatcher in self._dispatchers.values():
             for name in await dispatcher.close(timeout_ms=1_000):

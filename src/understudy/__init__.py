@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .actors.errors import ActorError as ActorError
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
@@ -202,7 +203,8 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CannotRescale CannotRestore NoEventTime RecordNotSent StateDoesNotFit UnknownJob UnwantedResult"
+        "ActorError CannotRescale CannotRestore InvalidTimeout NoEventTime RecordNotSent StateDoesNotFit UnknownJob "
+        "UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
@@ -227,8 +229,8 @@ _HOMES = {
     ),
     "runtime.clusters": (
         "AmbiguousJob Announcement Cluster ClusterSettings InvalidConfiguration JobCanceled JobFailed JobFuture "
-        "JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster "
-        "RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster UnknownOperator"
+        "JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster RemoteError "
+        "ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster UnknownOperator"
     ),
     "runtime.connectors": (
         "ConnectorError FileSink IndexShare InputChanged LostTransaction NoInput NonDeterministicSource "

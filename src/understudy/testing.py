@@ -2,7 +2,7 @@
 
     from understudy.testing import assert_exactly_once
 
-Names are loaded on first use: to import this module costs nothing, and only the strategies need Hypothesis
+Names are loaded on first use: to import this module costs nothing, and only to make a strategy needs Hypothesis
 (`pip install 'understudy[testing]'`).
 """
 

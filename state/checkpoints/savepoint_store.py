@@ -234,6 +234,8 @@ class FilesystemSavepointStore:
         if told.startswith(HEAP_PATHS):
             here = f"savepoints are kept in files here, below {self._root}"
             raise WrongSavepointStore(told, f"{here}; this one is in a JobManager's memory")
+        if folder is None:
+            self._refuse_root(path)
         wanted = posixpath.join(folder or "", path)
         if "://" not in wanted and "::" not in wanted:
             wanted = posixpath.join(self._folder, wanted)
@@ -244,6 +246,14 @@ class FilesystemSavepointStore:
         if self._folder and not relative.startswith(f"{self._folder}/"):
             raise OutsideRoot(told, self._root, CALLED)
         return relative
+
+    def _refuse_root(self, path: str) -> None:
+        """The folder in place of what is in it: raises MissingSavepoint."""
+        with suppress(OutsideRoot):
+            if self._files.resolve(posixpath.join(path, _PREFIX)) in (_PREFIX, f"{self._folder}/{_PREFIX}"):
+                raise MissingSavepoint(
+                    path, f"this is a folder of savepoints; name one of them, {self._root}/{_PREFIX}..."
+                )
 
     @property
     def _root(self) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from ...messages import those_there_are
 from ..columns.column_values import Numbers, column_of, numbers_of, plain_type
 from ..keys.column_hash import check_no_null
 from ..keys.key_index import KeyIndex
@@ -318,7 +319,8 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
 
 def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     if batch.schema.get_field_index(name) < 0:
-        raise ValueError(f"there is no column {name!r}, or not once; the batch has {', '.join(batch.schema.names)}")
+        known = those_there_are(name, batch.schema.names)
+        raise ValueError(f"there is no column {name!r}, or not once; the batch has {known}")
     return batch.column(name)
 
 
@@ -338,7 +340,8 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType | None = None) -
 def _key_types(keys: Sequence[str], schema: pa.Schema) -> dict[str, pa.DataType]:
     for name in keys:
         if schema.names.count(name) != 1:
-            raise ValueError(f"there is no key column {name!r}, or not once; there are {', '.join(schema.names)}")
+            known = those_there_are(name, schema.names)
+            raise ValueError(f"there is no key column {name!r}, or not once; there are {known}")
     return {name: plain_type(schema.field(name).type) for name in keys}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from ...messages import those_there_are
 from ..columns.column_values import Numbers, column_of, is_number, is_ordered, number_dtype, plain_type
 
 Operation: TypeAlias = Literal["count", "sum", "min", "max"]
@@ -89,7 +90,8 @@ class Aggregate:
         if self.column is None:
             return
         if schema.names.count(self.column) != 1:
-            raise ValueError(f"{self}: there is no such column, or not once; there are {', '.join(schema.names)}")
+            known = those_there_are(self.column, schema.names)
+            raise ValueError(f"{self}: there is no such column, or not once; there are {known}")
         kind = _value_type(schema, self.column)
         if not self._takes(kind):
             raise ValueError(f"{self}: wanted {self.wants}, found a column of type {kind}")

@@ -136,6 +136,15 @@ def test_a_huge_file_in_place_of_a_sealed_one_is_refused_unread(local: Checkpoin
         local.read_sealed("job-1/_metadata")
 
 
+def test_a_pipe_in_place_of_a_file_is_refused_unopened(local: CheckpointStorage) -> None:
+    """To open it would wait until somebody writes to it."""
+    local.check()
+    os.mkfifo(on_disk(local, "_metadata"))
+    for read in (local.read_sealed, lambda path: local.read(StateHandle(path, None, 1, 0))):
+        with pytest.raises(CorruptState, match="expected a regular file, found a named pipe"):
+            read("_metadata")
+
+
 def test_deleting_what_is_gone_is_fine(storage: CheckpointStorage) -> None:
     storage.delete("job-1/chk-1/never")
     storage.delete(inline_handle(b"x"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 from fsspec import AbstractFileSystem
 
 from ....actors.flow.records import column_problem, conform
+from ....messages import those_there_are
 from ..errors import NoInput, UnreadableInput
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .locations import located
@@ -140,8 +141,9 @@ def _widened(schema: pa.Schema, other: pa.Schema, path: str, first_path: str) ->
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
     if columns is None:
         return schema
-    if missing := [name for name in columns if name not in schema.names]:
-        raise UnreadableInput(f"{path} has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
+    for name in columns:
+        if name not in schema.names:
+            raise UnreadableInput(f"{path} has no column {name!r}; it has {those_there_are(name, schema.names)}")
     return pa.schema([schema.field(name) for name in columns])
 
 

@@ -28,7 +28,7 @@ from ...api.environment import StreamEnvironment
 from ...api.restart import no_restart
 from ...api.translation import Translation
 from ...clusters.announcement import WORK_DIR_PREFIX
-from ...clusters.cluster import ClusterSettings
+from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
 from ...clusters.job_handle import JobHandle

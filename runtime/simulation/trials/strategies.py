@@ -34,16 +34,26 @@ from ..world.faults import (
     SyncedFolder,
 )
 
-try:
-    from hypothesis import strategies as st
-except ModuleNotFoundError as error:  # pragma: no cover
-    raise ModuleNotFoundError(
-        "faults, fault_schedules, scenarios and workloads need Hypothesis: pip install 'understudy[testing]'",
-        name=error.name,
-    ) from error
-
 if TYPE_CHECKING:
+    from hypothesis import strategies as st
     from hypothesis.strategies import SearchStrategy
+else:
+
+    class _Hypothesis:
+        """Its strategies, imported when the first is made: who has not installed it can import this module."""
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                from hypothesis import strategies
+            except ModuleNotFoundError as error:
+                raise ModuleNotFoundError(
+                    "faults, fault_schedules, scenarios and workloads need Hypothesis: "
+                    "pip install 'understudy[testing]'",
+                    name=error.name,
+                ) from error
+            return getattr(strategies, name)
+
+    st = _Hypothesis()
 
 Kinds = Iterable[type[Fault]]
 
@@ -150,9 +160,12 @@ def topologies() -> SearchStrategy[str]:
     return st.sampled_from(tuple(TOPOLOGIES))
 
 
-@st.composite
-def scenarios(draw: st.DrawFn, kinds: Kinds = ALL_KINDS, max_faults: int = 6) -> Scenario:
+def scenarios(kinds: Kinds = ALL_KINDS, max_faults: int = 6) -> SearchStrategy[Scenario]:
     """Whole histories, for `run_history`."""
+    return st.composite(_scenario)(kinds, max_faults)
+
+
+def _scenario(draw: st.DrawFn, kinds: Kinds, max_faults: int) -> Scenario:
     workload = draw(workloads())
     task_managers = draw(st.integers(1, 2))
     return Scenario(

@@ -19,12 +19,13 @@ from functools import partial
 from typing import Any, Self
 
 from ....actors.tasks.job_program import JobProgram
+from ....actors.timeouts import timeout_seconds
 from ....messages import CheckpointCompleted, JobId
 from ....state import CheckpointStorage
 from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
-from ...clusters.cluster import ClusterSettings
+from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.configuration import Configuration
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
@@ -123,7 +124,9 @@ class SimulatedCluster(WorldCluster):
 
     def run_until(self, is_over: Callable[[], bool], timeout: float = PATIENCE_MS / 1000) -> bool:
         """Let the world go on until the condition holds; False when it does not within `timeout` virtual seconds."""
-        return self.world.run_until(is_over, self.world.now_ms + timeout * 1000)
+        seconds = timeout_seconds(timeout)
+        patience_ms = PATIENCE_MS if seconds is None else seconds * 1000
+        return self.world.run_until(is_over, self.world.now_ms + patience_ms)
 
     # ---- who is there
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from ....actors.timeouts import timeout_seconds
 from ...system.errors import FutureTimeout
 from ...system.future import ActorFuture
 
@@ -28,14 +29,16 @@ class WorldFuture(ActorFuture[T]):
     def get(self, *, timeout: float | None = None) -> Any:
         if self._run is None:
             return super().get(timeout=timeout)
-        if not self.is_done and not self._run(lambda: self.is_done, timeout):
+        seconds = timeout_seconds(timeout)
+        if not self.is_done and not self._run(lambda: self.is_done, seconds):
             raise FutureTimeout(f"not done after {timeout} seconds")
         return super().get(timeout=0)
 
     def wait(self, timeout: float | None = None) -> bool:
         if self._run is None:
             return super().wait(timeout)
-        return self.is_done or self._run(lambda: self.is_done, timeout)
+        seconds = timeout_seconds(timeout)
+        return self.is_done or self._run(lambda: self.is_done, seconds)
 
     async def until_done(self) -> None:
         if self._run is None:  # `get` waits for what it is derived from

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from ....actors.ask_errors import ActorDead, AskTimeout
 from ....actors.context import Ref
+from ....actors.timeouts import timeout_seconds
 from ....messages import AskOperator, JobDetails, JobId, OperatorAnswer
 from ...api.translation import Translation
 from ...clusters.client import Client
@@ -70,8 +71,9 @@ class SimulatedJobHandle(JobHandle):
         return work()
 
     def wait(self, timeout: float | None = None) -> JobDetails:
-        if timeout is not None and self._last_details is None:
-            self._wait_for_the_end(timeout)
+        seconds = timeout_seconds(timeout)
+        if seconds is not None and self._last_details is None:
+            self._wait_for_the_end(seconds)
         return super().wait()
 
     def _wait_for_the_end(self, timeout: float) -> None:

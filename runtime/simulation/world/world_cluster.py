@@ -20,7 +20,8 @@ from ....actors.tasks.job_program import JobProgram
 from ....messages import JobId, TaskManagerId
 from ...api.errors import InvalidProgram
 from ...api.translation import Translation
-from ...clusters.cluster import Cluster, ClusterSettings
+from ...clusters.cluster import Cluster
+from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.job_client import JobClient
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager

@@ -349,7 +349,8 @@ def test_a_final_checkpoint_that_fails_is_repeated_until_too_many_have() -> None
     assert not fails_job(driver.tell(AllDataEnded(), decline("a", 1)))
     driver.advance(FINAL_RETRY_MS)
     assert driver.pending_ids() == [2]
-    assert fails_job(driver.tell(decline("a", 2)))
+    (failed,) = of_type(FailJob, driver.tell(decline("a", 2)))
+    assert failed.cause.error_message.endswith("(tolerable_checkpoint_failures=1)"), "as the setting is called"
 
 
 def test_a_final_checkpoint_waits_for_tasks_that_do_not_run_yet() -> None:

@@ -120,7 +120,9 @@ def test_a_job_that_ends_tells_what_it_has_left_but_not_what_it_was_started_from
     job = Stage(graph(attempts=0), Origin(SAVED, ROOT))
     deployments = job.running()
     number = job.checkpoint(deployments)
-    assert job.master.report.details().retained_checkpoint_path == "", "it runs"
+    details = job.master.report.details()
+    assert details.retained_checkpoint_path == "", "it runs"
+    assert details.latest_checkpoint_path == f"/nowhere/chk-{number}", "absolute, as the retained one"
     fail(job, deployments)
     assert job.master.report.details().retained_checkpoint_path == f"/nowhere/chk-{number}"
 

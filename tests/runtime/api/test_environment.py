@@ -58,6 +58,7 @@ def test_a_setting_out_of_range(settings: dict[str, Any], message: str) -> None:
         (lambda: exponential_delay(initial_ms=10, max_ms=5), r"max_ms: wanted at least initial_ms \(10\), found 5"),
         (lambda: exponential_delay(multiplier=1), "multiplier: wanted a number above 1, found 1"),
         (lambda: exponential_delay(jitter=2), "jitter: wanted a number from 0 to 1, found 2"),
+        (lambda: exponential_delay(jitter="5"), "jitter: wanted a number from 0 to 1, found '5'"),  # type: ignore[arg-type]
     ],
 )
 def test_a_restart_strategy_out_of_range(make: Callable[[], Any], message: str) -> None:

@@ -236,6 +236,8 @@ class TestColumns:
         flights = env.from_source(program.Flights()).key_by("origin")
         with pytest.raises(SchemaMismatch, match=r"operator 'aggregate-1' \(ColumnarAggregate\) .*miles"):
             flights.aggregate(total=Sum("miles"))
+        with pytest.raises(SchemaMismatch, match=r"Sum\('distanc'\): .*, distance.*; did you mean 'distance'\?"):
+            flights.aggregate(total=Sum("distanc"))
 
     def test_aggregate_is_keyed_by_columns(self, env: StreamEnvironment) -> None:
         with pytest.raises(InvalidProgram, match="aggregate: wanted a stream that is keyed by column names, found the"):

@@ -104,6 +104,7 @@ def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
     [
         (["nosuch:build"], 1, "no module 'nosuch'"),
         (["nosuch.py:build"], 1, "no file nosuch.py"),
+        (["/etc/passwd:x"], 1, "/etc/passwd is no Python file: wanted path/to/file.py:build"),
         (["job"], 2, "wanted module:build or path/to/file.py:build, found 'job'"),
         (["job:nosuch"], 1, "has no 'nosuch'; it has build, sluggish, failing"),
         (["job:forgetful"], 1, "returned nothing; wanted a StreamEnvironment: is `return env` missing?"),

@@ -91,6 +91,36 @@ def test_it_is_awaited_while_another_thread_sets_it() -> None:
     assert asyncio.run(main()) == [42, 42]
 
 
+def test_asyncio_takes_it_wherever_it_takes_an_awaitable() -> None:
+    async def main() -> list[int]:
+        sources: list[ActorFuture[Any]] = [ActorFuture() for _ in range(8)]
+        first, *rest = [JobFuture[int](each, "the answer") for each in sources]
+        for number, source in enumerate(sources):
+            threading.Timer(0, source.set, args=(number,)).start()
+        tasks = [asyncio.ensure_future(each) for each in rest[4:]]
+        done, left = await asyncio.wait(tasks)
+        assert not left
+        return [
+            await first,
+            *await asyncio.gather(rest[0], rest[1]),
+            await asyncio.wait_for(rest[2], timeout=60),
+            await asyncio.shield(rest[3]),
+            *sorted(task.result() for task in done),
+        ]
+
+    assert asyncio.run(main()) == list(range(8))
+
+
+def test_asyncio_wait_takes_tasks_and_says_so() -> None:
+    future: Any = JobFuture(ActorFuture(), "the savepoint of job 'x'")
+
+    async def main() -> None:
+        with pytest.raises(TypeError, match=r"future of the savepoint of job 'x': write asyncio\.wait\(\[asyncio\."):
+            await asyncio.wait([future])
+
+    asyncio.run(main())
+
+
 def test_a_wait_for_it_that_is_given_up_does_not_cancel_it() -> None:
     source: ActorFuture[Any] = ActorFuture()
     future: JobFuture[int] = JobFuture(source, "the answer")

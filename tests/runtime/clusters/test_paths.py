@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from understudy import ActorFuture, JobFuture
 from understudy.runtime.api import InvalidSetting
 from understudy.runtime.clusters.paths import savepoint_at, target_folder
 
@@ -44,6 +45,20 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
     for use in (savepoint_at, target_folder):
         with pytest.raises(InvalidSetting, match="wanted a path that is not empty, found"):
             use(path)
+
+
+@pytest.mark.parametrize("path", ["daily\n", "a\tb", "a\x7f", "a\0b"], ids=repr)
+def test_a_line_break_in_a_path_is_refused(path: str) -> None:
+    for use in (savepoint_at, target_folder):
+        with pytest.raises(InvalidSetting, match="without line breaks and control characters, found "):
+            use(path)
+
+
+def test_a_future_in_place_of_its_path_says_how_to_get_the_path() -> None:
+    future: Any = JobFuture(ActorFuture(), "the savepoint")
+    for use in (savepoint_at, target_folder):
+        with pytest.raises(InvalidSetting, match=r"wanted a path, found the future of one: write `\.result\(\)`"):
+            use(future)
 
 
 def test_the_usual_folder_is_none() -> None:

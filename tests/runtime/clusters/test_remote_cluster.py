@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from understudy import CurveKeys, LocalCluster
+from understudy import CurveKeys, InvalidSetting, LocalCluster
 from understudy.messages import JobId, JobStatus
 from understudy.runtime.clusters.job_errors import SavepointFailed, SavepointNotDisposed
 from understudy.runtime.clusters.remote_cluster import RemoteCluster
@@ -55,6 +56,14 @@ def test_a_client_of_nobody_is_told_so(start_cluster: Start) -> None:
 def test_what_is_no_address_is_refused_at_once() -> None:
     with pytest.raises(InvalidAddress, match="tcp://host:port"):
         RemoteCluster("localhost:1", CurveKeys.generate())
+
+
+@pytest.mark.parametrize("name", ["answer_timeout_ms", "savepoint_timeout_ms"])
+def test_a_timeout_that_is_none_is_refused_by_name(name: str) -> None:
+    for value in ("5", 0, None, float("inf")):
+        wrong: dict[str, Any] = {name: value}
+        with pytest.raises(InvalidSetting, match=rf"^{name}: wanted a number of milliseconds"):
+            RemoteCluster("tcp://127.0.0.1:1", CurveKeys.generate(), **wrong)
 
 
 def test_a_client_that_was_not_started_says_how_to() -> None:

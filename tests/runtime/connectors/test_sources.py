@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from understudy import StreamEnvironment
 from understudy.actors.errors import CannotRescale
 from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
 from understudy.messages import DictRow
@@ -265,8 +266,14 @@ def test_jsonl_objects_may_leave_out_columns(tmp_path: Path) -> None:
 def test_columns_are_chosen_and_ordered(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), tmp_path / "1.parquet")
     assert all_rows(FileSource(str(tmp_path), columns=["c", "a"])) == [{"c": 3, "a": 1}]
-    with pytest.raises(UnreadableInput, match=r"no column d; it has a, b, c"):
+    with pytest.raises(UnreadableInput, match=r"no column 'd'; it has a, b, c$"):
         FileSource(str(tmp_path), columns=["d"])
+
+
+def test_a_column_that_is_misspelt_names_the_one_that_may_be_meant(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"miles": [1], "hour": [2]}), tmp_path / "1.parquet")
+    with pytest.raises(UnreadableInput, match=r"no column 'mile'; it has miles, hour; did you mean 'miles'\?"):
+        StreamEnvironment().from_parquet(str(tmp_path), columns=["hour", "mile"])
 
 
 def test_an_offset_among_other_files_is_refused(tmp_path: Path) -> None:

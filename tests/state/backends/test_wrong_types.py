@@ -25,6 +25,8 @@ from understudy.state import (
 )
 from understudy.state.backends.heap_blocks import CHUNK_ENTRIES
 
+TO_DO = "store a value of the declared type, or declare the type of this value"
+
 
 @dataclass
 class Flight:
@@ -124,7 +126,7 @@ def test_what_does_not_fit_from_the_outside_is_refused_at_once(
         change(states)
     assert str(caught.value).startswith("operator 'count': state '")
     assert text in str(caught.value)
-    assert str(caught.value).endswith(" for key 'JFK'")
+    assert str(caught.value).endswith(f" for key 'JFK'; {TO_DO}")
     assert states.keyed.entry_count() == 0, "and nothing has changed"
 
 
@@ -144,7 +146,7 @@ def test_what_does_not_fit_inside_is_refused_before_it_is_stored(
         write(None)
     assert str(caught.value).startswith("operator 'count': state '")
     assert text in str(caught.value)
-    assert str(caught.value).endswith(" for key 'JFK'")
+    assert str(caught.value).endswith(f" for key 'JFK'; {TO_DO}")
 
 
 def test_the_key_is_told_also_where_an_earlier_snapshot_has_stored_the_keys(states: Any) -> None:
@@ -153,7 +155,7 @@ def test_the_key_is_told_also_where_an_earlier_snapshot_has_stored_the_keys(stat
     states.keyed.snapshot(CheckpointId(1))(None)
     states.keyed.current_key = 4711
     states.numbers.update(["x"])
-    with pytest.raises(WrongStateType, match=r"for key 4711$"):
+    with pytest.raises(WrongStateType, match=rf"for key 4711; {TO_DO}$"):
         states.keyed.snapshot(CheckpointId(2))(None)
 
 
@@ -207,7 +209,9 @@ def test_operator_lists_are_checked_likewise(states: Any) -> None:
             change("text")
     assert states.waiting.get() == []
     states.waiting_flights.add_all([Flight("SFO"), Flight(1)])  # type: ignore[arg-type]
-    with pytest.raises(WrongStateType, match=r"'waiting_flights' .*: item 1: wanted str, found int 1 at .dest$"):
+    with pytest.raises(
+        WrongStateType, match=rf"'waiting_flights' .*: item 1: wanted str, found int 1 at .dest; {TO_DO}$"
+    ):
         states.own.snapshot()
 
 

@@ -192,3 +192,18 @@ class TestRelativePaths:
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(CorruptState):
             place.savepoints.load(path.name, str(place.folder))
+
+
+def test_the_folder_in_place_of_a_savepoint_is_named_as_such(place: Place) -> None:
+    path = place.take()
+    text = r"this is a folder of savepoints; name one of them, .*/checkpoints/savepoints/savepoint-\.\.\.$"
+    for folder in (place.root, f"{place.root}/", f"{place.root}/savepoints", f"{place.root}/savepoints/"):
+        for use in (place.savepoints.load, place.savepoints.remove):
+            with pytest.raises(MissingSavepoint, match=text):
+                use(str(folder))
+    with pytest.raises(MissingSavepoint, match=text):
+        place.savepoints.load("checkpoints", working_directory=str(place.folder))
+    configured = FilesystemSavepointStore(CheckpointStorage(str(place.folder / "all")))
+    with pytest.raises(MissingSavepoint, match=r"name one of them, .*/all/savepoint-"):
+        configured.load(str(place.folder / "all"))
+    assert place.savepoints.load(path).path == path

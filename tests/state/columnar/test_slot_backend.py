@@ -342,7 +342,9 @@ def test_there_are_no_namespaces() -> None:
 def test_a_value_of_another_type_is_refused(value: Any) -> None:
     backend = filled([1])
     backend.current_key = 1
-    with pytest.raises(WrongStateType, match=r"'held' \(ValueState of int\): wanted int, found .* for key 1$"):
+    with pytest.raises(
+        WrongStateType, match=r"'held' \(ValueState of int\): wanted int, found .* for key 1; store a value of the "
+    ):
         backend.state(ValueState(int, default=0, name="held")).update(value)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from understudy import FileSink, KeyedOperator, Operator, StreamEnvironment, fixed_delay
-from understudy.runtime.clusters.cluster import ClusterSettings
+from understudy.runtime.clusters.cluster_settings import ClusterSettings
 from understudy.runtime.simulation.trials.assertions import TrialOptions
 from understudy.runtime.simulation.trials.budget import Budget
 from understudy.testing import (

@@ -110,9 +110,11 @@ def test_what_fails_shrinks_to_a_simple_early_fault() -> None:
 def test_without_hypothesis_the_package_works_and_the_strategies_say_what_is_missing() -> None:
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "from understudy.testing import SimulatedCluster, assert_exactly_once\n"
-        "from understudy.testing import fault_schedules\n"
+        "from understudy.testing import *\n"
+        "assert_exactly_once, SimulatedCluster\n"
+        "print('imported')\n"
+        "fault_schedules()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode != 0
+    assert (done.returncode, done.stdout) == (1, "imported\n")
     assert "need Hypothesis: pip install 'understudy[testing]'" in done.stderr

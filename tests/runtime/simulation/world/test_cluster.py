@@ -18,6 +18,7 @@ from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,
     JobLost,
+    SavepointFailed,
     SavepointNotDisposed,
     UnknownOperator,
 )
@@ -44,6 +45,42 @@ def counting(records: int = 20, per_second: float | None = 10.0, **options: Any)
     numbers = env.from_collection(range(records), records_per_second=per_second, parallelism=env.parallelism)
     numbers.key_by(lambda number: number % 2).process(Count, name="count").collect(name="out")
     return env
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("after_ms", [0, 1, 2, 5, 10, 20])
+def test_a_stop_after_a_stop_with_savepoint_leaves_a_savepoint_or_says_why_there_is_none(
+    drain: bool, after_ms: int
+) -> None:
+    """The stop may come first: the savepoint's folder is checked before it begins. One that has begun is finished."""
+    with SimulatedCluster(task_managers=1) as cluster:
+        job = cluster.submit(counting(records=1000))
+        job.ready().result()
+        savepoint = job.stop_with_savepoint(drain=drain)
+        cluster.run_for(after_ms)
+        job.stop()
+        assert job.wait(timeout=60).status is JobStatus.FINISHED
+        refused = savepoint.exception(timeout=0)
+        if refused is None:
+            second = cluster.submit(counting(records=1000), from_savepoint=savepoint.result())
+            assert second.submitted.restored_checkpoint_id > 0
+        else:
+            assert isinstance(refused, SavepointFailed)
+            assert "job_is_stopping: its data is being ended" in str(refused)
+            assert str(refused).endswith("stop_with_savepoint(drain=True)"), "what can still be had"
+            assert not drain
+
+
+@pytest.mark.parametrize("end", ["trigger_savepoint", "stop_with_savepoint"])
+def test_a_savepoint_of_a_job_that_is_being_cancelled_does_not_say_ask_again(end: str) -> None:
+    faults = (FreezeProcess(at_ms=2_000, for_ms=4_000, who=0),)  # it takes that long to cancel
+    with SimulatedCluster(task_managers=1, faults=faults) as cluster:
+        job = cluster.submit(counting(records=1000))
+        job.ready().result()
+        cluster.run_for(2_500 - cluster.now_ms)
+        job.cancel()
+        refused = getattr(job, end)().exception()
+        assert str(refused) == f"the savepoint of job {job.job_id} failed: the job is cancelling"
 
 
 COUNTED = [(key, count) for key in (0, 1) for count in range(1, 11)]
