@@ -32,6 +32,12 @@ LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.given_up_as_lost: (reached.LIVES_ON, reached.ZOMBIE_WRITES, reached.ZOMBIE_ACKNOWLEDGES),
     mix.overtaken_savepoints: (reached.OLDER_SAVEPOINT,),
     mix.powerless: tuple(each for each in SITUATIONS if each.startswith(POWER)),
+    mix.crossing_savepoints: (reached.CROSSED,),
+    mix.while_storing: (reached.STORED_ANYWAY,),
+    mix.around_the_first_checkpoint: (reached.DISPOSED, reached.OWN_ROTTEN),
+    mix.behind_the_data: (reached.BEHIND_THE_DATA,),
+    mix.drained: (reached.DRAINED, reached.DRAINED_RESCALED),
+    mix.unsealed: (reached.UNSEALED,),
 }
 
 BY_CHANCE = (reached.DRAINED,)
