@@ -59,6 +59,8 @@ class Probes:
         """Whether barriers may overtake records, which are part of the checkpoint then."""
         self.when_committed: Callable[[], None] = lambda: None
         """Called after each commit of a sink, in the middle of whatever happens."""
+        self.when_made: Callable[[Operator], object] = lambda _: None
+        """Called with each operator that a task is given, before anything is asked of it."""
         self.closed_waiting = 0
         """How many channels were closed while records that had been sent were still to be taken."""
         self._world = world
@@ -259,6 +261,7 @@ class WatchedProgram(JobProgram):
         operators = super().chain(vertex_id)
         inputs = self.data_plane.inputs = []
         for position, operator in enumerate(operators):
+            self.probes.when_made(operator)
             _watch(operator, self.probes, self.process, inputs if position == 0 else [])
         return operators
 

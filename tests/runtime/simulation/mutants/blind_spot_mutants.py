@@ -20,9 +20,16 @@ from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.job_manager import job_files
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.actors.restore.restore_points import RestorePoints
-from understudy.actors.restore.restored_operators import FoundOperator
+from understudy.actors.restore.restored_operators import RestoredOperators
 from understudy.actors.tasks.task import Task
-from understudy.messages import AbortReason, KeyedStateHandle, OperatorSubtaskState, StateHandle
+from understudy.messages import (
+    AbortReason,
+    JobVertex,
+    KeyedStateHandle,
+    OperatorSubtaskState,
+    StateHandle,
+    SubtaskState,
+)
 from understudy.runtime.connectors.files.output_directory import OutputDirectory
 from understudy.runtime.connectors.files.split_source import SplitSource
 from understudy.runtime.simulation.histories import mix
@@ -227,7 +234,7 @@ def a_job_does_not_keep_the_savepoint_that_it_was_started_from(patch: Patch) -> 
     patch.setattr(SharedStateRegistry, "register", others)
 
 
-@mutant(TAKEN_BACK, within=40, scenarios=led_by(mix.around_the_first_checkpoint, retained_checkpoints=1))
+@mutant(TAKEN_BACK, OUTPUT, within=40, scenarios=led_by(mix.around_the_first_checkpoint, retained_checkpoints=1))
 def a_job_goes_back_behind_its_first_checkpoint(patch: Patch) -> None:
     patch.setattr(RestorePoints, "completed", nothing)
 
@@ -237,12 +244,15 @@ def a_job_goes_back_behind_its_first_checkpoint(patch: Patch) -> None:
 
 @mutant(ENDED, within=20, scenarios=led_by(mix.drained))
 def a_rescaled_job_that_was_drained_runs_on(patch: Patch) -> None:
-    has_ended = FoundOperator.has_ended
+    """Its subtasks do not hear that their data had ended."""
+    vertex_states = RestoredOperators._vertex_states
 
-    def runs_on(self: FoundOperator, parallelism: int) -> list[bool]:
-        return has_ended(self, parallelism) if parallelism == self.vertex.parallelism else [False] * parallelism
+    def running(self: RestoredOperators, vertex: JobVertex) -> Iterator[SubtaskState]:
+        old = self._checkpoint.vertices[vertex.vertex_id].parallelism
+        for state in vertex_states(self, vertex):
+            yield state if old == vertex.parallelism else replace(state, data_ended=False)
 
-    patch.setattr(FoundOperator, "has_ended", runs_on)
+    patch.setattr(RestoredOperators, "_vertex_states", running)
 
 
 # ---- splits, and transactions of others
@@ -261,7 +271,12 @@ def a_split_that_was_begun_is_read_from_its_beginning(patch: Patch) -> None:
 
 @mutant(TRANSACTIONS, within=20)
 def the_open_transaction_of_another_attempt_is_not_aborted(patch: Patch) -> None:
-    patch.setattr(TwoPhaseCommitSink, "recover_and_abort", nothing)
+    transact = TwoPhaseCommitSink._transact
+
+    def others(self: TwoPhaseCommitSink[Any], method: str, *arguments: Any) -> Any:
+        return None if method == "recover_and_abort" else transact(self, method, *arguments)
+
+    patch.setattr(TwoPhaseCommitSink, "_transact", others)
 
 
 # ---- needless trouble
