@@ -137,13 +137,13 @@ class Probes:
         complete.
         """
         newest = max(self._completed_by(sink), default=CheckpointId(0))
-        for transaction in sink._pending:
-            if transaction.handle == handle and (transaction.checkpoint_id or 0) > newest:
-                self.report(
-                    "commits-after-completion",
-                    f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
-                    f"{transaction.checkpoint_id}, whose metadata was never stored",
-                )
+        its = next((each for each in sink._pending if each.handle == handle), None)  # handles may be the same
+        if its is not None and (its.checkpoint_id or 0) > newest:
+            self.report(
+                "commits-after-completion",
+                f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
+                f"{its.checkpoint_id}, whose metadata was never stored",
+            )
 
     def look(self, function: Callable[..., None], *args: Any) -> None:
         """Call a function that reads files: not on behalf of a process, so that nothing disturbs it."""

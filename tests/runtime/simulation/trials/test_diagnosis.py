@@ -186,10 +186,13 @@ def test_an_attribute_that_is_no_state_is_named() -> None:
 
 def test_a_variable_of_a_function_is_named() -> None:
     seen: list[int] = []
-    told = _told(
-        lambda env: env.from_collection(range(30)).map(lambda n: (seen.append(n), len(seen))[1]).collect(name="out")
-    )
-    assert "Likely cause: variable 'seen' of the function <lambda> is not declared as state" in told
+
+    def count(number: int) -> int:
+        seen.append(number)
+        return len(seen)
+
+    told = _told(lambda env: env.from_collection(range(30)).map(count).collect(name="out"))
+    assert "Likely cause: variable 'seen' of the function count is not declared as state" in told
 
 
 def test_an_attribute_that_is_restored_is_not_blamed() -> None:
@@ -199,4 +202,4 @@ def test_an_attribute_that_is_restored_is_not_blamed() -> None:
 
 def test_output_that_is_visible_too_early_is_named() -> None:
     told = _told(lambda env: env.from_collection(range(30)).sink_to(AtOnce, name="orders"))
-    assert "Likely cause: 'orders' made 1 records of the log 'orders' visible while it processes a batch" in told
+    assert "Likely cause: 'orders' made records of the log 'orders' visible while it processes a batch" in told
