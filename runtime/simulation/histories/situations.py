@@ -184,16 +184,19 @@ class _Seen:
                 self._attempts[deployment.attempt_id] = who, deployment
                 self._submitted(self._jobs[deployment.job_id], deployment)
             case UpdateTaskExecutionState(attempt_id=attempt_id, failure=FailureCause() as failure):
-                rotten = _rotten(failure)
-                deployment = self._attempts[attempt_id][1] if attempt_id in self._attempts else None
-                if rotten and deployment and self._jobs[deployment.job_id].has_origin and not deployment.restored_root:
-                    rotten.add(OWN_ROTTEN)
-                self.found |= rotten
+                self.found |= (rotten := _rotten(failure))
+                if rotten and attempt_id in self._attempts:
+                    self._cannot_read(self._attempts[attempt_id][1])
             case NotifyEndOfData(attempt_id=attempt_id) if attempt_id in self._attempts:
                 deployment = self._attempts[attempt_id][1]
                 self._jobs[deployment.job_id].ended_now.add((deployment.vertex_id, deployment.subtask_index))
             case AcknowledgeCheckpoint(attempt_id=attempt_id) if attempt_id in self._attempts:
                 self._acknowledged(message, *self._attempts[attempt_id])
+
+    def _cannot_read(self, deployment: TaskDeployment) -> None:
+        """What it is to restore."""
+        if self._jobs[deployment.job_id].has_origin and not deployment.restored_root:
+            self.found.add(OWN_ROTTEN)
 
     def _submitted(self, job: _Job, deployment: TaskDeployment) -> None:
         job.parallelism = max(job.parallelism, deployment.parallelism)

@@ -306,16 +306,15 @@ def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Proc
 def _watched_open(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:
     opened: Callable[[], None] = sink.open
 
-    def open_and_judge() -> Any:
+    def open_and_judge() -> None:
         ended: list[tuple[str, Any]] = []
         for name in ("commit", "abort"):
             recovering = f"recover_and_{name}"
             is_own = getattr(type(sink), recovering) is not getattr(TwoPhaseCommitSink, recovering)
             called = recovering if is_own else name
             setattr(sink, called, _noting(getattr(sink, called), name, ended))
-        result = opened()
+        opened()
         probes.recovered(process, sink, ended)
-        return result
 
     return open_and_judge
 

@@ -173,7 +173,7 @@ def _told(job: Callable[[StreamEnvironment], object]) -> str:
         return env
 
     with pytest.raises(AssertionError) as caught:
-        assert_exactly_once(build, faults=[KillProcess(at_ms=2_500, who=0)], histories=5)
+        assert_exactly_once(build, faults=[KillProcess(at_ms=3_300, who=0)], histories=5)
     return str(caught.value)
 
 
