@@ -194,7 +194,7 @@ class _Seen:
                 self._acknowledged(message, *self._attempts[attempt_id])
 
     def _cannot_read(self, deployment: TaskDeployment) -> None:
-        """What it is to restore."""
+        """The state that it is to restore is unreadable."""
         if self._jobs[deployment.job_id].has_origin and not deployment.restored_root:
             self.found.add(OWN_ROTTEN)
 

@@ -29,7 +29,7 @@ class Causes:
 
     def __init__(self) -> None:
         self._found: dict[str, str] = {}
-        """By what is not told twice."""
+        """By attribute, or by operator and log: each is reported once."""
         self._at_barriers: dict[_Place, dict[CheckpointId, tuple[Held, Held]]] = defaultdict(dict)
         """By checkpoint: what the attempt held when it was opened, and at the barrier."""
         self._sizes: dict[str, int] = {}
