@@ -18,20 +18,31 @@ import time
 import traceback
 
 from understudy.runtime.simulation.histories.campaign import Plan, quiet, run_campaign
+from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.verdict import replay
 
 WARM_UP = 22
 """Histories that are not counted: what is imported, compiled and translated once is by then."""
 
 
+class Standard(Plan):
+    """Standard scenarios alone: themes come and go, and both sides must run the same histories."""
+
+    __slots__ = ()
+
+    def scenario(self, seed: int) -> Scenario:
+        names = self.topologies
+        return Scenario.of(seed, names[seed % len(names)] if names else None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--topology", default="")
     topologies = tuple(filter(None, parser.parse_args().topology.split(",")))
-    run_campaign(Plan(1_000_000, WARM_UP, topologies, stop_after=None))
+    run_campaign(Standard(1_000_000, WARM_UP, topologies, stop_after=None))
     for line in sys.stdin:
         *command, first, count = line.split()
-        plan = Plan(int(first), int(count), topologies, stop_after=None)
+        plan = Standard(int(first), int(count), topologies, stop_after=None)
         if command == ["neutral"]:
             _leave_tracebacks_out()
         print(json.dumps(_digests(plan) if command else _seconds(plan)), flush=True)

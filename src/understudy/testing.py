@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .runtime.simulation.histories.actions import ClientAction as ClientAction
     from .runtime.simulation.histories.actions import DisposeSavepoint as DisposeSavepoint
     from .runtime.simulation.histories.actions import RestartFromCheckpoint as RestartFromCheckpoint
+    from .runtime.simulation.histories.actions import RestartFromDrained as RestartFromDrained
     from .runtime.simulation.histories.actions import RestartFromSavepoint as RestartFromSavepoint
     from .runtime.simulation.histories.actions import StopWithSavepoint as StopWithSavepoint
     from .runtime.simulation.histories.actions import TakeSavepoint as TakeSavepoint
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from .runtime.simulation.world.faults import PowerFailure as PowerFailure
     from .runtime.simulation.world.faults import RottenFile as RottenFile
     from .runtime.simulation.world.faults import SkewClock as SkewClock
+    from .runtime.simulation.world.faults import SlowFiles as SlowFiles
     from .runtime.simulation.world.faults import SlowLink as SlowLink
     from .runtime.simulation.world.faults import SlowProcess as SlowProcess
     from .runtime.simulation.world.faults import SlowStorage as SlowStorage
@@ -73,8 +75,8 @@ _HOMES = {
     "runtime.simulation.harness.harness": "HarnessMisused HarnessSnapshot OperatorHarness",
     "runtime.simulation.harness.survival": "assert_survives_restore",
     "runtime.simulation.histories.actions": (
-        "ACTIONS CancelWithSavepoint ClientAction DisposeSavepoint RestartFromCheckpoint RestartFromSavepoint "
-        "StopWithSavepoint TakeSavepoint"
+        "ACTIONS CancelWithSavepoint ClientAction DisposeSavepoint RestartFromCheckpoint RestartFromDrained "
+        "RestartFromSavepoint StopWithSavepoint TakeSavepoint"
     ),
     "runtime.simulation.histories.history": "Outcome run_history",
     "runtime.simulation.histories.scenario": "Scenario",
@@ -88,7 +90,8 @@ _HOMES = {
     "runtime.simulation.world.disk": "SimulatedDisk",
     "runtime.simulation.world.faults": (
         "CutConnections FAULTS FailingOperator FailingStorage Fault FreezeProcess FullDisk JOB_MANAGER "
-        "KillAtOperation KillProcess Partition PowerFailure RottenFile SkewClock SlowLink SlowProcess SlowStorage"
+        "KillAtOperation KillProcess Partition PowerFailure RottenFile SkewClock SlowFiles SlowLink SlowProcess "
+        "SlowStorage"
     ),
     "runtime.simulation.world.network": "NetworkOptions",
     "runtime.simulation.world.probes": "SimulatedUserError",

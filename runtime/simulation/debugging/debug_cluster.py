@@ -113,7 +113,7 @@ class DebugCluster(WorldCluster):
     def _make_launcher(self, driver: Process) -> SimulatedLauncher:
         return SimulatedLauncher(self.world, driver, self._tell_job_manager, self._boot, start_ms=_START_MS)
 
-    def _blocking_delay_ms(self) -> float:
+    def _blocking_delay_ms(self, process: Process) -> float:
         return 0.0
 
     def _hosted(self, process: Process, launch: TaskManagerLaunch) -> tuple[SimulatedDataPlane, JobProgram]:

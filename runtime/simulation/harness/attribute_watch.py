@@ -64,7 +64,8 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
     for operator in operators:
         kind, declared = type(operator).__name__, declared_states(type(operator))
         for name, value in vars(operator).items():
-            if name not in declared and name not in _FRAMEWORK:
+            is_method = callable(getattr(type(operator), name, None))  # somebody stands before it
+            if name not in declared and name not in _FRAMEWORK and not is_method:
                 found |= _described(f"attribute {name!r} of {kind}", value)
         for cls in _own_classes(operator):
             found |= {f"class attribute {name!r} of {cls.__name__}": value for name, value in _data_of(cls).items()}

@@ -55,6 +55,16 @@ class RestartFromCheckpoint(ClientAction):
 
 
 @dataclass(frozen=True, slots=True)
+class RestartFromDrained(ClientAction):
+    """Submit the job again, in this parallelism, from the savepoint that it was drained into: nothing more comes of it.
+
+    Not done when the latest job was not drained.
+    """
+
+    parallelism: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class DisposeSavepoint(ClientAction):
     """Dispose of the `which`-th oldest savepoint, counted round and round."""
 
@@ -67,6 +77,7 @@ ACTIONS: tuple[type[ClientAction], ...] = (
     CancelWithSavepoint,
     RestartFromSavepoint,
     RestartFromCheckpoint,
+    RestartFromDrained,
     DisposeSavepoint,
 )
 """Every kind."""

@@ -3,14 +3,17 @@ where a situation needs them.
 
 `ordered` shows the order in which the records of a key come, and that of a user's list. `held` has items in an operator
 list, which a rescale deals out with a remainder, and emits them when its data has ended, into a vertex that counts.
-`tallied` emits from keyed state when its data has ended, into another keyed vertex.
+`tallied` emits from keyed state when its data has ended, into another keyed vertex. `splits` reads as a file source
+does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from ....actors.flow.elements import Batch
 from ....actors.operators.collector import Collector
@@ -20,10 +23,15 @@ from ....actors.operators.source import END, SourceState
 from ....state import ListState, OperatorListState, ValueState
 from ....state.keys.key_groups import key_group
 from ...api.environment import StreamEnvironment
+from ...connectors.files.file_readers import FileSplit
+from ...connectors.files.split_source import SplitSource
 from ...connectors.paced_source import PacedSource
 from .topologies import MAX_PARALLELISM, OUTPUT, Counter, Same, Topology, Workload, _counted, environment
 
 _REMEMBERED = 3
+
+_SPLIT_ROWS, _READ_ROWS = 7, 3
+_NUMBERS = pa.schema([("number", pa.int64())])
 
 _GROUPS = (0, 15, 7, 8, 5, 10, 3, 12, 6, 11, 1, 14, 4, 9, 2, 13)
 """All, those first between which a rescale divides."""
@@ -67,6 +75,21 @@ class Ragged(PacedSource):
             self.left = numbers
         else:
             self.left = numbers[:quarter] if index == 0 else numbers[quarter:][index - 1 :: others]
+
+
+class Splits(SplitSource):
+    """The numbers as a file source has them: in splits of several rows, read in batches that do not divide these."""
+
+    def __init__(self, records: int, records_per_second: float) -> None:
+        super().__init__(1, records_per_second)
+        starts = range(0, records, _SPLIT_ROWS)
+        splits = [FileSplit(f"numbers-{start}", start, min(_SPLIT_ROWS, records - start)) for start in starts]
+        self.settle("numbers", splits, _NUMBERS)
+
+    def open_split(self, split: FileSplit) -> Iterator[pa.RecordBatch]:
+        for start in range(0, split.size, _READ_ROWS):
+            rows = range(split.row_group + start, split.row_group + min(start + _READ_ROWS, split.size))
+            yield pa.record_batch([list(rows)], schema=_NUMBERS)
 
 
 class Follows(KeyedOperator):
@@ -145,6 +168,16 @@ def _tallied(workload: Workload) -> StreamEnvironment:
     return env
 
 
+def _splits(workload: Workload) -> StreamEnvironment:
+    env, keys = environment(workload), workload.keys
+    numbers = env.from_source(
+        Splits(workload.records, workload.records_per_second), name="numbers", parallelism=workload.parallelism
+    )
+    plain = numbers.map(lambda row: row["number"], name="plain")
+    plain.key_by(lambda number: _key(number, keys)).process(Counter, name="count").collect(name=OUTPUT)
+    return env
+
+
 def _followed(workload: Workload) -> list[tuple[int, ...]]:
     """Of each number, it and those before it that have its key."""
     step = workload.keys
@@ -171,6 +204,7 @@ DEMANDING: dict[str, Topology] = {
     for each in (
         Topology("ordered", _ordered, _followed, counts_up=True),
         Topology("held", _held, _counts),
+        Topology("splits", _splits, _counts),
         Topology("tallied", _tallied, _tallies, tells_at_the_end=True),
     )
 }

@@ -160,12 +160,17 @@ class _History:
 
     def _judge(self, status: str) -> None:
         job, found = self._lineage.latest, self._committed()
-        if status == JobStatus.FINISHED.value and self._savepoints.ended(job.job_id) is None:
+        is_whole = self._savepoints.ended(job.job_id) is None and not self._user.goes_on_from_drained
+        if status == JobStatus.FINISHED.value and is_whole:
             self._report((exactly_once if self._topology.exactly_once else at_least_once)(found, self._expected))
         elif self._is_part_of_the_whole:
             self._report(nothing_extra(found, self._expected))
         if status == JobStatus.FINISHED.value and self._topology.counts_up:
             self._report(self._not_whole(found))
+        if self._user.goes_on_from_drained and (more := self._lineage.committed_by_the_latest()):
+            self._report(
+                Violation("drained-is-the-end", f"{len(more)} records came after it: {more[0]!r}")
+            )
         if status == STALLED:
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
         if not self._scenario.faults:

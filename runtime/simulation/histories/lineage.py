@@ -55,6 +55,10 @@ class Lineage:
         """All records that count. Raises UnreadableInput."""
         return [record for each in self._generations for record in self._committed_by(each)]
 
+    def committed_by_the_latest(self) -> list[Any]:
+        """What the latest job has committed of its own. Raises UnreadableInput."""
+        return self._committed_by(self._generations[-1])
+
     def outputs(self) -> list[tuple[str, CheckpointId | None]]:
         """Where each job that counts commits to, and the last checkpoint whose output counts."""
         return [(self._directory_of(each), each.until) for each in self._generations]

@@ -19,6 +19,7 @@ from ..world.faults import (
     Partition,
     PowerFailure,
     RottenFile,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
@@ -27,7 +28,9 @@ from ..world.faults import (
 from .actions import (
     CancelWithSavepoint,
     ClientAction,
+    DisposeSavepoint,
     RestartFromCheckpoint,
+    RestartFromDrained,
     RestartFromSavepoint,
     StopWithSavepoint,
     TakeSavepoint,
@@ -35,7 +38,7 @@ from .actions import (
 from .catalogue import CATALOGUE
 from .demanding_topologies import DEMANDING
 from .scenario import Scenario
-from .topologies import MAX_PARALLELISM
+from .topologies import MAX_PARALLELISM, Workload
 
 THEMED = 0.5
 """Share of histories that lead to a situation."""
@@ -49,6 +52,7 @@ ALL_KEYS = MAX_PARALLELISM
 Chance = random.Random
 Theme = Callable[[Chance, Scenario], Scenario]
 
+_ALL_IN_FILES = Workload().inline_threshold_bytes
 _RATES = (2.7, 7.1)
 _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidden output", "above")
 
@@ -116,7 +120,9 @@ def ended_in_part(chance: Chance, scenario: Scenario) -> Scenario:
 
 def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """One parallelism after the other, none of them a multiple of the one before."""
-    drawn = _on(scenario, chance, "held", "held", "ordered", "ordered", "tallied", "states", "two-inputs")
+    drawn = _on(
+        scenario, chance, "held", "held", "ordered", "ordered", "tallied", "splits", "splits", "states", "two-inputs"
+    )
     drawn = _paced(chance, drawn, keys=ALL_KEYS, records=50, records_per_second=7.1, checkpoint_interval_ms=1_000)
     actions: list[ClientAction] = []
     for part, parallelism in enumerate(chance.sample((2, 3, 5), chance.choice((2, 3)))):
@@ -158,13 +164,15 @@ def given_up_as_lost(chance: Chance, scenario: Scenario) -> Scenario:
 def overtaken_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
     """What savepoints write takes long; newer checkpoints are complete before them. Then the job goes back."""
     drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
-    drawn = _paced(chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=500, records=30)
+    drawn = _paced(
+        chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=500, records=35, records_per_second=2.7
+    )
     drawn = replace(drawn, storage_ms=0.0)
     first_ms = _at(chance, drawn, 0.2, 0.6)
     extra_ms = round(chance.uniform(2_000, 5_000), 1)
     drawn = replace(drawn, actions=(TakeSavepoint(first_ms),))
-    slow = SlowStorage(round(first_ms + chance.uniform(3, 60), 1), 250.0, extra_ms)
-    after_ms = round(slow.at_ms + extra_ms + chance.uniform(0, 1_500), 1)
+    slow = SlowFiles(round(first_ms - chance.uniform(1, 30), 1), 150.0, chance.randrange(2), extra_ms)
+    after_ms = round(slow.at_ms + extra_ms + chance.uniform(400, 1_500), 1)
     return _and(drawn, slow, KillProcess(after_ms, chance.randrange(drawn.task_managers)))
 
 
@@ -179,6 +187,88 @@ def powerless(chance: Chance, scenario: Scenario) -> Scenario:
     return _and(drawn, *failures)
 
 
+def crossing_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
+    """What one savepoint writes takes so long that a younger one is complete before it; then the job goes back, and no
+    newer checkpoint is there.
+    """
+    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
+    drawn = _paced(chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=4_000, records=40)
+    drawn = replace(drawn, storage_ms=0.0)
+    older_ms = round(4_000.0 * chance.choice((1, 2)) + chance.uniform(600, 1_000), 1)
+    younger_ms = round(older_ms + chance.uniform(450, 700), 1)
+    slow = SlowFiles(older_ms - 50, 300.0, chance.randrange(2), round(chance.uniform(1_000, 1_500), 1))
+    back_ms = round(older_ms + slow.extra_ms * 1.1 + chance.uniform(300, 500), 1)
+    drawn = replace(drawn, actions=(TakeSavepoint(older_ms), TakeSavepoint(younger_ms)))
+    return _and(drawn, slow, KillProcess(back_ms, chance.randrange(drawn.task_managers)))
+
+
+def while_storing(chance: Chance, scenario: Scenario) -> Scenario:
+    """The JobManager takes long to store metadata, and the job's tasks are restarted meanwhile."""
+    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "pipeline", "spread")
+    drawn = _paced(chance, drawn, max_concurrent_checkpoints=chance.choice((1, 2)), checkpoint_interval_ms=1_000)
+    drawn = replace(drawn, storage_ms=0.0)
+    slow = SlowFiles(_at(chance, drawn, 0.1, 0.5), 6_000.0, JOB_MANAGER, round(chance.uniform(600, 2_500), 1))
+    kills = [KillProcess(round(slow.at_ms + chance.uniform(600, 6_000), 1), chance.randrange(2)) for _ in range(2)]
+    return _and(drawn, slow, *kills)
+
+
+def around_the_first_checkpoint(chance: Chance, scenario: Scenario) -> Scenario:
+    """A job that goes on from a savepoint goes back before its own first checkpoint, when the savepoint is disposed of
+    already; or after it, when a file of that checkpoint has rotted.
+    """
+    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "spread", "states")
+    retained = chance.choice((1, 1, 2))
+    drawn = _paced(chance, drawn, checkpoint_interval_ms=3_000, records=40, retained_checkpoints=retained)
+    drawn = replace(drawn, storage_ms=0.0)
+    at_ms = _at(chance, drawn, 0.25, 0.5)
+    again_ms = round(at_ms + chance.uniform(500, 1_000), 1)
+    gone_ms = round(again_ms + chance.uniform(1_000, 1_500), 1)
+    end = chance.choice((StopWithSavepoint, CancelWithSavepoint))
+    actions = (end(at_ms), RestartFromSavepoint(again_ms, chance.choice((2, 3))), DisposeSavepoint(gone_ms))
+    if chance.random() < 0.5:
+        drawn = replace(drawn, actions=actions)
+        return _and(drawn, KillProcess(round(gone_ms + chance.uniform(200, 900), 1), chance.randrange(2)))
+    rots_ms = round(again_ms + 4_500 + chance.uniform(0, 900), 1)
+    drawn = replace(drawn, actions=actions[: chance.choice((2, 2, 3))])
+    rot = RottenFile(rots_ms, flips=chance.random() < 0.5, which=chance.randrange(4))
+    return _and(drawn, rot, KillProcess(round(rots_ms + chance.uniform(1, 150), 1), chance.randrange(2)))
+
+
+def behind_the_data(chance: Chance, scenario: Scenario) -> Scenario:
+    """All data has ended, the final checkpoint takes long, and a task fails."""
+    drawn = _on(scenario, chance, "keyed", "ordered", "held", "tallied", "spread", "two-inputs")
+    drawn = _paced(chance, drawn, records=chance.randint(15, 30))
+    drawn = replace(drawn, storage_ms=0.0)
+    end_ms = drawn.workload.duration_ms
+    slow = SlowStorage(round(end_ms - 800, 1), 9_000.0, round(chance.uniform(1_500, 4_000), 1))
+    kills = [KillProcess(round(end_ms + chance.uniform(500, 4_000), 1), chance.randrange(2))]
+    if chance.random() < 0.4:
+        kills.append(KillProcess(round(kills[0].at_ms + chance.uniform(1_500, 5_000), 1), chance.randrange(2)))
+    return _and(drawn, slow, *kills)
+
+
+def drained(chance: Chance, scenario: Scenario) -> Scenario:
+    """A job is drained, and goes on from that savepoint in another parallelism: there is nothing more to come."""
+    topology = chance.choice(("keyed", "ordered", "held", "tallied", "splits", "states", "two-inputs", "spread"))
+    drawn = _paced(chance, _on(scenario, chance, topology), checkpoint_interval_ms=1_000)
+    at_ms = _at(chance, drawn, 0.2, 0.9)
+    again = RestartFromDrained(round(at_ms + chance.uniform(0, 300), 1), chance.choice((1, 3, 3, 5)))
+    drawn = replace(drawn, actions=(StopWithSavepoint(at_ms, drain=True), again))
+    return _and(drawn, *(_kills(chance, drawn, 0.2, 1.3) if chance.random() < 0.5 else ()))
+
+
+def unsealed(chance: Chance, scenario: Scenario) -> Scenario:
+    """The power fails right after the JobManager has written metadata, perhaps the only file of its checkpoint."""
+    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "spread")
+    drawn = _paced(
+        chance, drawn, checkpoint_interval_ms=1_000, inline_threshold_bytes=chance.choice((1, 1_000_000, 1_000_000))
+    )
+    drawn = replace(drawn, storage_ms=0.0)
+    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), "metadata") for _ in range(chance.choice((1, 2)))]
+    taken = chance.choice(((), (TakeSavepoint(failures[0].at_ms + 1.0),)))
+    return _and(replace(drawn, actions=taken), *failures)
+
+
 THEMES: tuple[Theme, ...] = (
     in_flight,
     in_flight,
@@ -188,6 +278,12 @@ THEMES: tuple[Theme, ...] = (
     given_up_as_lost,
     overtaken_savepoints,
     powerless,
+    crossing_savepoints,
+    while_storing,
+    around_the_first_checkpoint,
+    behind_the_data,
+    drained,
+    unsealed,
 )
 """As often as they are named."""
 
@@ -237,7 +333,7 @@ def _and(scenario: Scenario, *faults: Fault) -> Scenario:
 
 def _with_inline_parts(chance: Chance, scenario: Scenario) -> Scenario:
     """Perhaps."""
-    if chance.random() >= INLINE_PARTS:
+    if chance.random() >= INLINE_PARTS or scenario.workload.inline_threshold_bytes != _ALL_IN_FILES:
         return scenario
     threshold = chance.choice((60, 300, 700, 1_500))
     return replace(scenario, workload=replace(scenario.workload, inline_threshold_bytes=threshold))

@@ -22,13 +22,20 @@ from ..world.faults import (
     PowerFailure,
     RottenFile,
     SkewClock,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
     UserCall,
     Who,
 )
-from .actions import ClientAction, RestartFromCheckpoint, RestartFromSavepoint, random_actions
+from .actions import (
+    ClientAction,
+    RestartFromCheckpoint,
+    RestartFromDrained,
+    RestartFromSavepoint,
+    random_actions,
+)
 from .topologies import TOPOLOGIES, Workload
 
 JOB_MANAGER_DEATHS = 0.03
@@ -48,7 +55,7 @@ WITH_SMALL_BATCHES = 0.3
 
 _CALLS: tuple[UserCall, ...] = ("open", "process_batch", "on_checkpoint", "commit")
 
-_DRAWN = tuple(kind for kind in FAULTS if kind is not SlowProcess)
+_DRAWN = tuple(kind for kind in FAULTS if kind not in (SlowProcess, SlowFiles))
 
 _RATES = (1.3, 2.7, 7.1)
 """Records a second. No interval of checkpoints is a multiple of theirs: barriers and records meet in every way."""
@@ -74,7 +81,8 @@ class Scenario:
     @property
     def job_parallelism(self) -> int:
         """Of the widest job that there is in this history: the cluster must have that number of slots."""
-        restarts = (each.parallelism for each in self.actions if isinstance(each, RestartFromSavepoint))
+        rescaling = (RestartFromSavepoint, RestartFromDrained)
+        restarts = (each.parallelism for each in self.actions if isinstance(each, rescaling))
         return max(self.workload.parallelism, *restarts, 1)
 
     @property
@@ -199,7 +207,7 @@ def random_slow_process(chance: random.Random, task_managers: int, within_ms: fl
 
 
 def random_fault(chance: random.Random, task_managers: int, within_ms: float) -> Fault:
-    """Any fault but the JobManager's death and a slow process, that begins within this time."""
+    """Any fault but the JobManager's death and what slows a single process down, that begins within this time."""
     kind = chance.choice(_DRAWN)
     at_ms = round(chance.uniform(0, within_ms), 1)
     for_ms = round(chance.choice((200.0, 3_000.0, 12_000.0)) * chance.uniform(0.5, 1.5), 1)

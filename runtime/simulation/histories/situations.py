@@ -14,11 +14,15 @@ from typing import get_args
 
 from ....messages import (
     AcknowledgeCheckpoint,
+    CheckpointAborted,
     CheckpointCompleted,
     CheckpointId,
     ExecutionAttemptId,
     FailureCause,
     JobId,
+    JobStatus,
+    JobStatusChanged,
+    NotifyEndOfData,
     OperatorId,
     OperatorSubtaskState,
     SubmitTask,
@@ -32,7 +36,7 @@ from ..world.faults import SyncedFolder
 from ..world.frame_text import FrameText
 from ..world.power import FAILS, synced_folder
 from ..world.trace import Trace
-from .actions import RestartFromSavepoint, StopWithSavepoint
+from .actions import DisposeSavepoint, RestartFromDrained, RestartFromSavepoint, StopWithSavepoint, TakeSavepoint
 
 IN_FLIGHT = "records in flight are restored"
 SEVERAL_IN_FLIGHT = "several batches in flight on one channel are restored"
@@ -51,7 +55,14 @@ ZOMBIE_WRITES = "and changes files"
 ZOMBIE_ACKNOWLEDGES = "and its acknowledgement comes"
 CLOSED_WAITING = "a channel is closed with something waiting"
 OLDER_SAVEPOINT = "a savepoint is complete after newer checkpoints"
+CROSSED = "the older of two savepoints is complete last"
+STORED_ANYWAY = "metadata is stored of a checkpoint that a restart has given up"
+DISPOSED = "a job goes back to a savepoint that is disposed of"
+OWN_ROTTEN = "a job that was started from a savepoint cannot read its own checkpoint"
+BEHIND_THE_DATA = "tasks fail between the end of all data and the final checkpoint"
 DRAINED = "a job is drained"
+DRAINED_RESCALED = "such a savepoint is restored in another parallelism, or the same"
+UNSEALED = "the power fails when metadata is written"
 POWER = "the power fails after the sync of a folder: "
 
 SITUATIONS = (
@@ -72,12 +83,20 @@ SITUATIONS = (
     ZOMBIE_ACKNOWLEDGES,
     CLOSED_WAITING,
     OLDER_SAVEPOINT,
+    CROSSED,
+    STORED_ANYWAY,
+    DISPOSED,
+    OWN_ROTTEN,
+    BEHIND_THE_DATA,
     DRAINED,
+    DRAINED_RESCALED,
+    UNSEALED,
     *(f"{POWER}{folder}" for folder in get_args(SyncedFolder)),
 )
 """All, in the order in which a table shows them."""
 
 _ORIGIN = re.compile(r"savepoint-(job-\d+)-")
+_METADATA = re.compile(r"/(job-\d+)/chk-(\d+)/_metadata$")
 
 
 def situations(trace: Trace, closed_waiting: int = 0) -> frozenset[str]:
@@ -93,8 +112,14 @@ def situations(trace: Trace, closed_waiting: int = 0) -> frozenset[str]:
                 seen.lost.add(lost)
             case _, (CheckpointCompleted() as event,):
                 seen.completed(event)
-            case "asks", (RestartFromSavepoint(), str(path)) if origin := _ORIGIN.search(path):
+            case "asks", (RestartFromSavepoint() | RestartFromDrained(), str(path)) if origin := _ORIGIN.search(path):
                 seen.origins.append(JobId(origin[1]))
+            case "answered", (DisposeSavepoint(), _):
+                seen.has_disposed = True
+            case "rename", (_, str(path)) if metadata := _METADATA.search(path):
+                seen.stored(JobId(metadata[1]), CheckpointId(int(metadata[2])))
+            case _, (CheckpointAborted() | JobStatusChanged() as event,):
+                seen.troubled(event)
         if who in seen.lost and what in ("received", "goes on", "write", "rename", "remove"):
             seen.found.add(LIVES_ON)
     if closed_waiting:
@@ -103,13 +128,20 @@ def situations(trace: Trace, closed_waiting: int = 0) -> frozenset[str]:
 
 
 def _plain(trace: Trace) -> Iterator[str]:
-    """What one entry says by itself."""
+    """What one entry says by itself; of savepoints, what the order of their answers says."""
+    latest_ms = 0.0
     for _, _, what, details in trace.entries:
         match what, details:
             case str(said), (str(path),) if said == FAILS:
-                yield f"{POWER}{synced_folder(path)}"
+                yield UNSEALED if _METADATA.search(path) else f"{POWER}{synced_folder(path)}"
             case "answered", (StopWithSavepoint(drain=True), _):
                 yield DRAINED
+            case "asks", (RestartFromDrained(), _):
+                yield DRAINED_RESCALED
+            case "answered", (TakeSavepoint(at_ms=at_ms), _):
+                if at_ms < latest_ms:
+                    yield CROSSED
+                latest_ms = max(at_ms, latest_ms)
 
 
 @dataclass(slots=True)
@@ -124,12 +156,22 @@ class _Job:
     newest: CheckpointId | None = None
     is_ended_in_part: bool = False
     """Whether it has restored such a checkpoint."""
+    subtasks: set[tuple[VertexId, int]] = field(default_factory=set)
+    """All."""
+    ended_now: set[tuple[VertexId, int]] = field(default_factory=set)
+    """Those whose data has ended, since the last restart."""
+    is_final: bool = False
+    given_up: set[CheckpointId] = field(default_factory=set)
+    """By a restart."""
+    has_origin: bool = False
 
 
 @dataclass(slots=True)
 class _Seen:
     found: set[str]
     lost: set[str] = field(default_factory=set)
+    has_disposed: bool = False
+    """Of a savepoint."""
     origins: list[JobId] = field(default_factory=list)
     """Of the jobs that were started from savepoints, in their order."""
     _attempts: dict[ExecutionAttemptId, tuple[str, TaskDeployment]] = field(default_factory=dict)
@@ -141,13 +183,27 @@ class _Seen:
             case SubmitTask(deployment=deployment):
                 self._attempts[deployment.attempt_id] = who, deployment
                 self._submitted(self._jobs[deployment.job_id], deployment)
-            case UpdateTaskExecutionState(failure=FailureCause() as failure):
-                self.found |= _rotten(failure)
+            case UpdateTaskExecutionState(attempt_id=attempt_id, failure=FailureCause() as failure):
+                self.found |= (rotten := _rotten(failure))
+                if rotten and attempt_id in self._attempts:
+                    self._cannot_read(self._attempts[attempt_id][1])
+            case NotifyEndOfData(attempt_id=attempt_id) if attempt_id in self._attempts:
+                deployment = self._attempts[attempt_id][1]
+                self._jobs[deployment.job_id].ended_now.add((deployment.vertex_id, deployment.subtask_index))
             case AcknowledgeCheckpoint(attempt_id=attempt_id) if attempt_id in self._attempts:
                 self._acknowledged(message, *self._attempts[attempt_id])
 
+    def _cannot_read(self, deployment: TaskDeployment) -> None:
+        """The state that it is to restore is unreadable."""
+        if self._jobs[deployment.job_id].has_origin and not deployment.restored_root:
+            self.found.add(OWN_ROTTEN)
+
     def _submitted(self, job: _Job, deployment: TaskDeployment) -> None:
         job.parallelism = max(job.parallelism, deployment.parallelism)
+        job.subtasks.add((deployment.vertex_id, deployment.subtask_index))
+        if deployment.restored_root:
+            job.has_origin = True
+            self.found |= {DISPOSED} if self.has_disposed else set()
         if deployment.restored_checkpoint_id is not None:
             others = job.deployed[deployment.restored_checkpoint_id]
             others.append(deployment)
@@ -160,8 +216,24 @@ class _Seen:
         had_ended = message.state is not None and message.state.data_ended
         ended.setdefault(deployment.vertex_id, set()).add(had_ended)
 
+    def stored(self, job_id: JobId, checkpoint_id: CheckpointId) -> None:
+        """Its metadata file is there."""
+        if checkpoint_id in self._jobs[job_id].given_up:
+            self.found.add(STORED_ANYWAY)
+
+    def troubled(self, event: CheckpointAborted | JobStatusChanged) -> None:
+        job = self._jobs[event.job_id]
+        if isinstance(event, CheckpointAborted):
+            if event.reason.startswith("region_restarting"):
+                job.given_up.add(event.checkpoint_id)
+        elif event.status is JobStatus.RESTARTING:
+            if job.subtasks and job.ended_now >= job.subtasks and not job.is_final:
+                self.found.add(BEHIND_THE_DATA)
+            job.ended_now.clear()
+
     def completed(self, event: CheckpointCompleted) -> None:
         job = self._jobs[event.job_id]
+        job.is_final = job.is_final or event.final
         if job.newest is not None and event.checkpoint_id < job.newest:
             self.found.add(OLDER_SAVEPOINT)
         job.newest = max(event.checkpoint_id, job.newest or event.checkpoint_id)

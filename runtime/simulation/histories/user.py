@@ -22,6 +22,7 @@ from .actions import (
     ClientAction,
     DisposeSavepoint,
     RestartFromCheckpoint,
+    RestartFromDrained,
     RestartFromSavepoint,
     StopWithSavepoint,
     TakeSavepoint,
@@ -67,6 +68,8 @@ class User:
         self._cancelled: set[JobId] = set()
         self._restored_from: set[str] = set()
         self.done: Counter[str] = Counter()
+        self.goes_on_from_drained = False
+        """Whether a job was started from a savepoint behind which nothing comes."""
 
     def do(self, action: ClientAction) -> None:
         """Let the world go on until its time, and do it; nothing when there is no JobManager any more."""
@@ -94,6 +97,8 @@ class User:
                 return self._restart(action)
             case RestartFromCheckpoint():
                 return self._restart_from_what_is_left(action)
+            case RestartFromDrained():
+                return self._restart_from_drained(action)
             case _:
                 raise AssertionError(action)
 
@@ -180,6 +185,19 @@ class User:
         self._restored_from.add(path)
         if (job := self._submitted(action, path, action.parallelism)) is not None:
             self._lineage.begin(job, origin.job_id, None if origin.ends_the_job else savepoint.pointer.checkpoint_id)
+        return True
+
+    def _restart_from_drained(self, action: RestartFromDrained) -> bool:
+        self._wait(lambda: not self._savepoints.open_requests(self._job_id))
+        ended = self._savepoints.ended(self._job_id)
+        if ended is None or not ended.is_drained or ended.path not in self._savepoints.to_stay() or self.is_alone:
+            return False
+        self._wait(lambda: self._lineage.latest.status.is_terminal)
+        self._tell(action, ended.path)
+        self._restored_from.add(ended.path)
+        if (job := self._submitted(action, ended.path, action.parallelism)) is not None:
+            self._lineage.begin(job, ended.job_id)
+            self.goes_on_from_drained = True
         return True
 
     def _restart_from_what_is_left(self, action: RestartFromCheckpoint) -> bool:

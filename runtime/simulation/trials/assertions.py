@@ -187,7 +187,9 @@ class _Assertion:
         if not diagnosis.is_repeatable:
             return unrepeatable_report(self._call, diagnosis)
         kept = [*self._trial.keeping, *self._trial.left_out]
-        return failure_report(self._call, diagnosis, *shrink(failed, self._try), kept)
+        shrunk, runs = shrink(failed, self._try)
+        causes = self._trial.causes(shrunk, self._judge)
+        return failure_report(self._call, diagnosis, shrunk, runs, kept, causes)
 
     def _try(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...]) -> Tried:
         return self._trial.run(seed, faults, actions, self._judge)

@@ -16,6 +16,7 @@ from ..world.faults import (
     Fault,
     FreezeProcess,
     Partition,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
@@ -23,7 +24,7 @@ from ..world.faults import (
 from .committed_output import Output
 from .tried import Tried
 
-_TIMING = (CutConnections, FreezeProcess, Partition, SlowLink, SlowProcess, SlowStorage)
+_TIMING = (CutConnections, FreezeProcess, Partition, SlowFiles, SlowLink, SlowProcess, SlowStorage)
 """Faults that make things come later and change nothing, as long as nobody has to be restored."""
 
 _COMPARING = ("exactly-once", "at-least-once")

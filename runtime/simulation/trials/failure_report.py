@@ -27,9 +27,16 @@ class Call:
         return f"{self.function}({', '.join(arguments)})"
 
 
-def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int, kept: Sequence[str] = ()) -> str:
+def failure_report(
+    call: Call,
+    diagnosis: Diagnosis,
+    shrunk: Tried,
+    runs: int,
+    kept: Sequence[str] = (),
+    causes: Sequence[str] = (),
+) -> str:
     """Of a history that fails whenever it is run. `runs`: how many more it took to shrink it. `kept`: what was not
-    rescaled, and why.
+    rescaled, and why. `causes`: likely ones.
     """
     failed = diagnosis.failed
     parts = [
@@ -40,6 +47,7 @@ def failure_report(call: Call, diagnosis: Diagnosis, shrunk: Tried, runs: int, k
         *_indented(_reproducers(call, failed.seed)),
         "",
         *_cause(diagnosis, shrunk),
+        *(f"Likely cause: {cause}." for cause in causes),
         "",
         *_shrunk(call, failed, shrunk, runs),
         *_rescaled(shrunk, kept),

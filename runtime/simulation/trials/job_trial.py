@@ -19,6 +19,7 @@ from ..histories.actions import ClientAction
 from ..histories.scenario import random_faults, random_slow_process
 from ..world.cluster import STORAGE, SimulatedCluster
 from ..world.faults import JOB_MANAGER, Fault, KillProcess
+from .causes import Causes
 from .committed_output import sinks_outside_of_the_world
 from .other_interpreter import CalmRun
 from .pacing import paced
@@ -106,7 +107,20 @@ class JobTrial:
         """The same, for another interpreter."""
         return CalmRun.of(self._calm(0, 1), self._task_managers, self._slots, self._settings, _LONGEST_MS)
 
-    def run(self, seed: int, faults: tuple[Fault, ...], actions: tuple[ClientAction, ...], judge: Judge) -> Tried:
+    def causes(self, failed: Tried, judge: Judge) -> tuple[str, ...]:
+        """Run a history that went wrong once more, and look for the user's mistake."""
+        causes = Causes()
+        self.run(failed.seed, failed.faults, failed.actions, judge, causes)
+        return causes.found
+
+    def run(
+        self,
+        seed: int,
+        faults: tuple[Fault, ...],
+        actions: tuple[ClientAction, ...],
+        judge: Judge,
+        causes: Causes | None = None,
+    ) -> Tried:
         """One history, judged by the world's own oracles too. Deterministic.
 
         A parallelism in which the job commits something else even if nothing goes wrong is not taken: the job goes on
@@ -115,7 +129,7 @@ class JobTrial:
         actions = tuple(self._fit(action, judge) for action in actions)
         last_fault_ms = max((fault.until_ms for fault in faults), default=0.0)
         limit_ms = last_fault_ms + self.reference.virtual_ms + RECOVERY_MS
-        return self._run(self._paced, seed, faults, limit_ms, judge, actions)
+        return self._run(self._paced, seed, faults, limit_ms, judge, actions, causes=causes)
 
     def _fit(self, action: ClientAction, judge: Judge) -> ClientAction:
         if not isinstance(action, Rescale):
@@ -170,10 +184,13 @@ class JobTrial:
         actions: tuple[ClientAction, ...] = (),
         *,
         for_all: bool = False,
+        causes: Causes | None = None,
     ) -> Tried:
-        """`for_all`: with slots for all parallelisms."""
+        """`for_all`: with slots for all parallelisms. `causes`: is to look at the operators."""
         slots = self._slots_for_all() if actions or for_all else self._slots
         with SimulatedCluster(self._task_managers, slots, seed=seed, faults=faults, **self._settings) as cluster:
+            if causes is not None:
+                cluster.probes.when_made = causes.look_at
             return try_once(cluster, translated, limit_ms, judge, actions)
 
     def _slots_for_all(self) -> int:
@@ -189,7 +206,7 @@ class JobTrial:
             plain = self._plain
             if parallelism or number > 1:
                 plain = self._translated(with_parallelism(self._env, parallelism or self._was, self._was), number)
-            known = self._translations[parallelism, number] = paced(plain, self._pause_ms)
+            known = self._translations[parallelism, number] = paced(plain, self._pause_ms, self._plain)
         return known
 
     def _translated(self, env: StreamEnvironment, number: int) -> Translation:

@@ -26,37 +26,59 @@ _BATCHES = 30
 _ROWS_OF_A_FILE = 10
 
 
-def paced(translation: Translation, pause_ms: float) -> Translation:
-    """The same job, whose sources pause for so much virtual time after each batch."""
+def paced(translation: Translation, pause_ms: float, reference: Translation | None = None) -> Translation:
+    """The same job, whose sources pause for so much virtual time after each batch.
+
+    `reference`: the job that has this pause, when that is another parallelism's: this one then lasts as long.
+    """
+    others = {vertex.vertex_id: vertex.parallelism for vertex in (reference or translation).graph.vertices}
     chains: Mapping[VertexId, bytes] = {
-        vertex.vertex_id: _paced_chain(translation.program.chains[vertex.vertex_id], pause_ms, vertex.parallelism)
+        vertex.vertex_id: _paced_chain(
+            translation.program.chains[vertex.vertex_id],
+            pause_ms,
+            vertex.parallelism,
+            others.get(vertex.vertex_id, vertex.parallelism),
+        )
         for vertex in translation.graph.vertices
     }
     return replace(translation, program=replace(translation.program, chains=chains))
 
 
-def _paced_chain(chain: bytes, pause_ms: float, parallelism: int) -> bytes:
+def _paced_chain(chain: bytes, pause_ms: float, parallelism: int, other: int) -> bytes:
     operators = cloudpickle.loads(chain)
     source = operators[0].operator
     if not isinstance(source, Source) or getattr(source, "records_per_second", None) is not None:
         return chain
+    of_each, of_each_other = _batches(source, parallelism), _batches(source, other)
     if isinstance(source, PacedSource):
         source.batch_rows = min(source.batch_rows, _batch_rows(source, parallelism))
-    slow = _SlowSource(source, pause_ms)
+    slow = _SlowSource(source, pause_ms * of_each_other / of_each)
     vars(source).update(poll=slow.poll, poll_delay_ms=slow.poll_delay_ms)
     data: bytes = cloudpickle.dumps(operators)
     return data
 
 
 def _batch_rows(source: PacedSource, parallelism: int) -> int:
+    count = _count(source)
+    return _ROWS_OF_A_FILE if count is None else max(1, count // (parallelism * _BATCHES))
+
+
+def _batches(source: Source, parallelism: int) -> float:
+    """How many each subtask has, or what is in proportion to that where the number of records is not known."""
+    count = _count(source)
+    if count is None or not isinstance(source, PacedSource):
+        return 1 / parallelism
+    return max(1, count / (parallelism * min(source.batch_rows, _batch_rows(source, parallelism))))
+
+
+def _count(source: Source) -> int | None:
     match source:
         case CollectionSource(records=records):
-            count: int | None = len(records)
+            return len(records)
         case GeneratorSource(count=count):
-            pass
+            return count or 0
         case _:
-            return _ROWS_OF_A_FILE
-    return max(1, (count or 0) // (parallelism * _BATCHES))
+            return None
 
 
 class _SlowSource:

@@ -28,6 +28,7 @@ from ..world.faults import (
     PowerFailure,
     RottenFile,
     SkewClock,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
@@ -72,6 +73,7 @@ ALL_KINDS: tuple[type[Fault], ...] = (
     FailingStorage,
     FullDisk,
     SlowStorage,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SkewClock,
@@ -119,9 +121,10 @@ def _makers(task_managers: int, within_ms: float) -> dict[type[Fault], SearchStr
         SlowProcess: st.builds(SlowProcess, at_ms, for_ms, task_manager, _milliseconds(1, 2_000)),
         FailingStorage: st.builds(FailingStorage, at_ms, for_ms, st.sampled_from((1.0, 0.3, 0.05))),
         SlowStorage: st.builds(SlowStorage, at_ms, for_ms, _milliseconds(1, 5_000)),
+        SlowFiles: st.builds(SlowFiles, at_ms, for_ms, anybody, _milliseconds(1, 5_000)),
         FullDisk: st.builds(FullDisk, at_ms, for_ms),
         RottenFile: st.builds(RottenFile, at_ms, flips=st.booleans()),
-        PowerFailure: st.builds(PowerFailure, at_ms, st.sampled_from((None, *get_args(SyncedFolder)))),
+        PowerFailure: st.builds(PowerFailure, at_ms, st.sampled_from((None, "metadata", *get_args(SyncedFolder)))),
         SkewClock: st.builds(SkewClock, at_ms, anybody, st.integers(-3_600_000, 3_600_000)),
         FailingOperator: st.builds(
             FailingOperator, at_ms, st.sampled_from(("process_batch", "on_checkpoint", "commit", "open"))

@@ -83,8 +83,8 @@ class SimulatedCluster(WorldCluster):
         self.stored: dict[JobId, StoredCheckpoints] = {}
         """What each job's checkpoints must have left on the disk."""
         self._work_dir = STORAGE
-        if not any(isinstance(fault, RottenFile) for fault in self.faults):
-            self.storage.when_removed = self.probes.removed
+        self.probes.files_may_rot = any(isinstance(fault, RottenFile) for fault in self.faults)
+        self.storage.when_removed = self.probes.removed
         self._injector = Injector(self)
         self._open = ExitStack()
 
@@ -186,8 +186,8 @@ class SimulatedCluster(WorldCluster):
     def _open_storage(self, url: str) -> CheckpointStorage:
         return CheckpointStorage(url, new_suffix=lambda: self.world.new_id("file"))
 
-    def _blocking_delay_ms(self) -> float:
-        return self.storage.delay_ms()
+    def _blocking_delay_ms(self, process: Process) -> float:
+        return self.storage.delay_ms(process)
 
     def _hosted(self, process: Process, launch: TaskManagerLaunch) -> tuple[WatchedDataPlane, JobProgram]:
         data_plane = WatchedDataPlane(

@@ -16,6 +16,9 @@ SyncedFolder: TypeAlias = Literal["checkpoint", "savepoint", "output", "hidden o
 lies above these.
 """
 
+PowerMoment: TypeAlias = Literal[SyncedFolder, "metadata"]
+"""After the sync of such a folder, or once a checkpoint's metadata file is written, whatever was synced for it."""
+
 JOB_MANAGER: Who = -1
 
 
@@ -118,6 +121,14 @@ class SlowStorage(LastingFault):
 
 
 @dataclass(frozen=True, slots=True)
+class SlowFiles(LastingFault):
+    """Whatever one process reads or writes of files takes so much longer."""
+
+    who: Who
+    extra_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class FullDisk(LastingFault):
     """The disk takes nothing more."""
 
@@ -139,10 +150,11 @@ class PowerFailure(Fault):
     """All TaskManagers die, and files that were not synced are gone or torn.
 
     With `after_sync` it comes right after the next sync of such a folder, before anything else is done to the disk by
-    whoever had it synced. The JobManager, which survives, comes to the end of what it writes.
+    whoever had it synced. The JobManager, which survives, comes to the end of what it writes. After "metadata" it comes
+    when the next metadata file is written, whether anything was synced for it or not.
     """
 
-    after_sync: SyncedFolder | None = None
+    after_sync: PowerMoment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,5 +187,6 @@ FAULTS: tuple[type[Fault], ...] = (
     SkewClock,
     FailingOperator,
     SlowProcess,
+    SlowFiles,
 )
 """Every kind."""

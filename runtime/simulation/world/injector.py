@@ -22,6 +22,7 @@ from .faults import (
     PowerFailure,
     RottenFile,
     SkewClock,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
@@ -93,8 +94,10 @@ class Injector:
                 return self._to(who, lambda process: process.clock.skew(by_ms))
             case FreezeProcess():
                 return self._freeze(fault)
-            case SlowProcess():
-                return self._slow_down(fault)
+            case SlowProcess(who=who, extra_ms=extra_ms):
+                return self._slow_down(who, extra_ms, lambda process: process.slow_steps_ms)
+            case SlowFiles(who=who, extra_ms=extra_ms):
+                return self._slow_down(who, extra_ms, lambda process: process.slow_files_ms)
             case (
                 CutConnections(one=one, other=other) | Partition(one=one, other=other) | SlowLink(one=one, other=other)
             ):
@@ -122,9 +125,9 @@ class Injector:
         process.freeze()
         return process.thaw
 
-    def _slow_down(self, fault: SlowProcess) -> Undo | None:
-        process = self._cluster.process(fault.who)
-        return None if process is None or not process.is_alive else _added(process.slow_steps_ms, fault.extra_ms)
+    def _slow_down(self, who: Who, extra_ms: float, what: Callable[[Process], list[float]]) -> Undo | None:
+        process = self._cluster.process(who)
+        return None if process is None or not process.is_alive else _added(what(process), extra_ms)
 
     def _disturb(self, fault: Fault, one: Process | None, other: Process | None) -> Undo | None:
         """Something happens to what is between two processes."""
@@ -162,8 +165,8 @@ class Injector:
                 return self._rot(fault)
             case PowerFailure(after_sync=None):
                 return self._fail_the_power()
-            case PowerFailure(after_sync=folder) if folder is not None:
-                self._cluster.storage.power.fail_after_sync(folder, self._fail_the_power, self._survivor)
+            case PowerFailure(after_sync=moment) if moment is not None:
+                self._cluster.storage.power.fail_after(moment, self._fail_the_power, self._survivor)
                 return _nothing
         raise AssertionError(fault)
 

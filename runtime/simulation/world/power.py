@@ -1,6 +1,7 @@
-"""PowerSwitch: lets the power fail right after a sync, when what was synced lasts and what comes next is not begun.
+"""PowerSwitch: lets the power fail right after a sync, when what was synced lasts and what comes next is not begun, or
+once a metadata file is written.
 
-It waits for one sync at a time of each kind of folder. A TaskManager dies at its next operation on the disk, so nothing
+It waits for one moment of each kind at a time. A TaskManager dies at its next operation on the disk, so nothing
 comes between; what the JobManager does survives, so the power fails once it has done the piece of work it is in.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .disk import DiskOperation
-from .faults import SyncedFolder
+from .faults import PowerMoment, SyncedFolder
 from .world import Process, World
 
 FAILS = "power fails after the sync"
@@ -24,27 +25,26 @@ class PowerSwitch:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._waiting: dict[SyncedFolder, tuple[Callable[[], object], Callable[[], Process | None]]] = {}
+        self._waiting: dict[PowerMoment, tuple[Callable[[], object], Callable[[], Process | None]]] = {}
         self._due: tuple[Process, Callable[[], None]] | None = None
 
-    def fail_after_sync(
-        self, folder: SyncedFolder, fail: Callable[[], object], survivor: Callable[[], Process | None]
+    def fail_after(
+        self, moment: PowerMoment, fail: Callable[[], object], survivor: Callable[[], Process | None]
     ) -> None:
-        """After the next sync of such a folder call `fail`, which returns None while the power cannot fail."""
-        self._waiting[folder] = fail, survivor
+        """At the next moment of this kind call `fail`, which returns None while the power cannot fail."""
+        self._waiting[moment] = fail, survivor
 
     def before(self, operation: DiskOperation, process: Process) -> None:
         if self._due is not None and self._due[0] is process:
             self._fail_now()
-        if operation.kind != "sync_directory" or not self._waiting:
-            return
-        folder = synced_folder(operation.path)
-        if folder in self._waiting:
-            fail, survivor = self._waiting.pop(folder)
+        moment = _moment(operation) if self._waiting else None
+        if moment is not None and moment in self._waiting:
+            fail, survivor = self._waiting.pop(moment)
+            path = operation.target or operation.path
             if process is survivor():
-                self._world.after(0.0, None, self._fail, fail, operation.path)
+                self._world.after(0.0, None, self._fail, fail, path)
             else:
-                self._due = process, lambda: self._fail(fail, operation.path)
+                self._due = process, lambda: self._fail(fail, path)
                 self._world.after(0.0, None, self._fail_now)
 
     def _fail_now(self) -> None:
@@ -57,6 +57,13 @@ class PowerSwitch:
             self._world.after(_AGAIN_MS, None, self._fail, fail, path)
         else:
             self._world.trace.add("the world", FAILS, path)
+
+
+def _moment(operation: DiskOperation) -> PowerMoment | None:
+    """The moment that comes with this operation, if it is one that a power failure may wait for."""
+    if operation.kind == "sync_directory":
+        return synced_folder(operation.path)
+    return "metadata" if operation.kind == "rename" and operation.target.endswith("/_metadata") else None
 
 
 def synced_folder(path: str) -> SyncedFolder:

@@ -9,7 +9,7 @@ that a checkpoint is complete which is not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,6 +21,8 @@ from ....actors.tasks.job_program import JobProgram
 from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, JobId, VertexId
 from ....state import CheckpointStorage
 from ....state.storage import job_directory
+from ...connectors.files.collect_sink import is_collected
+from ...connectors.files.committed_files import checkpoint_of
 from ...oracles import Violation
 from .data_plane import SimulatedDataPlane
 from .faults import UserCall
@@ -51,11 +53,14 @@ class Probes:
 
     def __init__(self, world: World) -> None:
         self.violations: list[Violation] = []
+        self.files_may_rot = False
         self.exactly_once = True
         self.may_overtake = False
         """Whether barriers may overtake records, which are part of the checkpoint then."""
         self.when_committed: Callable[[], None] = lambda: None
         """Called after each commit of a sink, in the middle of whatever happens."""
+        self.when_made: Callable[[Operator], object] = lambda _: None
+        """Called with each operator that a task is given, before anything is asked of it."""
         self.closed_waiting = 0
         """How many channels were closed while records that had been sent were still to be taken."""
         self._world = world
@@ -88,10 +93,31 @@ class Probes:
             self._completed.setdefault(job.rpartition("/")[2], set()).add(CheckpointId(int(checkpoint)))
 
     def removed(self, path: str) -> None:
-        """What was committed stays, unless the job has to go back behind it because a file has rotted."""
+        """What was committed stays, unless the job has to go back behind it because a file has rotted; and never does
+        it go back behind its first checkpoint.
+        """
         folder, _, name = path.rpartition("/")
-        if "/collected/" in path and not name.startswith(".") and "/." not in folder:
+        if "/collected/" not in path or name.startswith(".") or "/." in folder:
+            return
+        if not self.files_may_rot:
             self.report("nothing-taken-back", f"committed output is removed, and no file has rotted: {path}")
+            return
+        own = self._completed.get(folder.partition("/collected/")[2].partition("/")[0])
+        if own and is_collected(name) and checkpoint_of(name) <= min(own):
+            self.report("nothing-taken-back", f"what the job's first checkpoint covers is removed: {path}")
+
+    def recovered(self, process: Process, sink: TwoPhaseCommitSink[Any], ended: Iterable[tuple[str, Any]]) -> None:
+        """A sink has been opened. Of the transactions that it restored, those that were prepared are committed now, and
+        the one that was open is aborted: else it holds up whoever reads the outside system.
+        """
+        done = list(ended)
+        for checkpoint_id, _, handle in sink._transactions.get():
+            wanted = "abort" if checkpoint_id is None else "commit"
+            if (wanted, handle) not in done:
+                self.report(
+                    "restored-transactions",
+                    f"{sink.context.name!r} on {process.name} restored transaction {handle!r}, and did not {wanted} it",
+                )
 
     def _completed_by(self, operator: Operator) -> set[CheckpointId]:
         """The job's checkpoints; as long as it has none, those of all, since it may have been restored from one."""
@@ -111,13 +137,13 @@ class Probes:
         complete.
         """
         newest = max(self._completed_by(sink), default=CheckpointId(0))
-        for transaction in sink._pending:
-            if transaction.handle == handle and (transaction.checkpoint_id or 0) > newest:
-                self.report(
-                    "commits-after-completion",
-                    f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
-                    f"{transaction.checkpoint_id}, whose metadata was never stored",
-                )
+        its = next((each for each in sink._pending if each.handle == handle), None)  # handles may be the same
+        if its is not None and (its.checkpoint_id or 0) > newest:
+            self.report(
+                "commits-after-completion",
+                f"{sink.context.name!r} on {process.name} commits what it prepared for checkpoint "
+                f"{its.checkpoint_id}, whose metadata was never stored",
+            )
 
     def look(self, function: Callable[..., None], *args: Any) -> None:
         """Call a function that reads files: not on behalf of a process, so that nothing disturbs it."""
@@ -235,6 +261,7 @@ class WatchedProgram(JobProgram):
         operators = super().chain(vertex_id)
         inputs = self.data_plane.inputs = []
         for position, operator in enumerate(operators):
+            self.probes.when_made(operator)
             _watch(operator, self.probes, self.process, inputs if position == 0 else [])
         return operators
 
@@ -257,6 +284,7 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
     operator.on_checkpoint_complete = complete
     if isinstance(operator, TwoPhaseCommitSink):
         operator.commit = _watched_commit(operator, probes, process)  # type: ignore[method-assign]
+        operator.open = _watched_open(operator, probes, process)  # type: ignore[method-assign]
     calls: tuple[UserCall, ...] = ("open", "process_batch", "commit")
     for call in calls:
         if hasattr(operator, call):
@@ -273,6 +301,30 @@ def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Proc
         return result
 
     return committed
+
+
+def _watched_open(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:
+    opened: Callable[[], None] = sink.open
+
+    def open_and_judge() -> None:
+        ended: list[tuple[str, Any]] = []
+        for name in ("commit", "abort"):
+            recovering = f"recover_and_{name}"
+            is_own = getattr(type(sink), recovering) is not getattr(TwoPhaseCommitSink, recovering)
+            called = recovering if is_own else name
+            setattr(sink, called, _noting(getattr(sink, called), name, ended))
+        opened()
+        probes.recovered(process, sink, ended)
+
+    return open_and_judge
+
+
+def _noting(function: Callable[[Any], Any], name: str, ended: list[tuple[str, Any]]) -> Any:
+    def noted(handle: Any) -> Any:
+        ended.append((name, handle))
+        return function(handle)
+
+    return noted
 
 
 def _failing(function: Callable[..., Any], probes: Probes, call: UserCall) -> Callable[..., Any]:

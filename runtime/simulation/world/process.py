@@ -110,6 +110,8 @@ class Process:
         """How many sends and disk operations it has done."""
         self.slow_steps_ms: list[float] = []
         """How much longer each step of its tasks takes, for the time being."""
+        self.slow_files_ms: list[float] = []
+        """And how much longer each piece of its work with files."""
         self.dies_at_operation: int | None = None
         self._freezes_at_operation: int | None = None
         self._frozen_for_ms = 0.0

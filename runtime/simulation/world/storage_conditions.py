@@ -43,9 +43,10 @@ class StorageConditions:
         self._chance = world.chance("storage")
         self._chance_of_pause = world.chance("pauses")
 
-    def delay_ms(self) -> float:
-        """How long the next piece of work with files takes."""
-        return self._chance.uniform(*_DELAY_MS) + self.extra_ms + sum(self.slowdowns_ms)
+    def delay_ms(self, process: Process) -> float:
+        """How long this process's next piece of work with files takes."""
+        slow_ms = sum(self.slowdowns_ms) + sum(process.slow_files_ms)
+        return self._chance.uniform(*_DELAY_MS) + self.extra_ms + slow_ms
 
     def before(self, operation: DiskOperation) -> None:
         process = self._world.current

@@ -104,8 +104,8 @@ class WorldCluster(Cluster):
     # ---- what a subclass supplies
 
     @abstractmethod
-    def _blocking_delay_ms(self) -> float:
-        """How long the next call that blocks takes."""
+    def _blocking_delay_ms(self, process: Process) -> float:
+        """How long this process's next call that blocks takes."""
 
     @abstractmethod
     def _hosted(self, process: Process, launch: TaskManagerLaunch) -> tuple[SimulatedDataPlane, JobProgram]:
@@ -161,7 +161,7 @@ class WorldCluster(Cluster):
             random_source=self.world.chance(f"random of {process.name}"),
             new_id=self.world.new_id,
             transport=SimulatedTransport(self.network.of(process)),
-            blocking=SimulatedBlocking(process, self._blocking_delay_ms),
+            blocking=SimulatedBlocking(process, partial(self._blocking_delay_ms, process)),
             dispatchers={
                 "asyncio": SimulatedDispatcher(process),
                 "thread": SimulatedDispatcher(process, timing),

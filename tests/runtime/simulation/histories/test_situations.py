@@ -16,7 +16,9 @@ from understudy.runtime.simulation.histories.situations import POWER, SITUATIONS
 from understudy.runtime.simulation.histories.verdict import judge, judge_and_cover
 
 HISTORIES = 12
-"""Of each theme."""
+"""Of each theme, but for those of which nearly every history leads where it should."""
+
+FEW = 5
 
 LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.in_flight: (reached.IN_FLIGHT, reached.SEVERAL_IN_FLIGHT, reached.CLOSED_WAITING),
@@ -32,20 +34,25 @@ LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.given_up_as_lost: (reached.LIVES_ON, reached.ZOMBIE_WRITES, reached.ZOMBIE_ACKNOWLEDGES),
     mix.overtaken_savepoints: (reached.OLDER_SAVEPOINT,),
     mix.powerless: tuple(each for each in SITUATIONS if each.startswith(POWER)),
+    mix.crossing_savepoints: (reached.CROSSED,),
+    mix.while_storing: (reached.STORED_ANYWAY,),
+    mix.around_the_first_checkpoint: (reached.DISPOSED, reached.OWN_ROTTEN),
+    mix.behind_the_data: (reached.BEHIND_THE_DATA,),
+    mix.drained: (reached.DRAINED, reached.DRAINED_RESCALED),
+    mix.unsealed: (reached.UNSEALED,),
 }
 
-BY_CHANCE = (reached.DRAINED,)
-"""What the user does often by itself."""
+DIRECT = (mix.crossing_savepoints, mix.while_storing, mix.behind_the_data, mix.drained, mix.unsealed)
 
 AT_LEAST = 2
-"""Of HISTORIES."""
+"""Of these histories."""
 
 
 @lru_cache
 def found(theme: mix.Theme) -> Counter[str]:
     counts: Counter[str] = Counter()
     with quiet():
-        for seed in range(HISTORIES):
+        for seed in range(FEW if theme in DIRECT else HISTORIES):
             verdict = judge_and_cover(themed(theme, seed))
             assert verdict.broken is None, (seed, verdict.violations, verdict.traceback)
             counts.update(verdict.situations)
@@ -61,11 +68,11 @@ def test_a_theme_leads_to(theme: mix.Theme, situation: str) -> None:
 
 
 def test_each_situation_has_a_theme_and_each_theme_situations() -> None:
-    assert {each for led_to in LED_TO.values() for each in led_to} | set(BY_CHANCE) == set(SITUATIONS)
+    assert {each for led_to in LED_TO.values() for each in led_to} == set(SITUATIONS)
     assert set(LED_TO) == set(mix.THEMES)
 
 
-def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_1_000_standard_histories_each_theme_leads_20(monkeypatch: pytest.MonkeyPatch) -> None:
     led: Counter[str] = Counter()
     lead = mix.themed
 
@@ -77,7 +84,7 @@ def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.Mon
     for seed in range(1_000):
         standard_history(seed)
     assert set(led) == {theme.__name__ for theme in mix.THEMES}
-    assert min(led.values()) >= 40
+    assert min(led.values()) >= 20
 
 
 @pytest.mark.slow

@@ -7,27 +7,46 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from understudy.actors.barriers.input_gate import InputGate
+from understudy.actors.checkpoints.checkpoint_coordinator import CheckpointCoordinator
 from understudy.actors.checkpoints.checkpoint_effects import Discard, Schedule
-from understudy.actors.checkpoints.checkpoint_events import RetryFinal
+from understudy.actors.checkpoints.checkpoint_events import MetadataStored, RetryFinal
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
+from understudy.actors.checkpoints.final_checkpoint import FinalCheckpoint
+from understudy.actors.checkpoints.pending_checkpoint import PendingCheckpoint
 from understudy.actors.flow.elements import CheckpointBarrier
 from understudy.actors.job_manager import job_files
+from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from understudy.actors.restore.restore_points import RestorePoints
+from understudy.actors.restore.restored_operators import RestoredOperators
 from understudy.actors.tasks.task import Task
-from understudy.messages import AbortReason, KeyedStateHandle, OperatorSubtaskState, StateHandle
+from understudy.messages import (
+    AbortReason,
+    JobVertex,
+    KeyedStateHandle,
+    OperatorSubtaskState,
+    StateHandle,
+    SubtaskState,
+)
 from understudy.runtime.connectors.files.output_directory import OutputDirectory
+from understudy.runtime.connectors.files.split_source import SplitSource
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.world.faults import KillProcess
 from understudy.state import CheckpointStorage, storage
 from understudy.state.checkpoints import assignment
-from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
+from understudy.state.checkpoints.shared_state import RestoredJob, SharedStateRegistry
+from understudy.state.durable_files import DurableFiles
 
-from .mutant import CALM, LIVENESS, OUTPUT, Patch, Scenarios, also, mutant
+from .mutant import CALM, CUT, KEPT, LEAKED, LIVENESS, LOST, OUTPUT, Patch, Scenarios, also, mutant, nothing
 
 DANGLING = "no-dangling-metadata"
 TAKEN_BACK = "nothing-taken-back"
+ENDED = "drained-is-the-end"
+TRANSACTIONS = "restored-transactions"
 
 
 def led_by(theme: mix.Theme, **workload: Any) -> Scenarios:
@@ -145,6 +164,119 @@ def the_folder_of_sealed_output_is_not_synced(patch: Patch) -> None:
         self._files.sync_folder(self.root)
 
     patch.setattr(OutputDirectory, "seal", seal)
+
+
+@mutant(LOST, within=20, scenarios=led_by(mix.unsealed, inline_threshold_bytes=1_000_000))
+def the_folders_of_metadata_are_not_synced(patch: Patch) -> None:
+    def unsealed(self: CheckpointStorage, path: str, data: bytes) -> None:
+        with pytest.MonkeyPatch.context() as only_here:
+            only_here.setattr(DurableFiles, "sync_folder", nothing)
+            only_here.setattr(DurableFiles, "sync_up", nothing)
+            write_sealed(self, path, data)
+
+    write_sealed = CheckpointStorage.write_sealed
+    patch.setattr(CheckpointStorage, "write_sealed", unsealed)
+
+
+# ---- two savepoints at a time
+
+
+@mutant(TAKEN_BACK, OUTPUT, within=20, scenarios=led_by(mix.crossing_savepoints))
+def the_savepoint_that_is_complete_last_is_the_newest(patch: Patch) -> None:
+    def replaced(self: StandaloneCompletedCheckpointStore, savepoint: CompletedCheckpoint) -> None:
+        latest = self.latest()
+        if latest is None or latest.checkpoint_id < savepoint.checkpoint_id:
+            self._savepoint = savepoint
+
+    patch.setattr(StandaloneCompletedCheckpointStore, "_add_savepoint", replaced)
+
+
+# ---- restarts at a bad moment
+
+
+@mutant(KEPT, LEAKED, within=20, scenarios=led_by(mix.while_storing))
+def metadata_stored_after_a_restart_stays(patch: Patch) -> None:
+    stored = CheckpointCoordinator._metadata_stored
+
+    def forgotten(self: CheckpointCoordinator, event: MetadataStored) -> Any:
+        return [] if self._abandoned.pop(event.checkpoint_id, None) else stored(self, event)
+
+    patch.setattr(CheckpointCoordinator, "_metadata_stored", forgotten)
+
+
+@mutant(DANGLING, within=20, scenarios=led_by(mix.while_storing))
+def a_restart_takes_the_state_whose_metadata_is_being_stored(patch: Patch) -> None:
+    abort = CheckpointCoordinator._abort
+
+    def hasty(self: CheckpointCoordinator, pending: PendingCheckpoint, *more: Any) -> Any:
+        states = pending.states() if pending.is_storing else ()
+        return [*abort(self, pending, *more), *([Discard(states, "")] if states else [])]
+
+    patch.setattr(CheckpointCoordinator, "_abort", hasty)
+
+
+@mutant(OUTPUT, CUT, LIVENESS, within=20, scenarios=led_by(mix.behind_the_data))
+def data_that_had_ended_counts_as_ended_after_a_restart(patch: Patch) -> None:
+    patch.setattr(FinalCheckpoint, "restarting", nothing)
+
+
+# ---- around a restored job's first checkpoint
+
+
+@mutant(LIVENESS, LOST, within=20, scenarios=led_by(mix.around_the_first_checkpoint))
+def a_job_does_not_keep_the_savepoint_that_it_was_started_from(patch: Patch) -> None:
+    register = SharedStateRegistry.register
+
+    def others(self: SharedStateRegistry, owner: Any, files: Any) -> None:
+        if not isinstance(owner, RestoredJob):
+            register(self, owner, files)
+
+    patch.setattr(SharedStateRegistry, "register", others)
+
+
+@mutant(TAKEN_BACK, OUTPUT, within=40, scenarios=led_by(mix.around_the_first_checkpoint, retained_checkpoints=1))
+def a_job_goes_back_behind_its_first_checkpoint(patch: Patch) -> None:
+    patch.setattr(RestorePoints, "completed", nothing)
+
+
+# ---- behind the end of data
+
+
+@mutant(ENDED, within=20, scenarios=led_by(mix.drained))
+def a_rescaled_job_that_was_drained_runs_on(patch: Patch) -> None:
+    """Its subtasks do not hear that their data had ended."""
+    vertex_states = RestoredOperators._vertex_states
+
+    def running(self: RestoredOperators, vertex: JobVertex) -> Iterator[SubtaskState]:
+        old = self._checkpoint.vertices[vertex.vertex_id].parallelism
+        for state in vertex_states(self, vertex):
+            yield state if old == vertex.parallelism else replace(state, data_ended=False)
+
+    patch.setattr(RestoredOperators, "_vertex_states", running)
+
+
+# ---- splits, and transactions of others
+
+
+@mutant(OUTPUT, within=40, scenarios=led_by(mix.rescaled))
+def a_split_that_was_begun_is_read_from_its_beginning(patch: Patch) -> None:
+    rescale = SplitSource.rescale
+
+    def begun(self: SplitSource, offsets: Any) -> None:
+        rescale(self, offsets)
+        self._begun = [[index, 0] for index, _ in self._begun]
+
+    patch.setattr(SplitSource, "rescale", begun)
+
+
+@mutant(TRANSACTIONS, within=20)
+def the_open_transaction_of_another_attempt_is_not_aborted(patch: Patch) -> None:
+    transact = TwoPhaseCommitSink._transact
+
+    def others(self: TwoPhaseCommitSink[Any], method: str, *arguments: Any) -> Any:
+        return None if method == "recover_and_abort" else transact(self, method, *arguments)
+
+    patch.setattr(TwoPhaseCommitSink, "_transact", others)
 
 
 # ---- needless trouble

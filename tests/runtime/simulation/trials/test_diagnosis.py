@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from understudy import KeyedOperator, Operator, StreamEnvironment, ValueState
-from understudy.testing import FreezeProcess, KillProcess, assert_exactly_once
+from understudy import KeyedOperator, Operator, OperatorListState, StreamEnvironment, TwoPhaseCommitSink, ValueState
+from understudy.testing import FreezeProcess, KillProcess, TransactionalLog, assert_exactly_once
 
 
 def _env() -> StreamEnvironment:
@@ -108,3 +108,98 @@ def test_faults_that_matter_are_said_to_matter() -> None:
         "The same seed was run again, with the same outcome.\nWithout faults and savepoints it commits what was" in told
     )
     assert "0 recoveries" not in told
+
+
+# ---- likely causes
+
+
+class Remembering(Operator):
+    """With each number, how many there have been: in an attribute."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for number in batch:
+            self.seen += 1
+            out.collect((number, self.seen))
+
+
+class Collected(Operator):
+    """The same, in state that is kept in an attribute meanwhile; but a number is lost at each restore."""
+
+    saved = OperatorListState(int)
+
+    def open(self) -> None:
+        self.seen = max(self.saved.get(), default=0)
+        self.is_first = bool(self.seen)
+
+    def process_batch(self, batch: Any, out: Any) -> None:
+        for number in batch:
+            self.seen += 1
+            if not self.is_first:
+                out.collect((number, self.seen))
+            self.is_first = False
+
+    def on_checkpoint(self, checkpoint_id: int) -> None:
+        self.saved.update([self.seen])
+
+
+class AtOnce(TwoPhaseCommitSink[str]):
+    """Its outside system shows what is written at once."""
+
+    log = TransactionalLog("orders")
+
+    def begin_transaction(self) -> str:
+        return "none"
+
+    def write(self, transaction: str, batch: Any) -> None:
+        self.log.write(batch)
+
+    def pre_commit(self, transaction: str) -> None:
+        pass
+
+    def commit(self, transaction: str) -> None:
+        pass
+
+    def abort(self, transaction: str) -> None:
+        pass
+
+
+def _told(job: Callable[[StreamEnvironment], object]) -> str:
+    def build() -> StreamEnvironment:
+        env = _env()
+        job(env)
+        return env
+
+    with pytest.raises(AssertionError) as caught:
+        assert_exactly_once(build, faults=[KillProcess(at_ms=3_300, who=0)], histories=5)
+    return str(caught.value)
+
+
+def test_an_attribute_that_is_no_state_is_named() -> None:
+    told = _told(lambda env: env.from_collection(range(30)).process(Remembering, name="count").collect(name="out"))
+    assert (
+        "Likely cause: attribute 'seen' of Remembering is not declared as state, so no checkpoint holds it: 0" in told
+    )
+
+
+def test_a_variable_of_a_function_is_named() -> None:
+    seen: list[int] = []
+
+    def count(number: int) -> int:
+        seen.append(number)
+        return len(seen)
+
+    told = _told(lambda env: env.from_collection(range(30)).map(count).collect(name="out"))
+    assert "Likely cause: variable 'seen' of the function count is not declared as state" in told
+
+
+def test_an_attribute_that_is_restored_is_not_blamed() -> None:
+    told = _told(lambda env: env.from_collection(range(30)).process(Collected, name="count").collect(name="out"))
+    assert "'seen'" not in told
+
+
+def test_output_that_is_visible_too_early_is_named() -> None:
+    told = _told(lambda env: env.from_collection(range(30)).sink_to(AtOnce, name="orders"))
+    assert "Likely cause: 'orders' made records of the log 'orders' visible while it processes a batch" in told

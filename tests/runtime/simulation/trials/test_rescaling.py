@@ -9,8 +9,10 @@ import pytest
 
 from understudy import CannotRescale, KeyedOperator, Operator, OperatorListState, Source, StreamEnvironment, ValueState
 from understudy.actors.operators.source import END
+from understudy.runtime.simulation.trials.job_trial import JobTrial
 from understudy.runtime.simulation.trials.parallelisms import candidates
-from understudy.testing import KillProcess, Rescale, Unfit, assert_exactly_once
+from understudy.runtime.simulation.trials.tried import try_once
+from understudy.testing import KillProcess, Rescale, SimulatedCluster, Unfit, assert_exactly_once
 
 NUMBERS = range(37)
 
@@ -206,3 +208,19 @@ def test_parallelisms_are_fewer_and_more_within_the_limit() -> None:
     assert candidates(2, 128) == (1, 3)
     assert candidates(4, 4) == (1, 3)
     assert candidates(1, 1) == ()
+
+
+def _few(parallelism: int) -> StreamEnvironment:
+    """A job whose subtasks have more or fewer batches in another parallelism."""
+    env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=1_000)
+    env.generate(lambda start, rows: list(range(start, start + rows)), 40).collect(name="out")
+    return env
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_job_lasts_as_long_in_each_parallelism(parallelism: int) -> None:
+    trial = JobTrial(_few(2), slots_per_task_manager=2)
+    job = trial._paced(parallelism, 1)
+    with SimulatedCluster(2, 2) as cluster:
+        tried = try_once(cluster, lambda *_: job, 60_000.0, lambda *_: ())
+    assert tried.virtual_ms == pytest.approx(trial.reference.virtual_ms, rel=0.15)

@@ -26,6 +26,7 @@ from understudy.runtime.simulation.world.faults import (
     PowerFailure,
     RottenFile,
     SkewClock,
+    SlowFiles,
     SlowLink,
     SlowProcess,
     SlowStorage,
@@ -135,6 +136,14 @@ def test_the_power_may_fail_right_after_a_sync(folder: SyncedFolder) -> None:
         assert ends == {failures[0][0]}
 
 
+def test_the_power_may_fail_right_after_a_metadata_file_is_written() -> None:
+    with running(PowerFailure(700, "metadata")) as cluster:
+        cluster.run_for(8_000)
+        (path,) = [details[0] for _, _, what, details in cluster.trace.entries if what == FAILS]
+        assert path.endswith("/_metadata")
+        assert cluster.faults_that_happened == {"PowerFailure": 1}
+
+
 class TestNetwork:
     def test_a_cut_breaks_what_there_is(self) -> None:
         with running(CutConnections(1_000, JOB_MANAGER, 0)) as cluster:
@@ -229,9 +238,18 @@ class TestStorage:
     def test_a_slow_disk_takes_longer(self) -> None:
         with running(SlowStorage(1_000, 500, extra_ms=700), SlowStorage(1_000, 800, extra_ms=70)) as cluster:
             cluster.run_for(410)
-            assert 770 <= cluster.storage.delay_ms() <= 780
+            process = tm(cluster, 0)
+            assert 770 <= cluster.storage.delay_ms(process) <= 780
             cluster.run_for(1_000)
-            assert cluster.storage.delay_ms() < 10
+            assert cluster.storage.delay_ms(process) < 10
+
+    def test_the_files_of_one_process_are_slow(self) -> None:
+        with running(SlowFiles(1_000, 500, JOB_MANAGER, extra_ms=700)) as cluster:
+            cluster.run_for(410)
+            assert 700 <= cluster.storage.delay_ms(tm(cluster, JOB_MANAGER)) <= 710
+            assert cluster.storage.delay_ms(tm(cluster, 0)) < 10
+            cluster.run_for(500)
+            assert cluster.storage.delay_ms(tm(cluster, JOB_MANAGER)) < 10
 
     def test_a_rotten_file_is_the_newest_checkpoint_s(self) -> None:
         with running(RottenFile(3_500)) as cluster:
@@ -293,6 +311,7 @@ def test_every_fault_of_the_catalogue_can_happen() -> None:
         SkewClock(2_900, 0, 5),
         FailingOperator(3_000),
         SlowProcess(3_100, 100, 1, 20.0),
+        SlowFiles(3_150, 100, 1, 20.0),
     ]
     assert {type(fault) for fault in one_of_each} == set(FAULTS)
     with running(*one_of_each) as cluster:

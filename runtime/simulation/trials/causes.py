@@ -1,0 +1,122 @@
+"""Causes: looks at a user's operators while a history that went wrong is run once more, for two common mistakes.
+
+State in a plain attribute: it changed up to a barrier, and after the restore it is not what it was at any barrier that
+may have been restored. Output that is visible too early: a TransactionalLog grows while a batch is processed or at a
+barrier, when the checkpoint may still fail. Both are likely causes, and no more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ....actors.operators.operator import Operator
+from ....actors.operators.source import Source
+from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
+from ....messages import CheckpointId
+from ..harness.attribute_watch import Held, same_data, what_is_held, what_was_lost
+from .transactional_log import logs_of_this_world
+
+_OURS = __name__.partition(".")[0]
+
+_Place = tuple[str, str, int, int]
+"""A subtask of an operator: job, operator, parallelism and index."""
+
+
+class Causes:
+    """Of one history. `found`: what was seen, a sentence each, in the order in which it was."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}
+        """By attribute, or by operator and log: each is reported once."""
+        self._at_barriers: dict[_Place, dict[CheckpointId, tuple[Held, Held]]] = defaultdict(dict)
+        """By checkpoint: what the attempt held when it was opened, and at the barrier."""
+        self._sizes: dict[str, int] = {}
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        return tuple(self._found.values())
+
+    def look_at(self, operator: Operator) -> None:
+        """Stand before what a new operator is called with."""
+        if not isinstance(operator, Source):
+            self._look_at_attributes(operator)
+            for name, moment in (("process_batch", "while it processes a batch"), ("on_checkpoint", "at a barrier")):
+                self._look_at_output(operator, name, moment)
+
+    # ---- inside
+
+    def _look_at_attributes(self, operator: Any) -> None:
+        opened: Callable[[], object] = operator.open
+        on_checkpoint: Callable[[CheckpointId], object] = operator.on_checkpoint
+        on_complete: Callable[[CheckpointId], object] = operator.on_checkpoint_complete
+        first: list[Held] = []
+
+        def open_() -> object:
+            result = opened()
+            first.append(_held(operator))
+            self._restored(_place(operator), first[0])
+            return result
+
+        def barrier(checkpoint_id: CheckpointId) -> object:
+            result = on_checkpoint(checkpoint_id)
+            self._at_barriers[_place(operator)][checkpoint_id] = first[0], _held(operator)
+            return result
+
+        def complete(checkpoint_id: CheckpointId) -> object:
+            barriers = self._at_barriers[_place(operator)]
+            for older in [each for each in barriers if each < checkpoint_id]:
+                del barriers[older]
+            return on_complete(checkpoint_id)
+
+        operator.open, operator.on_checkpoint, operator.on_checkpoint_complete = open_, barrier, complete
+
+    def _restored(self, place: _Place, held: Held) -> None:
+        """An attempt is opened. It restores the newest complete checkpoint, or one after it that nobody has heard of."""
+        barriers = self._at_barriers[place]
+        for before, at_barrier in barriers.values():
+            for line in what_was_lost(before, at_barrier, held):
+                what, _, values = line.partition(": ")
+                if not any(same_data(other.get(what), held.get(what)) for _, other in barriers.values()):
+                    told = f"{what} is not declared as state, so no checkpoint holds it: {values}"
+                    self._found.setdefault(what, f"{told}. Declare it, as a ValueState or MapState for example")
+
+    def _look_at_output(self, operator: Any, name: str, moment: str) -> None:
+        function: Callable[..., object] = getattr(operator, name, None) or (lambda *_: None)
+
+        def called(*arguments: Any) -> object:
+            self._grown()
+            result = function(*arguments)
+            for log in self._grown():
+                self._found.setdefault(
+                    f"{operator.context.name} {log}",
+                    f"{operator.context.name!r} made records of the log {log!r} visible {moment}, when their checkpoint "
+                    "was not complete: after a restore they come again. Make them visible in commit",
+                )
+            return result
+
+        if hasattr(operator, name):
+            setattr(operator, name, called)
+
+    def _grown(self) -> list[str]:
+        """The logs in which more is visible than the last time."""
+        sizes = {log.name: len(log.committed()) for log in logs_of_this_world()}
+        before, self._sizes = self._sizes, sizes
+        return [name for name, size in sizes.items() if size > before.get(name, 0)]
+
+
+def _place(operator: Operator) -> _Place:
+    context = operator.context
+    return context.job_id, context.name, context.parallelism, context.subtask_index
+
+
+def _held(operator: Operator) -> Held:
+    """What its user gave it: the attributes of our own classes are found again by other means."""
+    is_ours = type(operator).__module__.partition(".")[0] == _OURS
+    own = {f"attribute {name!r} of {type(operator).__name__}" for name in TwoPhaseCommitSink.__annotations__}
+    return {
+        what: value
+        for what, value in what_is_held([operator]).items()
+        if what not in own and not (is_ours and what.startswith("attribute "))
+    }
