@@ -8,6 +8,7 @@ once. `--kind` chooses one kind, and reads only the files that have some of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from understudy.messages import serializers
+
+from .prepared import Prepared
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", _PATIENT, max_examples=50)
@@ -106,3 +109,10 @@ def own_serializers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     serializers._serializer_for.cache_clear()
     yield
     serializers._serializer_for.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    """Starts processes at once: one for all tests of a worker."""
+    with contextlib.closing(Prepared(tmp_path_factory.mktemp("prepared"))) as started:
+        yield started
