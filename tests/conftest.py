@@ -76,9 +76,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("processes")
     kind = config.getoption("--kind")
     if kind is not None:
-        wanted = [item for item in items if _starts_processes(item) == (kind == "processes")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
-        items[:] = wanted
+        parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            parts[_starts_processes(item) == (kind == "processes")].append(item)
+        config.hook.pytest_deselected(items=parts[False])
+        items[:] = parts[True]
 
 
 class _Scheduling(LoadScopeScheduling):

@@ -240,7 +240,7 @@ def _command(wanted: Wanted) -> None:
 
 def _script(wanted: Wanted) -> None:
     sys.path[0], sys.argv = wanted["folder"], list(wanted["arguments"])
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    runpy.run_path(os.path.abspath(sys.argv[0]), run_name="__main__")
 
 
 def _template(wanted: Wanted) -> None:
