@@ -22,6 +22,7 @@ from xdist.scheduler import LoadScopeScheduling
 from understudy.messages import serializers
 
 from .prepared import Prepared
+from .spark_session import spark as spark  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", _PATIENT, max_examples=50)
