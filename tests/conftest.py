@@ -8,6 +8,7 @@ once. `--kind` chooses one kind, and reads only the files that have some of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from understudy.messages import serializers
+
+from .prepared import Prepared
+from .spark_session import spark as spark  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", _PATIENT, max_examples=50)
@@ -73,9 +77,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("processes")
     kind = config.getoption("--kind")
     if kind is not None:
-        wanted = [item for item in items if _starts_processes(item) == (kind == "processes")]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
-        items[:] = wanted
+        parts: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            parts[_starts_processes(item) == (kind == "processes")].append(item)
+        config.hook.pytest_deselected(items=parts[False])
+        items[:] = parts[True]
 
 
 class _Scheduling(LoadScopeScheduling):
@@ -106,3 +112,10 @@ def own_serializers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     serializers._serializer_for.cache_clear()
     yield
     serializers._serializer_for.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    """Starts processes at once: one for all tests of a worker."""
+    with contextlib.closing(Prepared(tmp_path_factory.mktemp("prepared"))) as started:
+        yield started

@@ -76,7 +76,8 @@ class Arrow(NamedTuple):
     line: int
 
 
-def sources() -> dict[str, str]:
+@lru_cache
+def sources() -> Sources:
     """The library as it is on disk."""
     found: dict[str, str] = {}
     for floor in FLOORS:

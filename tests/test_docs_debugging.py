@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "debugging.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -25,12 +25,10 @@ PRINTED = {
 
 @pytest.mark.processes
 @pytest.mark.parametrize("section", PRINTED)
-def test_the_example_runs(section: str, tmp_path: Path) -> None:
+def test_the_example_runs(section: str, tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", SECTIONS[section], re.DOTALL)
     (tmp_path / "example.py").write_text(block)
-    done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert re.search(PRINTED[section], done.stdout, re.MULTILINE), done.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "example.py"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import understudy
 from understudy import ApiError, AskFailed, JobHandle, LocalCluster, RemoteCluster, RemoteError, StreamEnvironment
+
+from .prepared import Prepared
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "errors.md").read_text()
@@ -64,12 +64,10 @@ def test_every_error_says_what_it_is() -> None:
 
 
 @pytest.mark.processes
-def test_the_example_runs(tmp_path: Path) -> None:
+def test_the_example_runs(tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "example.py").write_text(block)
-    done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     (answer,) = done.stdout.splitlines()
     assert int(answer) >= 0

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "records.md").read_text()
 
 
 @pytest.mark.processes
 @pytest.mark.slow
-def test_the_example_runs_as_a_script(tmp_path: Path) -> None:
+def test_the_example_runs_as_a_script(tmp_path: Path, prepared: Prepared) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "images.py").write_text(block)
-    done = subprocess.run(
-        [sys.executable, "images.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("images.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     printed = ast.literal_eval(done.stdout)
     assert (1, [9]) in printed

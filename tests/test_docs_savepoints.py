@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from understudy.runtime.simulation.harness.harness import OperatorHarness
+
+from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "savepoints.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -28,16 +29,14 @@ def shown_path(comment: str, folder: Path) -> str:
 
 @pytest.mark.processes
 @pytest.mark.timeout(200)
-def test_the_program_runs_and_paths_look_as_shown(tmp_path: Path) -> None:
+def test_the_program_runs_and_paths_look_as_shown(tmp_path: Path, prepared: Prepared) -> None:
     folder = tmp_path / "checkpoints"
     shown = "print(path, daily)\n", "print(path)\n"
     assert [len(re.findall(r"path = .*#", block)) for block in BLOCKS] == [1, 0, 0, 1]
     program = BLOCKS[0] + shown[0] + BLOCKS[1] + BLOCKS[2] + BLOCKS[3] + shown[1]
     assert program.count(SHOWN) >= 2
     (tmp_path / "page.py").write_text(program.replace(SHOWN, str(folder)))
-    done = subprocess.run(
-        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
-    )
+    done = prepared.run("page.py", folder=tmp_path, timeout=180)
     assert done.returncode == 0, done.stderr
     savepoints, restored, operators, retained = done.stdout.splitlines()
     path, daily = savepoints.split()

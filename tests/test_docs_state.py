@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +11,17 @@ import pytest
 from understudy.actors.errors import UserCodeError
 from understudy.testing import OperatorHarness
 
+from .prepared import Prepared
+
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text()
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
 
 
 @pytest.mark.processes
-def test_the_example_emits_one_row_per_key(tmp_path: Path) -> None:
+def test_the_example_emits_one_row_per_key(tmp_path: Path, prepared: Prepared) -> None:
     (tmp_path / "example.py").write_text(EXAMPLE)
-    done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(origin, 25, 19.0) for origin in ('EWR', 'JFK', 'LGA')]}\n"
 

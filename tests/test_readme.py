@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
+
+from .prepared import Prepared
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -37,17 +41,30 @@ def output_of(program: str, folder: Path, timeout: int) -> str:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("task_managers", [1, 2, 4])
-def test_the_first_job_prints_what_the_page_shows(tmp_path: Path, task_managers: int) -> None:
+def test_the_first_job_prints_what_the_page_shows(tmp_path: Path) -> None:
+    program, printed = first_job()
+    assert output_of(program, tmp_path, timeout=60) == printed
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("task_managers", [1, 4])
+def test_it_prints_the_same_with_other_numbers_of_task_managers(
+    tmp_path: Path, prepared: Prepared, task_managers: int
+) -> None:
     program, printed = first_job()
     program = replaced(program, "LocalCluster(task_managers=2)", f"LocalCluster(task_managers={task_managers})")
-    assert output_of(program, tmp_path, timeout=60) == printed
+    (tmp_path / "first_job.py").write_text(program)
+    done = prepared.run("first_job.py", folder=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-def test_the_first_job_prints_the_same_on_spark(tmp_path: Path) -> None:
-    """With the two lines that the page names, and a session and the file that they speak of."""
+def test_the_first_job_prints_the_same_on_spark(tmp_path: Path, spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """With the two lines that the page names, and a session and the file that they speak of; in this process, which has
+    a JVM already.
+    """
     program, printed = first_job()
     stream, cluster = re.findall(
         r"On Spark the stream is `(.*?)` and the cluster is `(.*?)`; all the rest stays", README
@@ -61,11 +78,15 @@ def test_the_first_job_prints_the_same_on_spark(tmp_path: Path) -> None:
         "\nspark = SparkSession.builder.master('local[2]').getOrCreate()"
         "\nenv = StreamEnvironment",
     )
+    assert program.count("flights.parquet") == 2
+    program = program.replace("flights.parquet", str(tmp_path / "flights.parquet"))
     imports = (
         "import pyarrow as pa\nimport pyarrow.parquet as pq\nfrom pyspark.sql import SparkSession\n"
         "from understudy import SparkCluster\n"
     )
-    assert output_of(imports + program, tmp_path, timeout=300) == printed
+    (tmp_path / "first_job.py").write_text(imports + program)
+    runpy.run_path(str(tmp_path / "first_job.py"), run_name="__main__")
+    assert capfd.readouterr().out == printed
 
 
 @pytest.mark.spark
@@ -88,10 +109,14 @@ def test_the_job_of_the_spark_page_runs_and_its_output_is_right(tmp_path: Path) 
 COMMANDS = [line.split("#")[0].split() for line in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0].splitlines()]
 
 
+ON_SPARK = [pytest.mark.spark, pytest.mark.slow]
+"""Slow: test_demo.py runs the same demo on Spark with two kills, and the other command shows that the Makefile does."""
+
+
 @pytest.mark.chaos
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "command", [pytest.param(each, marks=[] if "OPTIONS=--local" in each else pytest.mark.spark) for each in COMMANDS]
+    "command", [pytest.param(each, marks=[] if "OPTIONS=--local" in each else ON_SPARK) for each in COMMANDS]
 )
 def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
     """As the Makefile runs them, but in the environment of this test, which needs no installation."""

@@ -88,5 +88,5 @@ def test_a_circle_of_modules_is_found(module: str, line: str) -> None:
 
 
 def test_a_module_without_a_room_is_found() -> None:
-    changed = sources() | {"actors.attic.": '"""An attic."""', "actors.attic.box": "x = 1"}
+    changed = dict(sources()) | {"actors.attic.": '"""An attic."""', "actors.attic.box": "x = 1"}
     assert violations(changed) == ["no room: actors.attic.box lies in actors.attic"]

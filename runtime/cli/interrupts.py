@@ -1,11 +1,13 @@
 """Ctrl-C, SIGTERM and the end of the terminal, each as a KeyboardInterrupt in the main thread, remembered.
 
-Remembered, because libraries turn the exception into errors of their own.
+Remembered, because libraries turn the exception into errors of their own, and because Python raises it wherever the
+main thread is: a finalizer or a weak reference's callback swallows it, and a lock that was just taken stays taken.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -47,3 +49,34 @@ class Interrupts:
         if self.signal is None:
             self.signal = number
         raise KeyboardInterrupt
+
+
+class HeldInterrupt:
+    """Between `hold` and `release` Ctrl-C is raised by `check`, where nothing can swallow it; a second one at once.
+
+    On another thread than the main one, and where SIGINT is ignored, it changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+        self._before: Any = None
+
+    def hold(self) -> None:
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if one has come."""
+        if self._came:
+            raise KeyboardInterrupt
+
+    def release(self) -> None:
+        """From now on it is raised at once; `check` says whether one has come before."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._came:
+            raise KeyboardInterrupt
+        self._came = True

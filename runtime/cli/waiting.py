@@ -1,4 +1,4 @@
-"""Waiting for long operations, with their progress on standard error."""
+"""Waiting for long operations, with their progress on standard error, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ...state.checkpoints.savepoint_store import HEAP_PATHS
 from ..clusters.job_future import JobFuture
 from ..clusters.remote_cluster import RemoteCluster
 from ..clusters.remote_errors import NoJobManager, RemoteError
+from .interrupts import HeldInterrupt
 from .output import note
 
 T = TypeVar("T")
@@ -35,20 +36,26 @@ class Progress:
         self._what = what
         self._started = self._told = time.monotonic()
         self._status = Status(Text(what), console=console) if console.is_terminal else None
+        self._interrupt = HeldInterrupt()
 
     def __enter__(self) -> Self:
+        self._interrupt.hold()
         if self._status is not None:
             self._status.start()
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
+        self._interrupt.release()
         if self._status is not None:
             self._status.stop()
+        if kind is None:
+            self._interrupt.check()
 
     def say(self, how_far: str) -> None:
-        """How far it is."""
+        """How far it is. Raises KeyboardInterrupt if there was one since."""
+        self._interrupt.check()
         now = time.monotonic()
         line = f"{self._what} ({now - self._started:.0f} s{f': {how_far}' if how_far else ''})"
         if self._status is not None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import cloudpickle
 
@@ -30,6 +31,25 @@ CLOSE_GRACE_SECONDS = 1.0
 """The same when the cluster closes, after its jobs were cancelled."""
 
 
+class RunningTemplate(Protocol):
+    """The operating system's side of a template process."""
+
+    def wait(self) -> int:
+        """Its exit code; a negative one is a signal's number."""
+
+
+def start_template(control: socket.socket, work_dir: str, stdout: int, stderr: int) -> RunningTemplate:
+    """A template process that serves `control`, its end of a pair, and writes to these descriptors."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _START, str(control.fileno()), work_dir],
+        pass_fds=[control.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
+    )
+
+
 class _TemplateProcess:
     """One template process, and the thread that reads from it. Requests go to it under the launcher's lock only."""
 
@@ -42,14 +62,7 @@ class _TemplateProcess:
     ) -> None:
         self._control, theirs = socket.socketpair()
         with theirs, output.for_process() as (stdout, stderr):
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), work_dir],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                process_group=0,  # Ctrl-C is the driver's affair: it closes the socket, and the template ends the rest
-            )
+            self._process = start_template(theirs, work_dir, stdout, stderr)
         self.is_gone = False
         self._output = output
         self._hear = hear

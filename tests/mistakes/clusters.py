@@ -6,17 +6,21 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy import Cluster, LocalCluster, SparkCluster
 from understudy.runtime.clusters.spark_session import spark_session
 from understudy.testing import SimulatedCluster
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 NAMES = ("local", "simulated", "spark")
 
 
 @contextlib.contextmanager
-def cluster_named(name: str) -> Iterator[Cluster]:
-    """Two TaskManagers of it."""
+def cluster_named(name: str, session: SparkSession | None = None) -> Iterator[Cluster]:
+    """Two TaskManagers of it. `session`: to run on, on Spark; without it one is started."""
     match name:
         case "local":
             with LocalCluster(task_managers=2) as local:
@@ -25,11 +29,10 @@ def cluster_named(name: str) -> Iterator[Cluster]:
             with SimulatedCluster(task_managers=2) as simulated:
                 yield simulated
         case "spark":
-            with (
-                tempfile.TemporaryDirectory() as folder,
-                spark_session("local[2]", Path(folder)) as session,
-                SparkCluster(session, task_managers=2, slot_timeout_ms=300_000) as spark,
-            ):
-                yield spark
+            with contextlib.ExitStack() as own:
+                if session is None:
+                    folder = own.enter_context(tempfile.TemporaryDirectory())
+                    session = own.enter_context(spark_session("local[2]", Path(folder)))
+                yield own.enter_context(SparkCluster(session, task_managers=2, slot_timeout_ms=300_000))
         case _:
             raise ValueError(f"wanted one of {', '.join(NAMES)}, found {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -24,9 +25,9 @@ Look = Callable[[Mistake], Found]
 ALL = pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name.replace(" ", "-"))
 
 
-def _made_on(name: str, folder: Path, *, checkpoints: bool) -> Iterator[Look]:
+def _made_on(name: str, folder: Path, *, checkpoints: bool, session: Any = None) -> Iterator[Look]:
     """All mistakes made on one cluster, and what was found of each."""
-    with cluster_named(name) as cluster, ThreadPoolExecutor(AT_ONCE[name]) as threads:
+    with cluster_named(name, session) as cluster, ThreadPoolExecutor(AT_ONCE[name]) as threads:
 
         def made(mistake: Mistake) -> Found:
             own = folder / mistake.name.replace(" ", "-")
@@ -43,8 +44,8 @@ def on_local_processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.
 
 
 @pytest.fixture(scope="module")
-def on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Look]:
-    yield from _made_on("spark", tmp_path_factory.mktemp("mistakes"), checkpoints=True)
+def on_spark(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Look]:
+    yield from _made_on("spark", tmp_path_factory.mktemp("mistakes"), checkpoints=True, session=spark)
 
 
 @ALL

@@ -1,6 +1,7 @@
 """The command line as a person uses it: processes of their own, in a folder and a temporary folder of their own.
 
-They are forked from one that has everything imported (`prepared`); test_demo and test_docs start commands anew.
+They, and the template processes of their clusters, are forked from one that has everything imported
+(tests/prepared.py); test_demo and test_docs start commands and clusters as users do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pytest
 from understudy import CurveKeys, RemoteCluster
 from understudy.messages import JobId
 
-from .prepared import Command, Prepared
+from ...prepared import Command, Prepared
 
 PROGRAM = """
 import logging
@@ -188,10 +189,13 @@ class Shell:
         mine = {process.pid for process in self.started}
         running = [
             str(process)
-            for process in psutil.process_iter(["status", "environ"])
+            for process in psutil.process_iter(["status", "environ", "cwd"])
             if process.pid not in mine
             and process.info["status"] != psutil.STATUS_ZOMBIE
-            and (process.info["environ"] or {}).get("TMPDIR") == str(self.temporary)
+            and (
+                process.info["cwd"] == str(self.folder)
+                or (process.info["environ"] or {}).get("TMPDIR") == str(self.temporary)
+            )
         ]
         return running + [str(path) for path in self.temporary.iterdir()]
 
@@ -247,12 +251,6 @@ def eventually(condition: Callable[[], E], what: Callable[[], str] | str) -> E:
             pytest.fail(what if isinstance(what, str) else what())
         time.sleep(0.05)
     return value
-
-
-@pytest.fixture(scope="session")
-def prepared() -> Iterator[Prepared]:
-    with contextlib.closing(Prepared()) as started:
-        yield started
 
 
 @pytest.fixture

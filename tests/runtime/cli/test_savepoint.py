@@ -11,8 +11,8 @@ import pytest
 from understudy.messages import JobId
 from understudy.runtime.connectors import read_collected
 
+from ...prepared import Command
 from .conftest import WAIT_S, Done, Running, Shell
-from .prepared import Command
 
 KEYS = 4
 

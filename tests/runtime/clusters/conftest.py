@@ -16,7 +16,9 @@ import psutil
 import pytest
 
 from understudy import LocalCluster
+from understudy.runtime.clusters import local_launcher
 
+from ...prepared import Prepared, Started
 from . import jobs
 from .jobs import eventually
 
@@ -24,6 +26,26 @@ cloudpickle.register_pickle_by_value(jobs)
 
 MARK = "UNDERSTUDY_TEST"
 """Environment variable by which the processes that a test has started are known, whoever their parent is by now."""
+
+
+_templates: dict[int, str] = {}
+"""Process groups of forked template processes, and the mark that each was started with."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _forked_templates(prepared: Prepared) -> Iterator[None]:
+    """A cluster's template process is forked from one that has everything imported. That a new interpreter does as
+    well, scripts show that are started as users start them: test_ending.py, test_readme.py, test_demo.py.
+    """
+
+    def start(*arguments: Any) -> Started:
+        template = prepared.start_template(*arguments)
+        _templates[template.pid] = os.environ.get(MARK, "")
+        return template
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_launcher, "start_template", start)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -129,10 +151,11 @@ def _restore(name: str, value: str | None) -> None:
 
 
 def processes_of(mark: str) -> list[psutil.Process]:
-    """Every living process that was started with this mark in its environment."""
+    """Every living process that was started with this mark in its environment, or by a template that was."""
     found = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == mark:
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            marks = process.environ().get(MARK), _templates.get(os.getpgid(process.pid))
+            if process.status() != psutil.STATUS_ZOMBIE and mark in marks:
                 found.append(process)
     return found

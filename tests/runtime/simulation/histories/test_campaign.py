@@ -46,7 +46,7 @@ def test_the_figures_add_up() -> None:
 
 
 def test_figures_do_not_depend_on_the_number_of_processes() -> None:
-    assert counted(run_campaign(Plan(40, 25, processes=2))) == counted(run_campaign(Plan(40, 25)))
+    assert counted(run_campaign(Plan(40, 10, processes=2))) == counted(run_campaign(Plan(40, 10)))
 
 
 def test_histories_do_not_depend_on_what_ran_before() -> None:
@@ -91,15 +91,15 @@ def test_a_replay_gives_the_same_verdict_and_all_that_happened() -> None:
     assert trace.entries[0][2] == "process started"
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_a_history_is_the_same_in_another_interpreter(hash_seed: str) -> None:
+def test_a_history_is_the_same_in_another_interpreter() -> None:
+    """With another hash seed than this one, which is random; two others are compared in test_determinism.py."""
     program = (
         "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
         "from understudy.runtime.simulation.histories.verdict import replay\n"
         "from understudy.runtime.simulation.histories.mix import standard_history\n"
         "print(hashlib.sha256('\\n'.join(replay(standard_history(3))[1].lines()).encode()).hexdigest())\n"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     text = "\n".join(replay(standard_history(3))[1].lines())
     assert done.stdout.strip() == hashlib.sha256(text.encode()).hexdigest()

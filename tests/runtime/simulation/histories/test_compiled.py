@@ -14,7 +14,7 @@ from understudy.testing import assert_exactly_once
 pytest.importorskip("numba")
 
 KEYS, COUNT = 5, 60
-HISTORIES = 8
+HISTORIES = 4
 
 
 class Numbering(KeyedOperator):

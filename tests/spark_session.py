@@ -1,4 +1,6 @@
-"""One Spark session, `local[2]`, for all tests on Spark: a JVM takes seconds to start."""
+"""The fixture `spark`: one Spark session, `local[2]`, for all tests on Spark. A JVM takes twelve seconds of the
+processor to start, so it lives on, and tests that need one run in the same worker: tests/conftest.py.
+"""
 
 from __future__ import annotations
 
