@@ -1,3 +1,3 @@
-"""Windows over streams. At home: assigners, triggers, evictors, sessions that merge, the operators that run them, record
-by record. Not here: event time itself and timers (operators), joins.
+"""Windows over streams. At home: assigners, triggers, evictors, sessions that merge, and the operators that run them.
+Not here: event time itself and timers (operators), joins.
 """

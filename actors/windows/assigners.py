@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from .durations import DAY_MS, Duration, positive, whole_ms
 from .errors import InvalidWindow
@@ -25,8 +25,8 @@ Gap: TypeAlias = Duration | Callable[[Any], Duration]
 """Of sessions: the same for all, or a function of the record."""
 
 
-class WindowAssigner(Protocol):
-    """What to subclass for an assigner of your own. It must not remember anything."""
+class WindowAssigner:
+    """Subclass it for an assigner of your own. It must not remember anything."""
 
     time: Time | None = "event"
 
@@ -140,8 +140,8 @@ class Cumulative(_Regular):
         self._check(self.size_ms)
         if self.size_ms % self.step_ms:
             raise InvalidWindow(
-                f"cumulative: wanted a size that is a multiple of the step, found a size of {self.size_ms} ms and steps "
-                f"of {self.step_ms} ms"
+                f"cumulative: wanted a size that is a multiple of the step, found a size of {self.size_ms} ms and "
+                f"steps of {self.step_ms} ms"
             )
 
     def assign(self, record: Any, time_ms: int) -> Collection[Window]:

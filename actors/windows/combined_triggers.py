@@ -103,7 +103,9 @@ class _Combined(HasTriggers):
         for trigger in self.triggers:
             check_trigger("a trigger to combine", trigger)
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         asked = [
             (index, trigger.on_record(record, timestamp_ms, window, part))
             for index, trigger, part in self._parts(context)

@@ -32,9 +32,13 @@ def duration_ms(what: str, given: Any, units: Units | None = None) -> int:
     """The number of milliseconds, above 0. `what` it is the duration of, for the error. Raises InvalidWindow."""
     if (given is None) == (not units):
         found = "both a duration and keywords" if units else "nothing"
-        raise InvalidWindow(f"{what}: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found {found}")
+        raise InvalidWindow(
+            f"{what}: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found {found}"
+        )
     if units:
-        return positive(what, sum(whole_ms(f"{what}: {name}", number) * _UNIT_MS[name] for name, number in units.items()))  # type: ignore[misc]
+        return positive(
+            what, sum(whole_ms(f"{what}: {name}", number) * _UNIT_MS[name] for name, number in units.items())
+        )
     return positive(what, whole_ms(what, given))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, Unpack
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 from .durations import Duration, Units, duration_ms
 from .errors import InvalidWindow
@@ -25,9 +25,8 @@ class TimedRecord(NamedTuple):
     record: Any
 
 
-class Evictor(Protocol):
-    """What to subclass for an evictor of your own: each method returns those that stay. It must not remember anything.
-    """
+class Evictor:
+    """Subclass it for an evictor of your own: each method returns those that stay. It must not remember anything."""
 
     def before(self, records: Sequence[TimedRecord], window: Window) -> Sequence[TimedRecord]:
         """The records, in the order in which they came, that the function gets, and that stay."""

@@ -28,8 +28,8 @@ def check_zone(tz: str) -> None:
         ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise InvalidWindow(
-            f"tz: wanted a time zone by its name, such as 'Europe/Berlin', found {tz!r:.80}; if it is a real one, install "
-            "the package tzdata"
+            f"tz: wanted a time zone by its name, such as 'Europe/Berlin', found {tz!r:.80}; if there is one, "
+            "install the package tzdata"
         ) from error
 
 

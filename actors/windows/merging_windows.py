@@ -9,7 +9,7 @@ A value: `with_window` says what would come of one more window, and `after` is t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
 from .window import TimeWindow
@@ -47,6 +47,10 @@ class MergingWindows:
     def slot(self, window: TimeWindow) -> int | None:
         """Of an open window; None if it is not open."""
         return self._slots.get(window)
+
+    def slots(self, windows: Iterable[TimeWindow]) -> list[int]:
+        """Of open windows."""
+        return [self._slots[window] for window in windows]
 
     def with_window(self, window: TimeWindow) -> Merge:
         """What adding this window comes to. Nothing is changed by that."""

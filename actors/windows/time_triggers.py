@@ -15,7 +15,9 @@ from .window import Window, window_start
 class EventTimeTrigger(Trigger):
     """Fires when the watermark has reached the window's last time, and with each record that comes after that."""
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         if window.max_timestamp <= context.watermark:
             return FIRE
         context.at_event_time(window.max_timestamp)
@@ -36,7 +38,9 @@ class EventTimeTrigger(Trigger):
 class ProcessingTimeTrigger(Trigger):
     """Fires when the clock has reached the window's last time."""
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         context.at_processing_time(window.max_timestamp)
         return CONTINUE
 
@@ -59,7 +63,9 @@ class ContinuousEventTimeTrigger(EventTimeTrigger):
 
     interval_ms: int
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         if super().on_record(record, timestamp_ms, window, context) is FIRE:
             return FIRE
         if context.get("next") is None:
@@ -98,18 +104,22 @@ class ContinuousProcessingTimeTrigger(ProcessingTimeTrigger):
 
     interval_ms: int
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         if context.get("next") is None:
             now_ms = context.processing_time()
             self._await(window_start(now_ms, 0, self.interval_ms) + self.interval_ms, window, context)
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
+        if time_ms >= window.max_timestamp:
+            self.clear(window, context)
+            context.remove("next")
+            return FIRE
         if time_ms != context.get("next"):
             return CONTINUE
-        context.remove("next")
-        if time_ms < window.max_timestamp:
-            self._await(time_ms + self.interval_ms, window, context)
+        self._await(time_ms + self.interval_ms, window, context)
         return FIRE
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:

@@ -72,10 +72,12 @@ class TriggerContext(Protocol):
         ...
 
 
-class Trigger(Protocol):
-    """What to subclass for a trigger of your own. `window` is the key's window, which merging may have made larger."""
+class Trigger:
+    """Subclass it for a trigger of your own. `window` is the key's window, which merging may have made larger."""
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         """A record is in the window now. Its time is None on a stream without event time."""
         raise NotImplementedError(f"{type(self).__name__}.on_record is not defined")  # abstract
 
@@ -88,8 +90,8 @@ class Trigger(Protocol):
         return CONTINUE
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
-        """Several windows have become this one: set its timers, and make its values of `context.of_merged`. Then `clear`
-        is called for each of the several, and on_record for the record that made them touch.
+        """Several windows have become this one: set its timers, and make its values of `context.of_merged`. Then
+        `clear` is called for each of the several, and `on_record` for the record that made them touch.
         """
         raise InvalidWindow(
             f"{type(self).__name__} cannot be used with sessions: it has no on_merge(window, context), which says what "
@@ -134,7 +136,9 @@ class CountTrigger(Trigger):
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n <= 0:
             raise InvalidWindow(f"count: wanted a number of records above 0, found {self.n!r:.80}")
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         counted = context.get("count", 0) + 1
         if counted < self.n:
             context.put("count", counted)
@@ -151,7 +155,9 @@ class CountTrigger(Trigger):
 class NeverTrigger(Trigger):
     """Never fires."""
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         return CONTINUE
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
@@ -168,7 +174,9 @@ class PurgingTrigger(HasTriggers):
     def triggers(self) -> tuple[Trigger, ...]:  # type: ignore[override]
         return (self.trigger,)
 
-    def on_record(self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext) -> TriggerResult:
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
         return _purging(self.trigger.on_record(record, timestamp_ms, window, context))
 
     def on_event_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:

@@ -19,8 +19,8 @@ CONTENTS: Final = "window contents"
 AnyState: TypeAlias = MergingStateDeclaration
 
 
-class AggregateFunction(Protocol):
-    """What to subclass for an aggregation of your own: records are added to an accumulator, which is plain data."""
+class AggregateFunction:
+    """Subclass it for an aggregation of your own: records are added to an accumulator, which is plain data."""
 
     def create_accumulator(self) -> Any:
         """That of no records."""
@@ -37,12 +37,14 @@ class AggregateFunction(Protocol):
     def merge(self, one: Any, other: Any) -> Any:
         """One accumulator of two; needed for sessions."""
         raise InvalidWindow(
-            f"{type(self).__name__} cannot be used with sessions, whose windows merge: it does not define merge(one, other)"
+            f"{type(self).__name__} cannot be used with sessions, whose windows merge: define merge(one, other) as well"
         )
 
 
 class Contents(Protocol):
     """One way to hold records."""
+
+    aggregate: AggregateFunction | None = None
 
     def declaration(self) -> AnyState:
         """The state, to which records are added."""
@@ -91,6 +93,7 @@ class Aggregated(Contents):
     """The function gets the result of an accumulator."""
 
     def __init__(self, function: AggregateFunction) -> None:
+        self.aggregate = function
         self._function = function
 
     def declaration(self) -> AnyState:
