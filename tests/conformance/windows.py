@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from understudy.actors.flow.elements import END_OF_TIME
+from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.windows.errors import InvalidWindow
 from understudy.actors.windows.evictors import keep_last, keep_newest
 from understudy.actors.windows.time_triggers import continuous_event_time, event_time, processing_time
@@ -17,7 +17,10 @@ from understudy.actors.windows.window_makers import cumulative, global_window, s
 from ..actors.windows.window_stage import WindowStage, windowed
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 
-KEYS = frozenset({"window_start", "session_merge", "watermark", "processing_time", "fires", "late"})
+KEYS = frozenset(
+    {"window_start", "session_merge", "size_or_gap", "slide", "gap", "lateness", "evictor"}
+    | {"element", "watermark", "processing_time", "snapshot_and_restore", "fires", "late"}
+)
 """Words that only this schema has."""
 
 
@@ -104,9 +107,11 @@ HELD: dict[str, Callable[[], Contents]] = {
 
 
 def _play(words: Words) -> Iterator[Difference]:
+    """With each way to hold records; and once with a restore after every step, which must not change anything."""
     for name, contents in HELD.items():
-        for difference in _Script(words, contents()).play():
-            yield Difference(f"{name}: {difference.where}", difference.expected, difference.found)
+        for restores in (False, True):
+            for each in _Script(words, contents(), restores).play():
+                yield Difference(f"{name}{', restored' * restores}: {each.where}", each.expected, each.found)
 
 
 def _summed(key: Any, window: Window, records: Any, out: Any) -> None:
@@ -116,14 +121,15 @@ def _summed(key: Any, window: Window, records: Any, out: Any) -> None:
 class _Script:
     """One scenario."""
 
-    def __init__(self, words: Words, contents: Contents) -> None:
+    def __init__(self, words: Words, contents: Contents, restores: bool) -> None:
         config = words["config"]
+        self._restores = restores
         self._steps = words["steps"]
         operator = windowed(
             assigner_of(config),
             contents,
             _summed,
-            trigger=trigger_of(config["trigger"]),
+            trigger=trigger_of(config["trigger"]) if "trigger" in config else None,
             evictor=evictor_of(config.get("evictor")),
             allowed_lateness_ms=0 if config["kind"].startswith("proc_") else config.get("lateness", 0),
         )
@@ -138,6 +144,8 @@ class _Script:
             yield from compare(f"{where}: fires", _sorted(step.get("fires", [])), _sorted(found))
             late = [[key, value, time_ms] for (key, value), time_ms in self._stage.late()]
             yield from compare(f"{where}: late", _sorted(step.get("late", [])), _sorted(late))
+            if self._restores:
+                self._stage = self._stage.restored()
 
     def _do(self, step: Words) -> None:
         stage = self._stage
@@ -162,6 +170,8 @@ def _ms(time: int | str) -> int:
             return time
         case "max":
             return END_OF_TIME
+        case "min":
+            return NO_WATERMARK
     raise UnknownWord(f"found the time {time!r}")
 
 
