@@ -160,7 +160,7 @@ def _place(batch: pa.RecordBatch, part: Any, what: str = "key column") -> int:
 def _values(records: Sequence[Any], part: KeyPart, what: str = "key column") -> list[Any]:
     if not records:
         return []
-    get = _position_getter(part, records) if isinstance(part, int) else _getter(part, records[0])
+    get = _position_getter(part, records) if isinstance(part, int) else getter_of(part, records[0])
     left = iter(records)
     try:
         return [get(record) for record in left]
@@ -185,8 +185,10 @@ def _position_getter(place: int, records: Sequence[Any]) -> Callable[[Any], Any]
     return itemgetter(place)
 
 
-def _getter(part: str | Callable[[Any], Any], record: Any) -> Callable[[Any], Any]:
-    """How a record of this kind gives the part; all records of a list are of one kind."""
+def getter_of(part: str | Callable[[Any], Any], record: Any) -> Callable[[Any], Any]:
+    """How records of the kind of this one give the part: a column, an item or an attribute, or the function's result.
+    The getter raises KeyError, AttributeError or IndexError where there is no such thing.
+    """
     if not isinstance(part, str):
         return part
     if isinstance(record, dict):
