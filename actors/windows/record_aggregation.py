@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from ...messages import row_type
 from ...state.kinds.aggregates import Aggregate, Avg, Count, Part
 from ..errors import UnusableRecord
@@ -101,10 +103,19 @@ class AggregatedRows(ProcessWindowFunction):
 
     def __init__(self, keys: Sequence[str], aggregates: Mapping[str, Aggregate], *, has_times: bool) -> None:
         self._has_times, self._keys = has_times, len(keys)
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise InvalidWindow(
+                    f"aggregate: {name}: wanted an aggregate such as Count() or Sum('column'), found {aggregate!r:.80}"
+                )
         names = (*keys, *(WINDOW_COLUMNS if has_times else ()), *aggregates)
         if twice := [name for name in names if names.count(name) > 1]:
             raise InvalidWindow(f"aggregate: two columns of the result are called {twice[0]!r}: choose another name")
-        self._names = names
+        self._names, self._aggregates = names, dict(aggregates)
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        for aggregate in self._aggregates.values():
+            aggregate.check(schema)
 
     def process(self, window: Window, records: Sequence[Any], out: Collector) -> None:
         (results,) = records

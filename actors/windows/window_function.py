@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
+
 from ...state.errors import InvalidState
 from ...state.kinds.descriptors import KeyedStateDeclaration, declared_states
 from ..operators.collector import Collector
@@ -59,6 +61,11 @@ class ProcessWindowFunction:
 
     def close(self) -> None:
         """The attempt ends."""
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        """The columns of the records, where they are known before the job runs. Raises ValueError for one that it needs
+        and that is not there, or does not fit.
+        """
 
 
 class PlainWindowFunction(ProcessWindowFunction):

@@ -10,7 +10,7 @@ late: it is counted, and goes to the side output `late`. Results have the window
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from ..flow.elements import END_OF_TIME
 from ..flow.records import rows_of
 from ..operators.collector import Collector, OutputTag
 from ..operators.keyed_operator import KeyedOperator
-from ..operators.timers import Timer
+from ..operators.timers import KeyedTimer
 from ..unrun import refuse
 from .changes import Change
 from .evictors import TimedRecord
@@ -31,10 +31,7 @@ from .triggers import CONTINUE, TriggerResult
 from .window import TimeWindow, Window, namespace_of, window_of
 from .window_contents import CONTENTS, AllRecords, Contents
 from .window_function import EmitEach, ProcessWindowFunction, states_of
-from .window_settings import WindowSettings
-
-LATE = OutputTag("late")
-"""The side output of late records."""
+from .window_settings import LATE, WindowSettings
 
 Place: TypeAlias = tuple[int, ...]
 """The namespace of a window's contents: the window itself, or the slot of one that can merge."""
@@ -42,6 +39,8 @@ Place: TypeAlias = tuple[int, ...]
 
 class WindowOperator(KeyedOperator):
     """`contents`: how a window holds its records; `function`: what is made of them when it fires."""
+
+    late_tag: ClassVar[OutputTag] = LATE
 
     late_records: int = 0
     """How many records were late in this attempt."""
@@ -86,6 +85,13 @@ class WindowOperator(KeyedOperator):
     def _own_states(self) -> tuple[StateDescription, ...]:
         declared = (self._declaration(), *states_of(self._function).values())
         return tuple(map(description_of, declared))
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        """Records of any kind come out. Whether the columns fit is said here, if they are known."""
+        (schema,) = inputs
+        if schema is not None:
+            self._function._check_columns(schema)
+        return None
 
     def _declaration(self) -> MergingStateDeclaration:
         if self._evictor is not None:
@@ -170,7 +176,7 @@ class WindowOperator(KeyedOperator):
 
     # -- a timer
 
-    def on_timer(self, timer: Timer, out: Collector) -> None:
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         window = window_of(timer.namespace)
         place = self._place_of(window)
         if place is None:  # a trigger has not deleted the timer of a window that merged since
@@ -300,7 +306,7 @@ class WindowOperator(KeyedOperator):
             window = window_of(key_timer.namespace)
             if key_timer.time_ms == self._settings.cleanup_ms(window):
                 self._enter_key(key_timer.key)
-                self.on_timer(Timer(key_timer.time_ms, "processing", key_timer.namespace), out)
+                self.on_timer(KeyedTimer(key_timer.time_ms, "processing", key_timer.namespace), out)
 
 
 def _records(batch: Any) -> list[Any]:

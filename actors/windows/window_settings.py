@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ...state.kinds.descriptors import MergingStateDeclaration
 from ..flow.elements import END_OF_TIME
+from ..operators.collector import OutputTag
 from .assigners import WindowAssigner
 from .errors import InvalidWindow
 from .evictors import Evictor
@@ -15,6 +16,9 @@ from .triggers import Trigger, can_merge, check_trigger, purging
 from .window import Window
 from .window_contents import AggregateFunction
 from .window_function import ProcessWindowFunction, states_of
+
+LATE: Final = OutputTag("late")
+"""The side output of late records."""
 
 Mode: TypeAlias = Literal["accumulating", "discarding", "retracting"]
 """What a later firing of a window has: all its records; those since the last one; all, and what is taken back."""
@@ -82,8 +86,8 @@ class WindowSettings:
         for name, each in declared.items():
             if name not in function.states_of_key and not isinstance(each, MergingStateDeclaration):
                 raise InvalidWindow(
-                    f"{type(function).__name__}.{name}: a {each.kind} of a window cannot be merged, and sessions merge: use "
-                    "a ListState, ReducingState or FoldingState, or put its name into states_of_key"
+                    f"{type(function).__name__}.{name}: the {each.kind} of a window cannot be merged as sessions are: "
+                    "use a ListState, ReducingState or FoldingState, or put its name into states_of_key"
                 )
 
     def cleanup_ms(self, window: Window) -> int:
