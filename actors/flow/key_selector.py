@@ -154,7 +154,9 @@ def _place(batch: pa.RecordBatch, part: Any, what: str = "key column") -> int:
         return known.index(part)  # type: ignore[no-any-return]
     if isinstance(part, int) and -len(known) <= part < len(known):
         return part % len(known)
-    raise NoSuchColumn(0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}")
+    raise NoSuchColumn(
+        0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}"
+    )
 
 
 def _values(records: Sequence[Any], part: KeyPart, what: str = "key column") -> list[Any]:

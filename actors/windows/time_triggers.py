@@ -77,7 +77,7 @@ class ContinuousEventTimeTrigger(EventTimeTrigger):
         if time_ms != context.get("next"):
             return super().on_event_time(time_ms, window, context)
         self._await(time_ms + self.interval_ms, window, context)
-        return FIRE
+        return CONTINUE if self._is_ending(window, context) else FIRE
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
         super().on_merge(window, context)
@@ -91,9 +91,12 @@ class ContinuousEventTimeTrigger(EventTimeTrigger):
 
     def _await(self, next_ms: int, window: Window, context: TriggerContext) -> None:
         context.put("next", next_ms)
-        never_ends = context.watermark == window.max_timestamp == END_OF_TIME
-        if next_ms < window.max_timestamp and not never_ends:
+        if next_ms < window.max_timestamp and not self._is_ending(window, context):
             context.at_event_time(next_ms)
+
+    def _is_ending(self, window: Window, context: TriggerContext) -> bool:
+        """Whether the data of a window without end has ended: then no multiple counts but that."""
+        return context.watermark == window.max_timestamp == END_OF_TIME
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,10 @@ class ContinuousProcessingTimeTrigger(ProcessingTimeTrigger):
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
-        if time_ms >= window.max_timestamp:
-            self.clear(window, context)
-            context.remove("next")
+        if time_ms == context.get("next"):
+            self._await(time_ms + self.interval_ms, window, context)
             return FIRE
-        if time_ms != context.get("next"):
-            return CONTINUE
-        self._await(time_ms + self.interval_ms, window, context)
-        return FIRE
+        return super().on_processing_time(time_ms, window, context)
 
     def on_merge(self, window: Window, context: TriggerContext) -> None:
         if times := context.of_merged("next"):
@@ -131,7 +130,8 @@ class ContinuousProcessingTimeTrigger(ProcessingTimeTrigger):
             context.delete_processing_time(next_ms)
 
     def _await(self, next_ms: int, window: Window, context: TriggerContext) -> None:
-        at_ms = min(next_ms, window.max_timestamp)
+        end_ms = window.max_timestamp
+        at_ms = end_ms if context.processing_time() < end_ms < next_ms else next_ms
         context.put("next", at_ms)
         context.at_processing_time(at_ms)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from ...messages import own_record
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
 
 
+@own_record
 class TimeWindow(NamedTuple):
     """From `start`, which is in it, to `end`, which is not."""
 
@@ -28,6 +30,7 @@ class TimeWindow(NamedTuple):
         return self.start <= other.end and other.start <= self.end
 
 
+@own_record
 class GlobalWindow(NamedTuple):
     """The window of everything."""
 

@@ -75,7 +75,7 @@ class PlainWindowFunction(ProcessWindowFunction):
         self._function = function
 
     def process(self, window: Window, records: Sequence[Any], out: Collector) -> None:
-        self._function(self.operator.key, window, records, out)
+        return self._function(self.operator.key, window, records, out)  # what it returns by mistake is refused
 
 
 class EmitEach(ProcessWindowFunction):
