@@ -118,20 +118,31 @@ class WindowStage:
 
     def restored(self) -> WindowStage:
         """The next attempt, from a snapshot that is taken now."""
-        snapshot = self._harness.snapshot()
-        self._harness.crash()
-        made = WindowStage(self._operator, self._harness.restored(snapshot))
-        clock = made._harness.clock
-        clock._now_ms += self._harness.clock.wall_ms() - clock.wall_ms()
-        made.watermark = self.watermark
-        while self.watermark != NO_WATERMARK and made._chain.advance(self.watermark):
-            pass
-        return made
+        return rescaled([self], 1)[0]
+
+    def owns(self, record: Any) -> bool:
+        """Whether the record's key is this subtask's."""
+        return bool(self._harness._attempt.own([record], 0)[0])
 
     def holds(self) -> tuple[int, int]:
         """How many entries of state, and how many timers, there are."""
         backend = self.operator._backend
         return backend.entry_count(), sum(map(len, backend.timers()))
+
+
+def rescaled(stages: Sequence[WindowStage], parallelism: int) -> list[WindowStage]:
+    """The next attempts of as many subtasks, each restored from snapshots of all."""
+    snapshots = [stage._harness.snapshot() for stage in stages]
+    for stage in stages:
+        stage._harness.crash()
+    first, made = stages[0], []
+    for index in range(parallelism):
+        harness = first._harness.restored(snapshots, parallelism=parallelism, subtask_index=index)
+        harness.clock._now_ms += first._harness.clock.wall_ms() - harness.clock.wall_ms()
+        made.append(WindowStage(first._operator, harness))
+        if first.watermark != NO_WATERMARK:
+            made[-1].put_watermark(first.watermark)
+    return made
 
 
 def timed(batch: Any) -> list[tuple[Any, int | None]]:
