@@ -140,6 +140,15 @@ def test_triggers_of_sessions_that_merge_are_merged_too() -> None:
     assert stage.feed(("a", 10), at=[4500]) == [("a", (10, 10000), 22)]
 
 
+def test_an_open_session_has_one_timer_however_often_it_grows() -> None:
+    stage = summed(session(10))
+    stage.put(*[("a", 1)] * 20, at=list(range(0, 100, 5)))
+    assert stage.holds() == (2, 1)  # the sum, and which windows are open
+    stage = summed(session(10), allowed_lateness_ms=5)
+    stage.put(*[("a", 1)] * 20, at=list(range(0, 100, 5)))
+    assert stage.holds() == (2, 2)  # to fire, and to be forgotten
+
+
 def test_records_of_merged_sessions_come_session_by_session() -> None:
     stage = WindowStage(windowed(session(10)))
     stage.put(("a", 1), ("a", 2), ("a", 3), at=[20, 0, 10])
