@@ -299,14 +299,11 @@ class WindowOperator(KeyedOperator):
         """Windows of processing time end with the data: nothing more can come into them."""
         if self._assigner.time != "processing":
             return
-        queue, pending = self.timers.queues.processing, []
-        while (timer := queue.pop(END_OF_TIME)) is not None:
-            pending.append(timer)
-        for key_timer in pending:
-            window = window_of(key_timer.namespace)
-            if key_timer.time_ms == self._settings.cleanup_ms(window):
-                self._enter_key(key_timer.key)
-                self.on_timer(KeyedTimer(key_timer.time_ms, "processing", key_timer.namespace), out)
+        for time_ms, key, namespace in list(self.timers.queues.processing.due(END_OF_TIME)):
+            window = window_of(namespace)
+            if time_ms == self._settings.cleanup_ms(window):
+                self._enter_key(key)
+                self.on_timer(KeyedTimer(time_ms, "processing", namespace), out)
 
 
 def _records(batch: Any) -> list[Any]:

@@ -101,7 +101,7 @@ def _invalid(case: Words) -> Iterator[Difference]:
 
 HELD: dict[str, Callable[[], Contents]] = {
     "all records": AllRecords,
-    "a sum": lambda: Reduced(lambda one, other: (one[0], one[1] + other[1])),
+    "a sum": lambda: Reduced(lambda one, other: (one[0], one[1] + other[1], None)),
 }
 """The ways to hold records, each of which must do."""
 
@@ -115,7 +115,7 @@ def _play(words: Words) -> Iterator[Difference]:
 
 
 def _summed(key: Any, window: Window, records: Any, out: Any) -> None:
-    out.collect((key, sum(value for _, value in records), list(window) or "global"))
+    out.collect((key, sum(value for _, value, _ in records), list(window) or "global"))
 
 
 class _Script:
@@ -134,7 +134,6 @@ class _Script:
             allowed_lateness_ms=0 if config["kind"].startswith("proc_") else config.get("lateness", 0),
         )
         self._stage = WindowStage(operator)
-        self._stage.clock(0)
 
     def play(self) -> Iterator[Difference]:
         for number, step in enumerate(self._steps):
@@ -142,7 +141,7 @@ class _Script:
             where = f"step {number}"
             found = [_words_of(record, time_ms) for record, time_ms in self._stage.taken()]
             yield from compare(f"{where}: fires", _sorted(step.get("fires", [])), _sorted(found))
-            late = [[key, value, time_ms] for (key, value), time_ms in self._stage.late()]
+            late = [[key, value, _word(time_ms)] for key, value, time_ms in self._stage.late()]
             yield from compare(f"{where}: late", _sorted(step.get("late", [])), _sorted(late))
             if self._restores:
                 self._stage = self._stage.restored()
@@ -151,9 +150,9 @@ class _Script:
         stage = self._stage
         match step:
             case {"element": [key, value, None]}:
-                stage.put((key, value))
+                stage.put((key, value, None))
             case {"element": [key, value, time]}:
-                stage.put((key, value), at=[_ms(time)])
+                stage.put((key, value, _ms(time)), at=[_ms(time)])
             case {"watermark": time}:
                 stage.put_watermark(_ms(time))
             case {"processing_time": time}:
@@ -177,7 +176,11 @@ def _ms(time: int | str) -> int:
 
 def _words_of(result: Any, time_ms: int | None) -> Words:
     key, total, window = result
-    return {"key": key, "sum": total, "window": window, "timestamp": "max" if time_ms == END_OF_TIME else time_ms}
+    return {"key": key, "sum": total, "window": window, "timestamp": _word(time_ms)}
+
+
+def _word(time_ms: int | None) -> int | str | None:
+    return "max" if time_ms == END_OF_TIME else time_ms
 
 
 def _sorted(items: list[Any]) -> list[Any]:

@@ -143,7 +143,7 @@ def test_a_restore_anywhere_changes_nothing_of_what_comes_out(name: str, script:
                     watermark += by_ms
                     stage.put_watermark(watermark)
             found.append((sorted(stage.taken()), stage.late()))
-        stage.put_end()
+        stage.harness.end()
         return [*found, (sorted(stage.taken()), [])], sum(stage.holds())
 
     assert stage_is_empty(run(cuts)) == stage_is_empty(run(set()))
