@@ -75,7 +75,7 @@ from .missing_column import MissingColumn, those_there_are
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
-from .record_types import register_record_type, register_script_record_types, script_record_types
+from .record_types import own_record, register_record_type, register_script_record_types, script_record_types
 from .refusal import ADVICE, ALLOWED, MAX_NESTED
 from .registration import (
     AcknowledgeRegistration,
@@ -250,6 +250,7 @@ __all__ = [
     "full_name",
     "make_rows",
     "message",
+    "own_record",
     "pack_plain",
     "refusal_of",
     "register",

@@ -5,10 +5,11 @@ that name up and never imports: it follows it to a class that was registered her
 already, under the very name that the class bears itself. Looking up runs no code.
 
 Whoever may speak to this process can make it build instances, so it builds nothing that acts: none of
-Understudy's own classes (a peer would forge what this process only says to itself; messages travel as messages), no
-class of the standard library but named tuples and enums, and none with a metaclass that makes instances its own way, or
-with a `__new__` of its own. Of a dataclass its `__init__` runs, with what that calls; of the others nothing does
-(record_shape.py), so an attrs class or a model may define whatever it likes beside these two.
+Understudy's own classes (a peer would forge what this process only says to itself; messages travel as messages) but the
+few named tuples that users hold in their hands, which are marked `@own_record`; no class of the standard library but
+named tuples and enums, and none with a metaclass that makes instances its own way, or with a `__new__` of its own. Of a
+dataclass its `__init__` runs, with what that calls; of the others nothing does (record_shape.py), so an attrs class or
+a model may define whatever it likes beside these two.
 """
 
 from __future__ import annotations
@@ -17,13 +18,24 @@ import sys
 from enum import Enum
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import MalformedMessage, UnsupportedValue
 from .record_shape import RecordShape, shape_of
 from .registry import is_message, is_own, module_name
 
+T = TypeVar("T", bound=type)
+
 _registered: dict[str, type] = {}
+_own_records: set[type] = set()
+
+
+def own_record(cls: T) -> T:
+    """Class decorator of a named tuple of ours that users get and may put into records, as a window: it travels."""
+    assert is_own(cls), f"{cls} is not ours"
+    assert issubclass(cls, tuple), f"{cls} is no named tuple"
+    _own_records.add(cls)
+    return cls
 
 
 def register_record_type(cls: type) -> None:
@@ -130,7 +142,7 @@ def _look_up(name: str) -> type | None:
 
 @lru_cache(maxsize=1024)
 def _is_harmless(cls: Any) -> bool:
-    if is_own(cls):
+    if is_own(cls) and cls not in _own_records:
         return False
     if issubclass(cls, Enum) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         return True

@@ -154,13 +154,15 @@ def _place(batch: pa.RecordBatch, part: Any, what: str = "key column") -> int:
         return known.index(part)  # type: ignore[no-any-return]
     if isinstance(part, int) and -len(known) <= part < len(known):
         return part % len(known)
-    raise NoSuchColumn(0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}")
+    raise NoSuchColumn(
+        0, f"{_told(part, what)} is not there, or not once; the batch has {those_there_are(part, known)}"
+    )
 
 
 def _values(records: Sequence[Any], part: KeyPart, what: str = "key column") -> list[Any]:
     if not records:
         return []
-    get = _position_getter(part, records) if isinstance(part, int) else _getter(part, records[0])
+    get = _position_getter(part, records) if isinstance(part, int) else getter_of(part, records[0])
     left = iter(records)
     try:
         return [get(record) for record in left]
@@ -185,8 +187,10 @@ def _position_getter(place: int, records: Sequence[Any]) -> Callable[[Any], Any]
     return itemgetter(place)
 
 
-def _getter(part: str | Callable[[Any], Any], record: Any) -> Callable[[Any], Any]:
-    """How a record of this kind gives the part; all records of a list are of one kind."""
+def getter_of(part: str | Callable[[Any], Any], record: Any) -> Callable[[Any], Any]:
+    """How records of the kind of this one give the part: a column, an item or an attribute, or the function's result.
+    The getter raises KeyError, AttributeError or IndexError where there is no such thing.
+    """
     if not isinstance(part, str):
         return part
     if isinstance(record, dict):

@@ -18,6 +18,7 @@ from .errors import (
 from .restart import exponential_delay, failure_rate, fixed_delay, no_restart
 from .stream import ConnectedStreams, DataStream, DataStreamSink, KeyedStream
 from .translation import DataFrameBinding, Translation, translate
+from .windowed_stream import WindowedStream
 
 __all__ = [
     "ApiError",
@@ -39,6 +40,7 @@ __all__ = [
     "StreamEnvironment",
     "Translation",
     "UnknownColumn",
+    "WindowedStream",
     "exponential_delay",
     "failure_rate",
     "fixed_delay",

@@ -70,6 +70,7 @@ FUNCTIONS: Mapping[str, str | None] = {
     "flat_map": None,
     "map_batches": None,
     "reduce": "return the new result",
+    "process": COLLECT,
     "key_by": "return the key",
     "generate": "return the record of that index",
     "on_event": NO_YIELD,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pyarrow as pa
@@ -29,14 +30,16 @@ from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
 from ...actors.operators.watermark_generators import WatermarkStrategy
+from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
+from .event_time import checked_strategy, checked_time
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
-from .event_time import checked_strategy, checked_time
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
+from .windowed_stream import WindowedStream
 
 if TYPE_CHECKING:
     from typing import Self
@@ -147,6 +150,19 @@ class DataStream(_Named):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
         return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
 
+    @property
+    def late(self) -> DataStream:
+        """Of windows: the records that came too late for them."""
+        tag = getattr(self._own_node().operator, "late_tag", None)
+        if tag is None:
+            raise InvalidProgram(f"late: {self._own_node().name!r} has no windows: records are late for windows only")
+        return self.side_output(tag)
+
+    def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
+        """Windows over all records: one subtask takes them all. Flink: windowAll."""
+        keyed = self.key_by(_one_key)
+        return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner)
+
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
         """Partition by columns (names or positions), or by what one function returns for a record.
 
@@ -218,6 +234,10 @@ class KeyedStream(DataStream):
         super().__init__(graph, [replace(edge, partitioning=Partitioning.HASH, selector=selector) for edge in edges])
         self._keys = keys
 
+    def window(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
+        """Windows per key: `keyed.window(tumbling(minutes=1)).aggregate(bids=Count())`."""
+        return WindowedStream(self._then, self._keys, self.schema, assigner)
+
     def reduce(self, function: Callable[[Any, Any], Any], **options: Unpack[Options]) -> DataStream:
         """Combine each record with the key's result so far, and emit the new result each time."""
         return self._then("reduce", KeyedReduce(function_of(function, "reduce")), **options)
@@ -264,6 +284,11 @@ class ConnectedStreams:
         made = operator_of(operator, inputs=2, keyed=self._keyed)
         node = _add_node("operator", type(made).__name__, made, [self._first, self._second], schema=schema, **options)
         return DataStream(self._first._graph, [StreamEdge(node)])
+
+
+def _one_key(_record: Any) -> int:
+    """The key of every record where there is but one."""
+    return 0
 
 
 def _add_node(

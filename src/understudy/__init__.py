@@ -67,6 +67,35 @@ if TYPE_CHECKING:
     from .actors.operators import bounded_out_of_orderness as bounded_out_of_orderness
     from .actors.operators import monotonous as monotonous
     from .actors.operators import punctuated as punctuated
+    from .actors.windows import AggregateFunction as AggregateFunction
+    from .actors.windows import Change as Change
+    from .actors.windows import Evictor as Evictor
+    from .actors.windows import GlobalWindow as GlobalWindow
+    from .actors.windows import InvalidWindow as InvalidWindow
+    from .actors.windows import ProcessWindowFunction as ProcessWindowFunction
+    from .actors.windows import TimedRecord as TimedRecord
+    from .actors.windows import TimeWindow as TimeWindow
+    from .actors.windows import Trigger as Trigger
+    from .actors.windows import TriggerContext as TriggerContext
+    from .actors.windows import TriggerResult as TriggerResult
+    from .actors.windows import WindowAssigner as WindowAssigner
+    from .actors.windows import all_of as all_of
+    from .actors.windows import any_of as any_of
+    from .actors.windows import continuous_event_time as continuous_event_time
+    from .actors.windows import continuous_processing_time as continuous_processing_time
+    from .actors.windows import count as count
+    from .actors.windows import count_window as count_window
+    from .actors.windows import cumulative as cumulative
+    from .actors.windows import event_time as event_time
+    from .actors.windows import global_window as global_window
+    from .actors.windows import keep_last as keep_last
+    from .actors.windows import keep_newest as keep_newest
+    from .actors.windows import never as never
+    from .actors.windows import processing_time as processing_time
+    from .actors.windows import purging as purging
+    from .actors.windows import session as session
+    from .actors.windows import sliding as sliding
+    from .actors.windows import tumbling as tumbling
     from .messages import CheckpointAborted as CheckpointAborted
     from .messages import CheckpointCompleted as CheckpointCompleted
     from .messages import CheckpointHistory as CheckpointHistory
@@ -115,6 +144,7 @@ if TYPE_CHECKING:
     from .runtime.api import StreamEnvironment as StreamEnvironment
     from .runtime.api import Translation as Translation
     from .runtime.api import UnknownColumn as UnknownColumn
+    from .runtime.api import WindowedStream as WindowedStream
     from .runtime.api import exponential_delay as exponential_delay
     from .runtime.api import failure_rate as failure_rate
     from .runtime.api import fixed_delay as fixed_delay
@@ -214,6 +244,12 @@ _HOMES = {
         "SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
         "bounded_out_of_orderness monotonous punctuated"
     ),
+    "actors.windows": (
+        "AggregateFunction Change Evictor GlobalWindow InvalidWindow ProcessWindowFunction TimeWindow TimedRecord "
+        "Trigger TriggerContext TriggerResult WindowAssigner all_of any_of continuous_event_time "
+        "continuous_processing_time count count_window cumulative event_time global_window keep_last keep_newest "
+        "never processing_time purging session sliding tumbling"
+    ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
         "FailureCause FailureKind FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted "
@@ -224,8 +260,8 @@ _HOMES = {
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
         "InvalidOperator InvalidProgram InvalidSetting KeyedStream NoSink NotPicklable OperatorCheckFailed "
-        "SchemaMismatch StreamEnvironment Translation UnknownColumn exponential_delay failure_rate fixed_delay "
-        "no_restart"
+        "SchemaMismatch StreamEnvironment Translation UnknownColumn WindowedStream exponential_delay failure_rate "
+        "fixed_delay no_restart"
     ),
     "runtime.clusters": (
         "AmbiguousJob Announcement Cluster ClusterSettings InvalidConfiguration JobCanceled JobFailed JobFuture "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
-from .descriptors import OperatorListState, declared_states
+from .descriptors import OperatorListState, StateDeclaration, declared_states
 from .schema_fit import misfit
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
@@ -18,16 +18,18 @@ def describe_states(cls: type) -> tuple[StateDescription, ...]:
 
     A schema is None where it depends on a serialiser that is registered only where the operator runs.
     """
-    described = []
-    for declared in declared_states(cls).values():
-        if why := declared.unstorable():
-            raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
-        try:
-            schema = declared.node().schema
-        except LookupError:
-            schema = None
-        described.append(StateDescription(declared.name, declared.kind, schema))
-    return tuple(described)
+    return tuple(map(description_of, declared_states(cls).values()))
+
+
+def description_of(declared: StateDeclaration) -> StateDescription:
+    """Of one state. Raises InvalidState."""
+    if why := declared.unstorable():
+        raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
+    try:
+        schema = declared.node().schema
+    except LookupError:
+        schema = None
+    return StateDescription(declared.name, declared.kind, schema)
 
 
 def state_misfit(declared: StateDescription, stored: StateDescription) -> str:

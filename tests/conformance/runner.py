@@ -19,6 +19,7 @@ from . import (
     scheduling,
     state_backend,
     two_phase_commit,
+    windows,
 )
 from .scenario import Difference, Scenario, Skipped, Words
 
@@ -46,11 +47,11 @@ ADAPTERS: Mapping[str, Adapter] = {
     "state backend": state_backend,
     "two-phase commit": two_phase_commit,
     "back-pressure": back_pressure,
+    "windows": windows,
 }
 """In this order, because a tracker's scenarios share most of their words with a buffer's."""
 
 NOT_YET = {
-    "windows": frozenset({"window_start", "session_merge", "watermark", "processing_time", "fires", "late"}),
     "iterations": frozenset({"bulk", "delta", "connected_components"}),
 }
 """Schemas that nothing plays yet, by words that only they have."""

@@ -1,0 +1,158 @@
+"""Triggers that go by time. Flink: EventTimeTrigger, ProcessingTimeTrigger and the continuous ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from ..flow.elements import END_OF_TIME
+from .durations import Duration, Units, duration_ms
+from .triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult
+from .window import Window, window_start
+
+
+@dataclass(frozen=True)
+class EventTimeTrigger(Trigger):
+    """Fires when the watermark has reached the window's last time, and with each record that comes after that."""
+
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
+        if window.max_timestamp <= context.watermark:
+            return FIRE
+        context.at_event_time(window.max_timestamp)
+        return CONTINUE
+
+    def on_event_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
+        return FIRE if time_ms == window.max_timestamp else CONTINUE
+
+    def on_merge(self, window: Window, context: TriggerContext) -> None:
+        if window.max_timestamp > context.watermark:  # else the record that merges them fires
+            context.at_event_time(window.max_timestamp)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        context.delete_event_time(window.max_timestamp)
+
+
+@dataclass(frozen=True)
+class ProcessingTimeTrigger(Trigger):
+    """Fires when the clock has reached the window's last time."""
+
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
+        context.at_processing_time(window.max_timestamp)
+        return CONTINUE
+
+    def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
+        return FIRE if time_ms == window.max_timestamp else CONTINUE
+
+    def on_merge(self, window: Window, context: TriggerContext) -> None:
+        context.at_processing_time(window.max_timestamp)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        context.delete_processing_time(window.max_timestamp)
+
+
+@dataclass(frozen=True)
+class ContinuousEventTimeTrigger(EventTimeTrigger):
+    """Fires when the watermark reaches a multiple of the interval before the window's end, and then as event_time().
+
+    The first multiple is the one after the first record's time. A watermark that passes several fires for each.
+    """
+
+    interval_ms: int
+
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
+        if super().on_record(record, timestamp_ms, window, context) is FIRE:
+            return FIRE
+        if context.get("next") is None:
+            since_ms = window.start if timestamp_ms is None else timestamp_ms
+            self._await(window_start(since_ms, 0, self.interval_ms) + self.interval_ms, window, context)
+        return CONTINUE
+
+    def on_event_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
+        if time_ms != context.get("next"):
+            return super().on_event_time(time_ms, window, context)
+        self._await(time_ms + self.interval_ms, window, context)
+        return CONTINUE if self._is_ending(window, context) else FIRE
+
+    def on_merge(self, window: Window, context: TriggerContext) -> None:
+        super().on_merge(window, context)
+        if times := context.of_merged("next"):
+            self._await(min(times), window, context)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        super().clear(window, context)
+        if (next_ms := context.get("next")) is not None:
+            context.delete_event_time(next_ms)
+
+    def _await(self, next_ms: int, window: Window, context: TriggerContext) -> None:
+        context.put("next", next_ms)
+        if next_ms < window.max_timestamp and not self._is_ending(window, context):
+            context.at_event_time(next_ms)
+
+    def _is_ending(self, window: Window, context: TriggerContext) -> bool:
+        """Whether the data of a window without end has ended: then no multiple counts but that."""
+        return context.watermark == window.max_timestamp == END_OF_TIME
+
+
+@dataclass(frozen=True)
+class ContinuousProcessingTimeTrigger(ProcessingTimeTrigger):
+    """Fires when the clock reaches a multiple of the interval, as long as there are records; and at the end of a window
+    of processing time. A window of event time is forgotten at its end without another firing.
+    """
+
+    interval_ms: int
+
+    def on_record(
+        self, record: Any, timestamp_ms: int | None, window: Window, context: TriggerContext
+    ) -> TriggerResult:
+        if context.get("next") is None:
+            now_ms = context.processing_time()
+            self._await(window_start(now_ms, 0, self.interval_ms) + self.interval_ms, window, context)
+        return CONTINUE
+
+    def on_processing_time(self, time_ms: int, window: Window, context: TriggerContext) -> TriggerResult:
+        if time_ms == context.get("next"):
+            self._await(time_ms + self.interval_ms, window, context)
+            return FIRE
+        return super().on_processing_time(time_ms, window, context)
+
+    def on_merge(self, window: Window, context: TriggerContext) -> None:
+        if times := context.of_merged("next"):
+            self._await(min(times), window, context)
+
+    def clear(self, window: Window, context: TriggerContext) -> None:
+        if (next_ms := context.get("next")) is not None:
+            context.delete_processing_time(next_ms)
+
+    def _await(self, next_ms: int, window: Window, context: TriggerContext) -> None:
+        end_ms = window.max_timestamp
+        at_ms = end_ms if context.processing_time() < end_ms < next_ms else next_ms
+        context.put("next", at_ms)
+        context.at_processing_time(at_ms)
+
+
+def event_time() -> Trigger:
+    """Fire at the end of the window, and with each late record after that."""
+    return EventTimeTrigger()
+
+
+def processing_time() -> Trigger:
+    """Fire when the clock reaches the end of the window."""
+    return ProcessingTimeTrigger()
+
+
+def continuous_event_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:
+    """Fire at each multiple of the interval of event time, and at the end of the window."""
+    return ContinuousEventTimeTrigger(duration_ms("continuous_event_time: interval", interval, units))
+
+
+def continuous_processing_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:
+    """Fire at each multiple of the interval of the clock: any_of(event_time(), continuous_processing_time(seconds=1))
+    shows a window as it grows, and at its end.
+    """
+    return ContinuousProcessingTimeTrigger(duration_ms("continuous_processing_time: interval", interval, units))

@@ -1,0 +1,69 @@
+"""The functions with which users make assigners: `tumbling(minutes=1)`, `session(seconds=30)`.
+
+A duration is a number of ms, a timedelta, or, where there is one only, keywords. All raise InvalidWindow.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from .assigners import Counted, Cumulative, Gap, Global, Sessions, Sliding, Time, Tumbling
+from .durations import Duration, Units, duration_ms, whole_ms
+from .errors import InvalidWindow
+
+
+def tumbling(
+    size: Duration | None = None,
+    *,
+    offset_ms: Duration = 0,
+    tz: str | None = None,
+    time: Time = "event",
+    **units: Unpack[Units],
+) -> Tumbling:
+    """Windows of one size, one after the other: `tumbling(minutes=1)`. They begin at multiples of the size from
+    1970-01-01 00:00 UTC, shifted by `offset_ms`. With `tz` they are whole days of that time zone, of 23 or 25 hours
+    where the clock changes; then `offset_ms` is from local midnight.
+    """
+    size_ms = duration_ms("tumbling: size", size, units)
+    return Tumbling(size_ms, size_ms, whole_ms("tumbling: offset_ms", offset_ms), tz, time)
+
+
+def sliding(
+    size: Duration, slide: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
+) -> Sliding:
+    """Windows of one size, one beginning each `slide`: a record is in size / slide of them, or, with a larger slide,
+    in one or none. `tz` as in tumbling; then both are whole days.
+    """
+    size_ms, slide_ms = duration_ms("sliding: size", size), duration_ms("sliding: slide", slide)
+    return Sliding(size_ms, slide_ms, whole_ms("sliding: offset_ms", offset_ms), tz, time)
+
+
+def cumulative(
+    step: Duration, size: Duration, *, offset_ms: Duration = 0, tz: str | None = None, time: Time = "event"
+) -> Cumulative:
+    """Windows that begin together each `size`, and end after one step, two steps and so on up to the size: the running
+    total of a day, each hour. `tz` as in tumbling; then the size is whole days.
+    """
+    step_ms, size_ms = duration_ms("cumulative: step", step), duration_ms("cumulative: size", size)
+    return Cumulative(size_ms, step_ms, whole_ms("cumulative: offset_ms", offset_ms), tz, time)
+
+
+def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Units]) -> Sessions:
+    """Windows of activity, which end when a key has had no record for the gap: `session(minutes=30)`. `gap` may be a
+    function of the record.
+    """
+    if callable(gap):
+        if units:
+            raise InvalidWindow("session: wanted a gap or keywords, found both")
+        return Sessions(gap, time)
+    return Sessions(duration_ms("session: gap", gap, units), time)
+
+
+def count_window(size: int, slide: int | None = None) -> Counted:
+    """Windows of `size` records of a key; with a slide, the last `size` records after each `slide` records."""
+    return Counted(size, slide)
+
+
+def global_window() -> Global:
+    """One window of everything; it fires as its trigger says, and without one never."""
+    return Global()

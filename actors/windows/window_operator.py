@@ -1,0 +1,311 @@
+"""WindowOperator: windows per key, one record at a time: any assigner, trigger and evictor. Flink: WindowOperator,
+EvictingWindowOperator.
+
+Each record goes into its windows, whose contents are keyed state in the window's namespace, and the trigger is asked. A
+window is forgotten when time has reached its last moment and the allowed lateness after it, by a timer of
+the operator's own; so no state is left behind, and no timer. A record all of whose windows are forgotten is
+late: it is counted, and goes to the side output `late`. Results have the window's last time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from ...messages import StateDescription
+from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration, ValueState
+from ...state.kinds.state_descriptions import description_of
+from ..flow.elements import END_OF_TIME
+from ..flow.records import rows_of
+from ..operators.collector import Collector, OutputTag
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.timers import KeyedTimer
+from ..unrun import refuse
+from .changes import Change
+from .evictors import TimedRecord
+from .merging_windows import Merge, MergingWindows
+from .trigger_state import TriggerState
+from .triggers import CONTINUE, TriggerResult
+from .window import TimeWindow, Window, namespace_of, window_of
+from .window_contents import CONTENTS, AllRecords, Contents
+from .window_function import EmitEach, ProcessWindowFunction, states_of
+from .window_settings import LATE, WindowSettings
+
+Place: TypeAlias = tuple[int, ...]
+"""The namespace of a window's contents: the window itself, or the slot of one that can merge."""
+
+
+class WindowOperator(KeyedOperator):
+    """`contents`: how a window holds its records; `function`: what is made of them when it fires."""
+
+    late_tag: ClassVar[OutputTag] = LATE
+
+    late_records: int = 0
+    """How many records were late in this attempt."""
+
+    _open_windows: ValueState[Any] = ValueState(object, name="open windows")
+    """Of a key whose windows can merge: MergingWindows.stored."""
+    _trigger_values: MapState[str, Any] = MapState(str, object, name="trigger")
+    _emitted: ListState[Any] = ListState(object, name="emitted results")
+    """Of retracting windows: what is to be taken back."""
+
+    def __init__(
+        self, settings: WindowSettings, contents: Contents | None = None, function: ProcessWindowFunction | None = None
+    ) -> None:
+        """Without a function what is held is emitted."""
+        self._settings = settings
+        self._how = AllRecords() if contents is None else contents
+        self._function = EmitEach() if function is None else function
+        settings.check_function(self._function, self._how.aggregate)
+        self._assigner = settings.assigner
+        self._trigger = settings.trigger
+        self._evictor = settings.evictor
+        self._is_retracting = settings.mode == "retracting"
+
+    def open(self) -> None:
+        contents = self._declaration()
+        self._contents: Any = self._backend.state(contents)
+        self._holds_list = isinstance(contents, ListState)
+        self._context = TriggerState(self, self._trigger_values)
+        function = self._function
+        function.operator = self
+        self._own: list[Any] = []
+        for attribute, declared in states_of(function).items():
+            accessor: Any = self._backend.state(declared)
+            setattr(function, attribute, accessor)
+            if attribute not in function.states_of_key:
+                self._own.append(accessor)
+        function.open()
+
+    def close(self) -> None:
+        self._function.close()
+
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        declared = (self._declaration(), *states_of(self._function).values())
+        return tuple(map(description_of, declared))
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        """Records of any kind come out. Whether the columns fit is said here, if they are known."""
+        (schema,) = inputs
+        if schema is not None:
+            self._function._check_columns(schema)
+        return None
+
+    def _declaration(self) -> MergingStateDeclaration:
+        if self._evictor is not None:
+            return ListState(object, name=CONTENTS)
+        return self._how.declaration()
+
+    # -- a record
+
+    def process(self, record: Any, out: Collector) -> None:
+        assigner = self._assigner
+        is_skipped = True
+        for assigned in assigner.assign(record, self._time_ms()):
+            window, place = self._merged(assigned) if assigner.merges else (assigned, namespace_of(assigned))
+            if place is not None and not self._is_over(window):
+                is_skipped = False
+                self._add(record, window, place, out)
+        if is_skipped and assigner.time == "event":
+            self._skip(record, out)
+
+    def _skip(self, record: Any, out: Collector) -> None:
+        """A record belongs to no window: it is late, or lies in a gap between windows."""
+        if self.timestamp + self._settings.allowed_lateness_ms <= self.watermark:
+            self.late_records += 1
+            out.collect_to(LATE, record)
+
+    def _time_ms(self) -> int:
+        """By which the assigner goes."""
+        match self._assigner.time:
+            case "event":
+                return self.timestamp
+            case "processing":
+                return self.processing_time()
+            case None:
+                return 0
+
+    def _is_over(self, window: Window) -> bool:
+        """Whether it has been forgotten."""
+        return self._assigner.time == "event" and self._settings.cleanup_ms(window) <= self.watermark
+
+    def _add(self, record: Any, window: Window, place: Place, out: Collector) -> None:
+        time_ms = None if self.timestamps is None else self.timestamp
+        contents = self._contents
+        contents.set_namespace(place)
+        contents.add(record if self._evictor is None else (time_ms, record))
+        result = self._trigger.on_record(record, time_ms, window, self._at(window, place))
+        if result is not CONTINUE:
+            self._act(result, window, place, out)
+        self._set_cleanup(window)
+
+    def _at(self, window: Window, place: Place) -> TriggerState:
+        return self._context.enter(window, place, self._assigner.time, self._settings.cleanup_ms(window))
+
+    # -- windows that merge
+
+    def _merged(self, added: Window) -> tuple[Window, Place | None]:
+        """The open window that a new one has become a part of, and its place; None where that is over already."""
+        assert isinstance(added, TimeWindow), "only windows of time merge"
+        windows = MergingWindows.of(self._open_windows.value() or ())
+        merge = windows.with_window(added)
+        if self._is_over(merge.window):
+            return merge.window, None
+        place = (merge.slot,)
+        if merge.replaced:
+            self._merge_into(merge, windows)
+        if merge.replaced or windows.slot(merge.window) is None:
+            self._open_windows.update(windows.after(merge).stored())
+        return merge.window, place
+
+    def _merge_into(self, merge: Merge, windows: MergingWindows) -> None:
+        """Contents, triggers and timers of the replaced windows become those of one."""
+        place = (merge.slot,)
+        places = [(slot,) for slot in windows.slots(merge.replaced)]
+        values = [self._context.take(each) for each in places]
+        self._trigger.on_merge(merge.window, self._at(merge.window, place).with_merged(values))
+        for window, each, had in zip(merge.replaced, places, values, strict=True):
+            self._trigger.clear(window, self._at(window, each).with_values(had))
+            self._delete_cleanup(window)
+        emptied = [each for each in places if each != place]
+        if emptied:
+            for state in self._states():
+                state.merge_namespaces(place, emptied)
+
+    # -- a timer
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        window = window_of(timer.namespace)
+        place = self._place_of(window)
+        if place is None:  # a trigger has not deleted the timer of a window that merged since
+            return
+        context = self._at(window, place)
+        if timer.domain == "event":
+            result = self._trigger.on_event_time(timer.time_ms, window, context)
+        else:
+            result = self._trigger.on_processing_time(timer.time_ms, window, context)
+        if result is not CONTINUE:
+            self._act(result, window, place, out)
+        if timer.domain == self._assigner.time and timer.time_ms == self._settings.cleanup_ms(window):
+            self._forget(window, place)
+
+    def _place_of(self, window: Window) -> Place | None:
+        """Of an open window."""
+        if not self._assigner.merges:
+            return namespace_of(window)
+        assert isinstance(window, TimeWindow)
+        slot = MergingWindows.of(self._open_windows.value() or ()).slot(window)
+        return None if slot is None else (slot,)
+
+    def _set_cleanup(self, window: Window) -> None:
+        """Have the window forgotten when it is over; one that lasts to the end of time never is."""
+        cleanup_ms = self._settings.cleanup_ms(window)
+        if cleanup_ms == END_OF_TIME:
+            return
+        if self._assigner.time == "event":
+            self.timers.at_event_time(cleanup_ms, namespace_of(window))
+        elif self._assigner.time == "processing":
+            self.timers.at_processing_time(cleanup_ms, namespace_of(window))
+
+    def _delete_cleanup(self, window: Window) -> None:
+        cleanup_ms = self._settings.cleanup_ms(window)
+        if self._assigner.time == "event":
+            self.timers.delete_event_time(cleanup_ms, namespace_of(window))
+        else:
+            self.timers.delete_processing_time(cleanup_ms, namespace_of(window))
+
+    def _forget(self, window: Window, place: Place) -> None:
+        """The window is over: leave nothing of it."""
+        self._trigger.clear(window, self._at(window, place))
+        self._context.forget()
+        self._enter_own(place)
+        self._function.clear(window)
+        for state in self._states():
+            state.set_namespace(place)
+            state.clear()
+        if self._assigner.merges:
+            assert isinstance(window, TimeWindow)
+            left = MergingWindows.of(self._open_windows.value()).without(window).stored()
+            self._open_windows.update(left or None)
+
+    # -- a firing
+
+    def _act(self, result: TriggerResult, window: Window, place: Place, out: Collector) -> None:
+        if result.fires:
+            self._contents.set_namespace(place)
+            held = self._contents.get()
+            if held if self._holds_list else held is not None:
+                before_ms = out.time_ms
+                out.stamp()
+                out.time_ms = window.max_timestamp
+                self._fire_window(window, place, held, out)
+                out.stamp()
+                out.time_ms = before_ms
+        if result.purges:
+            self._contents.set_namespace(place)
+            self._contents.clear()
+
+    def _fire_window(self, window: Window, place: Place, held: Any, out: Collector) -> None:
+        """Have the function make its results of what the window holds."""
+        if self._evictor is None:
+            self._emit(window, place, self._how.given(held), out)
+            return
+        records = [TimedRecord(*pair) for pair in held]
+        kept = self._evictor.before(records, window)
+        if kept:
+            self._emit(window, place, self._how.combined([each.record for each in kept]), out)
+        left = self._evictor.after(kept, window)
+        if len(left) < len(records):
+            self._contents.update([tuple(each) for each in left])
+
+    def _emit(self, window: Window, place: Place, records: Sequence[Any], out: Collector) -> None:
+        self._enter_own(place)
+        if not self._is_retracting:
+            self._call(window, records, out)
+            return
+        made = Collector()
+        self._call(window, records, made)
+        results = [record for batch in made.drain() for record in _records(batch)]
+        self._emitted.set_namespace(place)
+        before = self._emitted.get()
+        if results != before:
+            for record in before:
+                out.collect(Change("-U", record))
+            for record in results:
+                out.collect(Change("+U" if before else "+I", record))
+            self._emitted.update(results)
+        for tag, batch in made.sides():
+            out.emit_to(OutputTag(tag), batch)
+
+    def _call(self, window: Window, records: Sequence[Any], out: Collector) -> None:
+        process: Callable[..., Any] = self._function.process
+        if (result := process(window, records, out)) is not None:
+            refuse(f"{type(self._function).__name__}.process", result)
+
+    def _enter_own(self, place: Place) -> None:
+        """The states of the function are those of this window."""
+        for state in self._own:
+            state.set_namespace(place)
+
+    def _states(self) -> list[Any]:
+        """All that a window has under its place, but what its trigger has."""
+        return [self._contents, *self._own, *([self._emitted] if self._is_retracting else [])]
+
+    # -- the end
+
+    def on_end(self, out: Collector) -> None:
+        """Windows of processing time end with the data: nothing more can come into them."""
+        if self._assigner.time != "processing":
+            return
+        for time_ms, key, namespace in list(self.timers.queues.processing.due(END_OF_TIME)):
+            window = window_of(namespace)
+            if time_ms == self._settings.cleanup_ms(window):
+                self._enter_key(key)
+                self.on_timer(KeyedTimer(time_ms, "processing", namespace), out)
+
+
+def _records(batch: Any) -> list[Any]:
+    """The records of what a function has emitted, one by one."""
+    return rows_of(batch) if isinstance(batch, pa.RecordBatch) else batch

@@ -1,0 +1,193 @@
+"""WindowedStream: windows over a stream, until it is said what becomes of their records. Flink: WindowedStream.
+
+Each method but the last returns a stream of windows with one thing more decided; `reduce`, `aggregate` and `process`
+add the operator and return the stream of its results, whose time is the window's last moment, end - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from inspect import Parameter, signature
+from typing import Any, Generic, TypeVar, Unpack
+
+import pyarrow as pa
+
+from ...actors.windows.assigners import WindowAssigner
+from ...actors.windows.durations import Duration, Units, duration_ms
+from ...actors.windows.evictors import Evictor
+from ...actors.windows.record_aggregation import AggregatedRows, RecordAggregation
+from ...actors.windows.triggers import Trigger
+from ...actors.windows.window_contents import Aggregated, AggregateFunction, AllRecords, Contents, Reduced
+from ...actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
+from ...actors.windows.window_operator import WindowOperator
+from ...actors.windows.window_settings import Mode, WindowSettings
+from .errors import InvalidOperator, InvalidProgram
+from .operator_checks import function_of
+
+S = TypeVar("S")
+"""The stream of results."""
+
+Final = ProcessWindowFunction | type[ProcessWindowFunction] | Callable[..., None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream(Generic[S]):
+    """Made by `keyed.window(assigner)` and `stream.window_all(assigner)`."""
+
+    _then: Callable[..., S]
+    """Adds an operator of this kind to the stream."""
+    _keys: tuple[Any, ...]
+    _schema: pa.Schema | None
+    _assigner: WindowAssigner
+    _trigger: Trigger | None = None
+    _evictor: Evictor | None = None
+    _allowed_lateness_ms: int = 0
+    _mode: Mode = "accumulating"
+
+    def __post_init__(self) -> None:
+        self._settings()  # raises InvalidWindow where the user wrote it
+
+    def trigger(self, trigger: Trigger) -> WindowedStream[S]:
+        """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""
+        return replace(self, _trigger=trigger)
+
+    def evictor(self, evictor: Evictor) -> WindowedStream[S]:
+        """Keep some of the records only; then all are held, and combined when the window fires."""
+        return replace(self, _evictor=evictor)
+
+    def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> WindowedStream[S]:
+        """Keep windows this long after their end, by event time: records that come until then count, and fire again."""
+        late_ms = 0 if lateness == 0 and not units else duration_ms("allowed_lateness", lateness, units)
+        return replace(self, _allowed_lateness_ms=late_ms)
+
+    def accumulating(self) -> WindowedStream[S]:
+        """A later firing of a window has all its records again. That is so if nothing else is said."""
+        return replace(self, _mode="accumulating")
+
+    def discarding(self) -> WindowedStream[S]:
+        """A later firing of a window has the records since the one before."""
+        return replace(self, _mode="discarding")
+
+    def retracting(self) -> WindowedStream[S]:
+        """As accumulating, and results are `Change`s: ("+I", result) at first, then ("-U", the result before) and
+        ("+U", the new one). A firing with the same result emits nothing.
+        """
+        return replace(self, _mode="retracting")
+
+    def reduce(self, function: Callable[[Any, Any], Any], final: Final = None, **options: Any) -> S:
+        """Combine records two by two as they come. Emits the result, or what `final` makes of it, as in `process`."""
+        return self._operator("window-reduce", Reduced(function_of(function, "reduce")), final, options)
+
+    def aggregate(
+        self,
+        function: AggregateFunction | type[AggregateFunction] | None = None,
+        final: Final = None,
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
+        **specs: Any,
+    ) -> S:
+        """Named aggregates, as in `aggregate(bids=Count(), best=Max("price"))`: a row per key and firing, of the key
+        columns, `window_start`, `window_end` and the aggregates. Windows that go by no time have no such two columns.
+
+        Or an AggregateFunction of your own: emits its result, or what `final` makes of it, as in `process`.
+        """
+        options = {"name": name, "parallelism": parallelism, "slot_sharing_group": slot_sharing_group}
+        given = {option: value for option, value in options.items() if value is not None}
+        if (function is None) == (not specs):
+            found = "both" if specs else "neither"
+            raise InvalidProgram(
+                f"aggregate: wanted named aggregates, as in bids=Count(), or one AggregateFunction, found {found}"
+            )
+        if function is not None:
+            return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
+        if final is not None:
+            raise InvalidProgram("aggregate: named aggregates make rows: map what comes out in place of `final`")
+        rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
+        return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
+
+    def process(self, function: Final, **options: Any) -> S:
+        """Hold all records of a window and give them to `function(key, window, records, out)`, or to a
+        ProcessWindowFunction.
+        """
+        if function is None:
+            raise InvalidProgram("process: wanted a function of (key, window, records, out), found None")
+        return self._operator("window-process", AllRecords(), function, options)
+
+    def _operator(self, kind: str, contents: Contents, function: Final, options: dict[str, Any]) -> S:
+        made = None if function is None else _function_of(function)
+        return self._then(kind, WindowOperator(self._settings(), contents, made), **options)
+
+    def _settings(self) -> WindowSettings:
+        return WindowSettings.of(self._assigner, self._trigger, self._evictor, self._allowed_lateness_ms, self._mode)
+
+    def _key_columns(self) -> list[str]:
+        """How the parts of the key are called in a row of results."""
+        return [_column_of(key, self._schema) for key in self._keys]
+
+
+def _column_of(key: Any, schema: pa.Schema | None) -> str:
+    if isinstance(key, str):
+        return key
+    if not isinstance(key, int):
+        return "key"
+    return f"_{key + 1}" if schema is None else str(schema.names[key])
+
+
+def _function_of(given: Any) -> ProcessWindowFunction:
+    """Raises InvalidOperator for what is no function of a window."""
+    if isinstance(given, type) and issubclass(given, ProcessWindowFunction):
+        given = _made(given)
+    if isinstance(given, ProcessWindowFunction):
+        if type(given).process is ProcessWindowFunction.process:
+            raise InvalidOperator(f"{type(given).__name__} does not define process(self, window, records, out)")
+        return given
+    function = function_of(given, "process")
+    if (number := _parameters(function)) not in (4, None):
+        raise InvalidOperator(
+            f"process: wanted a function of four: (key, window, records, out), found one of {number}: "
+            f"{getattr(function, '__qualname__', function)!s:.80}"
+        )
+    return PlainWindowFunction(function)
+
+
+def _aggregate_of(given: Any) -> AggregateFunction:
+    made = _made(given) if isinstance(given, type) else given
+    if not isinstance(made, AggregateFunction):
+        raise InvalidOperator(
+            f"aggregate: wanted a subclass or an instance of AggregateFunction, found {made!r:.80}; named "
+            "aggregates are keywords, as in bids=Count()"
+        )
+    missing = [name for name in ("create_accumulator", "add") if name not in _defined(type(made))]
+    if missing:
+        raise InvalidOperator(f"{type(made).__name__} does not define {' and '.join(missing)}")
+    return made
+
+
+def _defined(kind: type) -> set[str]:
+    return {name for each in kind.__mro__ if each not in (AggregateFunction, object) for name in vars(each)}
+
+
+def _made(kind: type) -> Any:
+    try:
+        return kind()
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{kind.__name__} cannot be made without arguments ({error}): give an instance"
+        ) from error
+
+
+def _parameters(function: Callable[..., Any]) -> int | None:
+    """How many arguments a function wants by position; None if that cannot be known, or is open."""
+    try:
+        parameters: Sequence[Parameter] = list(signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return None
+    by_position = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return (
+        len([each for each in by_position if each.default is each.empty]) if len(by_position) > 4 else len(by_position)
+    )
