@@ -27,6 +27,7 @@ class AssignTimestamps(Operator):
     """`time`: the name of a column, or a function of the record that returns its time."""
 
     takes: ClassVar[Takes] = "any"
+    _emits_at_end = False
 
     _watermarks: OperatorListState[Any] = OperatorListState(object, mode="union", name="watermarks")
     """(subtask, parallelism, watermark) of this subtask; restored, those of all."""
