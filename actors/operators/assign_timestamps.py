@@ -40,7 +40,9 @@ class AssignTimestamps(Operator):
         self._emitted = NO_WATERMARK
         where = self.context
         restored = self._watermarks.get()
-        own = [watermark for index, of, watermark in restored if (index, of) == (where.subtask_index, where.parallelism)]
+        own = [
+            watermark for index, of, watermark in restored if (index, of) == (where.subtask_index, where.parallelism)
+        ]
         if own or restored:
             self._emitted = own[0] if own else min(watermark for _, _, watermark in restored)
             self._generator.restore(self._emitted)

@@ -63,6 +63,11 @@ class Operator(Actor):
     timestamps: Times | None = None
     """In `process_batch`: the event time of each record of the batch, in ms; None where they have none."""
 
+    split_watermarks: Times | None = None
+    """In `process_batch`: for each record how far its split of the source had come before it, where some of them came
+    later than that; None: all came in time.
+    """
+
     time_column: str | None = None
     """In `process_batch`: the column that the event times come from, if they come from one."""
 

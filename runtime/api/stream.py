@@ -145,7 +145,7 @@ class DataStream(_Named):
         return self._then("assign-timestamps", timed, **options)
 
     def side_output(self, tag: OutputTag) -> DataStream:
-        """What the operator before sends to this side output, with `out.collect_to(tag, record)`. Flink: getSideOutput."""
+        """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
         return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
