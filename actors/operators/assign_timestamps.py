@@ -20,7 +20,7 @@ from ..flow.records import rows_of
 from .collector import Collector
 from .event_times import can_be_time, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
-from .watermark_generators import WatermarkStrategy
+from .watermark_generators import WatermarkStrategy, watermarks_before
 
 
 class AssignTimestamps(Operator):
@@ -49,7 +49,9 @@ class AssignTimestamps(Operator):
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
         times = self._times_of(batch)
-        out.emit_element(TimedBatch(batch, times, self._time if isinstance(self._time, str) else None))
+        column = self._time if isinstance(self._time, str) else None
+        marks = watermarks_before(self._generator, times, batch, self._emitted)
+        out.emit_element(TimedBatch(batch, times, column, marks))
         watermark = self._generator.on_batch(times, batch)
         if watermark is not None and watermark > self._emitted:
             self._emitted = watermark
