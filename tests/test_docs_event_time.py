@@ -1,4 +1,4 @@
-"""docs/event-time.md is true: its job prints what the page says, in failures too, and its operator does what it says."""
+"""docs/event-time.md is true: its job prints what the page says, in failures too, and the operator does as it says."""
 
 from __future__ import annotations
 
