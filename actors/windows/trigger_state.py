@@ -5,7 +5,7 @@ It stands at one window at a time. Values are kept under the namespace of the wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ...state.kinds.descriptors import MapState
@@ -19,9 +19,11 @@ Values: TypeAlias = "dict[str, Any]"
 class TriggerState(TriggerContext):
     """One operator's."""
 
-    def __init__(self, operator: KeyedOperator, kept: MapState[str, Any], domain: str | None) -> None:
-        """`domain`: by what time the operator forgets windows."""
-        self._operator, self._kept, self._domain = operator, kept, domain
+    def __init__(
+        self, operator: KeyedOperator, kept: MapState[str, Any], domain: str | None, reached: Callable[[], int]
+    ) -> None:
+        """`domain`: by what time the operator forgets windows. `reached`: gives its watermark."""
+        self._operator, self._kept, self._domain, self._reached = operator, kept, domain, reached
         self._namespace: tuple[int, ...] = ()
         self._place: tuple[int, ...] = ()
         self._entered = False
@@ -62,7 +64,7 @@ class TriggerState(TriggerContext):
 
     @property
     def watermark(self) -> int:
-        return self._operator.watermark
+        return self._reached()
 
     def processing_time(self) -> int:
         return self._operator.processing_time()

@@ -50,7 +50,7 @@ Window: TypeAlias = TimeWindow | GlobalWindow
 
 
 def namespace_of(window: Window) -> tuple[int, ...]:
-    """What its state and its timers are kept under: plain data."""
+    """The namespace of its state and its timers: plain data."""
     return tuple(window)
 
 
@@ -74,7 +74,7 @@ def time_window(start: int, end: int) -> TimeWindow:
 
 
 def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, tuple[TimeWindow, ...]]]:
-    """What windows become when all that touch are one: each with those that it is made of, by start. Flink:
+    """Merge windows that touch: each window that comes of it, and those that it is made of, by start. Flink:
     TimeWindow.mergeWindows.
     """
     found: list[tuple[TimeWindow, tuple[TimeWindow, ...]]] = []

@@ -17,10 +17,11 @@ import pyarrow as pa
 from ...messages import StateDescription
 from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
-from ..flow.elements import END_OF_TIME, NO_WATERMARK
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
 from ..flow.records import rows_of
 from ..operators.collector import Collector, OutputTag
 from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Takes
 from ..operators.timers import KeyedTimer
 from ..unrun import refuse
 from .changes import Change
@@ -42,9 +43,15 @@ class WindowOperator(KeyedOperator):
 
     late_tag: ClassVar[OutputTag] = LATE
 
+    takes: ClassVar[Takes] = "any"
+
     late_records: int = 0
     """How many records were late in this attempt."""
 
+    _reached_ms: int = NO_WATERMARK
+    """The operator's watermark, by which windows fire. While a record is processed `watermark` may be ahead of it: that
+    of the record's own split, by which the record is late or not.
+    """
     _open_windows: MapState[Any, int] = MapState(object, int, name="open windows")
     """Of a key whose windows can merge: the slot of each, see MergingWindows."""
     _trigger_values: MapState[str, Any] = MapState(str, object, name="trigger values")
@@ -54,7 +61,7 @@ class WindowOperator(KeyedOperator):
     def __init__(
         self, settings: WindowSettings, contents: Contents | None = None, function: ProcessWindowFunction | None = None
     ) -> None:
-        """Without a function what is held is emitted."""
+        """Without a function the contents themselves are emitted."""
         self._settings = settings
         self._how = AllRecords() if contents is None else contents
         self._function = EmitEach() if function is None else function
@@ -70,7 +77,7 @@ class WindowOperator(KeyedOperator):
         contents = self._declaration()
         self._contents: Any = self._backend.state(contents)
         self._holds_list = isinstance(contents, ListState)
-        self._context = TriggerState(self, self._trigger_values, self._assigner.time)
+        self._context = TriggerState(self, self._trigger_values, self._assigner.time, self._reached)
         function = self._function
         function.operator = self
         self._own: list[Any] = []
@@ -101,6 +108,10 @@ class WindowOperator(KeyedOperator):
         return self._how.declaration()
 
     # -- a record
+
+    def process_batch(self, batch: Batch, out: Collector) -> None:
+        self._reached_ms = self.watermark
+        super().process_batch(batch, out)
 
     def process(self, record: Any, out: Collector) -> None:
         assigner, is_late = self._assigner, True
@@ -144,6 +155,9 @@ class WindowOperator(KeyedOperator):
             self._act(result, window, place, out)
         self._set_cleanup(cleanup_ms, namespace)
 
+    def _reached(self) -> int:
+        return self._reached_ms
+
     # -- windows that merge
 
     def _merged(self, added: Window) -> tuple[Window, Place | None]:
@@ -179,6 +193,7 @@ class WindowOperator(KeyedOperator):
     # -- a timer
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        self._reached_ms = self.watermark
         window = window_of(timer.namespace)
         place = self._place_of(window)
         if place is None:  # a trigger has not deleted the timer of a window that merged since
