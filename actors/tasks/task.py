@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...messages import (
     AbortReason,
+    AnnounceWatermark,
     AskOperator,
     CancelTask,
     CheckpointId,
@@ -25,6 +26,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    ReportWatermark,
     StopTask,
     SwitchToUnaligned,
     TaskDeployment,
@@ -49,7 +51,7 @@ from ..flow.elements import (
     Watermark,
     WatermarkStatus,
 )
-from ..operators.source import END, Source, continue_source, poll
+from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
 from .questions import answer
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
@@ -69,7 +71,13 @@ class _RestoreFailed:
 
 
 _Control: TypeAlias = (
-    CancelTask | StopTask | TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+    CancelTask
+    | StopTask
+    | TriggerCheckpoint
+    | SwitchToUnaligned
+    | NotifyCheckpointComplete
+    | NotifyCheckpointAborted
+    | AnnounceWatermark
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
@@ -143,7 +151,12 @@ class Task(Actor):
             backpressured_ms=int(blocked),
             busy_ms=int(self._busy_ms),
             status=(self._closing_from or self.state).value,
+            event_time=None if self._time is None else self._time.event_time(self._blocked_since is not None),
         )
+
+    def watermark_report(self) -> ReportWatermark | None:
+        """For sources that wait for each other. From the TaskManager's thread, too."""
+        return None if self._time is None else self._time.report()
 
     # -- life cycle
 
@@ -164,7 +177,8 @@ class Task(Actor):
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
-        self._time = TaskTime(self._parts, self.context.clock)
+        warn_ms = self._services.watermark_warn_ms
+        self._time = TaskTime(self._parts, self.context.clock, self.deployment, self._owner, warn_ms)
         restored = self.context.run_blocking(self._parts.state.restore)
         self.context.pipe_to_self(restored, lambda _: _Restored(), _RestoreFailed)
 
@@ -237,6 +251,8 @@ class Task(Actor):
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):
                 self._abort(checkpoint_id)
+            case AnnounceWatermark():
+                self._own_time().align(message)
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
@@ -310,7 +326,9 @@ class Task(Actor):
         if not parts.outputs.is_available():
             self.idle_ms = due_ms
             self._blocked_since = self._blocked_since or now_ms
+            self._own_time().stands_still()
             return Step.IDLE
+        self._own_time().goes_on(now_ms, self._records_in)
         if self._blocked_since is not None:
             self._blocked_ms += now_ms - self._blocked_since
             self._blocked_since = None
@@ -352,7 +370,8 @@ class Task(Actor):
         """
         delays = [parts.chain.idle(), self._due_ms if self._watches_clock else None]
         parts.outputs.flush()
-        if self._source is not None and self._polls:
+        self._own_time().rests()
+        if self._source is not None and self._polls and not self._own_time().is_paused:
             with blame(self._source, self._records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
@@ -363,9 +382,10 @@ class Task(Actor):
 
     def _step_source(self, source: Source) -> bool:
         if not self._polls:
+            self._own_time().stands_still()
             return False
         with blame(source, self._records_in):
-            batch = poll(source)
+            batch = self._own_time().poll()
             if batch is None:
                 return False
         if batch is END:

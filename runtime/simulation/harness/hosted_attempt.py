@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from ....actors.flow.elements import Batch
-from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of, poll
+from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
+from ....actors.operators.source_reader import SourceReader
 from ....actors.tasks.operator_chain import OperatorChain, blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
@@ -85,6 +86,7 @@ class HostedAttempt:
         self.state = TaskState(self.deployment, by_id(operators), services)
         self.chain = OperatorChain(operators, self.emitted.append)
         self.source = operators[0] if isinstance(operators[0], Source) else None
+        self._reader = None if self.source is None else SourceReader(self.source, operators[1:])
         self.ended = self.state.data_ended
         with self._deadly():
             self._open(snapshots)
@@ -98,7 +100,7 @@ class HostedAttempt:
         self.woken = False
         with self._deadly():
             with blame(source, self._polled):
-                polled = poll(source)
+                polled = self._reader.poll() if self._reader is not None else END
             if polled is END:
                 self.end()
             elif polled is not None:
