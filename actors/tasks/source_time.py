@@ -2,7 +2,8 @@
 
 Where `assign_timestamps(max_drift_ms=...)` stands behind the source, it reports how far it is, and learns how far the
 slowest of the group is: what is ahead by more than the drift is not read until the others have caught up. Flink:
-SourceOperator (watermark alignment, FLIP-182, FLIP-217).
+SourceOperator (watermark alignment, FLIP-182, FLIP-217), which runs ahead freely until it learns the first minimum;
+here it is a batch at most.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class SourceTime:
     def begin(self) -> None:
         """The source stands where it goes on."""
         self._reader.settle()
+        self.align(NO_WATERMARK)
         self._say()
 
     def poll(self) -> Batch | Literal[SourceState.END] | None:
