@@ -71,6 +71,7 @@ FUNCTIONS: Mapping[str, str | None] = {
     "map_batches": None,
     "reduce": "return the new result",
     "key_by": "return the key",
+    "assign_timestamps": "return the event time",
     "generate": "return the record of that index",
     "on_event": NO_YIELD,
 }

@@ -88,11 +88,13 @@ def start(tmp_path: Path) -> Start:
         idle_after_ms: int | None = None,
         max_drift_ms: int | None = None,
         warn_ms: int | None = None,
+        buffer_timeout_ms: int = 0,
         **deployed: Any,
     ) -> TaskStage:
         alignment = None if max_drift_ms is None else Alignment("g", max_drift_ms)
         assigner = AssignTimestamps(lambda record: record, monotonous(), idle_after_ms, alignment)
-        return TaskStage([feed, *behind, assigner], deployment(**deployed), str(tmp_path), watermark_warn_ms=warn_ms)
+        chain = [feed, *behind, assigner]
+        return TaskStage(chain, deployment(**deployed), str(tmp_path), buffer_timeout_ms, watermark_warn_ms=warn_ms)
 
     return started
 
@@ -253,7 +255,7 @@ class TestIdleness:
 
     def test_the_clock_stands_from_the_moment_at_which_the_last_credit_was_used(self, start: Start) -> None:
         """The task sleeps until the split would be idle, and finds only then that it is held back."""
-        stage = start(Feed("ab"), idle_after_ms=1_000)
+        stage = start(Feed("ab"), idle_after_ms=1_000, buffer_timeout_ms=5)
         wire = stage.plane.wires[OUT]
         wire.send = lambda element: (wire.elements.append(element), setattr(wire, "has_credit", False))  # type: ignore[method-assign]
         gives(stage, split("a", 101))
@@ -333,6 +335,13 @@ class TestAlignment:
         announce(stage, 60)
         assert said(stage) == [[201]]
 
+    def test_until_it_knows_where_the_others_are_it_runs_ahead_by_a_batch_at_most(self, start: Start) -> None:
+        stage = start(Feed(), max_drift_ms=50)
+        gives(stage, [101], [201])
+        assert said(stage) == [[101], Watermark(100)]
+        announce(stage, 60)
+        assert said(stage) == [[201], Watermark(200)]
+
     def test_without_others_to_wait_for_it_goes_on(self, start: Start) -> None:
         """FLINK-31632: all others idle; nothing overflows."""
         stage = start(Feed(), max_drift_ms=2**62)
@@ -351,8 +360,8 @@ class TestAlignment:
 
     def test_it_reports_where_it_is_what_changes_and_its_end(self, start: Start) -> None:
         stage = start(Feed(), idle_after_ms=1_000, max_drift_ms=50)
-        told = deque(self._reports(stage))
-        assert told.popleft() == (NO_WATERMARK, True)
+        assert self._reports(stage) == [(NO_WATERMARK, True)]
+        announce(stage, END_OF_TIME)
         gives(stage, [101])
         stage.passes(200)
         assert self._reports(stage)[-1] == (100, True)
