@@ -39,6 +39,8 @@ class HoldingSplit:
     standing_ms: int
     is_paused: bool
     """Whether it is ahead of others that wait for it, and so is not read."""
+    records: int = 0
+    """How many it has brought in this attempt."""
 
 
 @message

@@ -1,7 +1,7 @@
 """AssignTimestamps: gives records their event times, and says how far event time has come.
 
 One watermark per batch at most, behind the batch. Watermarks from before it do not pass, but the one of ended data, nor
-does it matter whether what is before it is idle. Behind a source with splits it keeps a watermark for each of them
+do statuses. Behind a source with splits it keeps a watermark for each of them
 (SplitWatermarks): a SourceReader names the split of each batch.
 
 The watermark is state: it is in every snapshot, and restored, so that the same records are late as before. That of a

@@ -33,6 +33,7 @@ class SplitProgress:
     """By the activity clock: when it brought its last records, or was looked at first."""
     moved_ms: float
     """By the task's clock: when its watermark came further."""
+    records: int = 0
     is_idle: bool = False
     is_paused: bool = False
 
@@ -68,6 +69,7 @@ class SplitWatermarks:
         if split is None:
             split = self._splits[name] = self._begin(name, active_ms, now_ms)
         split.heard_ms, split.is_idle = active_ms, False
+        split.records += len(times)
         watermark_ms = split.generator.on_batch(times, records)
         if watermark_ms is not None and watermark_ms > split.watermark_ms:
             split.watermark_ms, split.moved_ms = watermark_ms, now_ms

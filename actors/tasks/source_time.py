@@ -1,4 +1,4 @@
-"""SourceTime: a task's source, polled as its group allows, and what the group hears of it.
+"""SourceTime: a task's source, polled as its group allows, and reported to its group.
 
 Where `assign_timestamps(max_drift_ms=...)` stands behind the source, it reports how far it is, and learns how far the
 slowest of the group is: what is ahead by more than the drift is not read until the others have caught up. Flink:

@@ -118,7 +118,7 @@ class TaskTime:
         if not self._parts.outputs.is_available():
             self.stands_still()
 
-    # -- what others are told
+    # -- for others
 
     def align(self, message: AnnounceWatermark) -> None:
         """How far the slowest source of the group is."""

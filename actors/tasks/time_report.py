@@ -102,7 +102,7 @@ class TimeReport:
 
     @property
     def _knows_event_time(self) -> bool:
-        """Whether any part of its input has a watermark: a job without event time is not to hear of it."""
+        """Whether any part of its input has a watermark: nothing is logged in a job without event time."""
         return (self._splits or self._watermarks).furthest_ms != NO_WATERMARK
 
     def _reason(self, now_ms: float) -> str:
@@ -137,4 +137,5 @@ class TimeReport:
         slowest = None if self._splits is None else self._splits.slowest
         if slowest is None or self._watermarks.current_ms == END_OF_TIME:
             return None
-        return HoldingSplit(slowest.name, slowest.watermark_ms, int(now_ms - slowest.moved_ms), slowest.is_paused)
+        standing_ms = int(now_ms - slowest.moved_ms)
+        return HoldingSplit(slowest.name, slowest.watermark_ms, standing_ms, slowest.is_paused, slowest.records)

@@ -63,7 +63,7 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
                 continue
             if node.operator.alignment is not None:
                 raise InvalidProgram(
-                    f"operator {node.name!r} aligns watermarks (max_drift_ms), but does not run in the task of a source: "
+                    f"operator {node.name!r} aligns watermarks (max_drift_ms), but runs in no task of a source: "
                     "put assign_timestamps behind the source, or behind map, filter and flat_map only, with the same "
                     "parallelism, before the stream branches"
                 )

@@ -32,9 +32,9 @@ from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
+from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
-from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 

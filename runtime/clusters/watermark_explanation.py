@@ -18,7 +18,6 @@ from ...messages import (
     JobWatermarks,
     SubtaskIndex,
     TaskEventTime,
-    TaskMetrics,
     VertexId,
 )
 from .job_errors import UnknownOperator
@@ -153,7 +152,7 @@ class _Search:
             return [f"{name} does not run"], HeldBy.NOT_RUNNING
         time = task.event_time
         if is_output:
-            return _at_the_assigner(name, task, time)
+            return _at_the_assigner(name, time)
         if vertex.vertex_id not in self._fed:
             if time.output_watermark_ms == END_OF_TIME:
                 return [f"{name} has come to the end of its data"], HeldBy.NOTHING
@@ -187,7 +186,7 @@ class _Search:
         return time is not None and any(each.operator_id == time.assigner for each in vertex.operators[: place + 1])
 
 
-def _at_the_assigner(name: str, task: TaskMetrics, time: TaskEventTime) -> tuple[list[str], HeldBy]:
+def _at_the_assigner(name: str, time: TaskEventTime) -> tuple[list[str], HeldBy]:
     """Here watermarks are made: what its splits say."""
     if time.output_watermark_ms == END_OF_TIME:
         return [f"{name} has come to the end of its data"], HeldBy.NOTHING
@@ -202,7 +201,7 @@ def _at_the_assigner(name: str, task: TaskMetrics, time: TaskEventTime) -> tuple
         return [*path, "it waits for its outputs (back-pressure), so it is not read"], HeldBy.BACK_PRESSURE
     if time.split.is_paused:
         return [*path, "it is ahead of others of its group by more than max_drift_ms, and paused"], HeldBy.ALIGNMENT
-    if time.split.watermark_ms == NO_WATERMARK and not task.records_in:
+    if time.split.watermark_ms == NO_WATERMARK and not time.split.records:
         return [*path, "it has brought no record yet"], HeldBy.NO_RECORDS
     return path, HeldBy.RECORDS
 

@@ -39,7 +39,7 @@ def vertex(name: str, *operators: str, parallelism: int = 2) -> JobVertex:
 VERTICES = (vertex("source", "bids", "times"), vertex("window", "window", "sink", parallelism=1))
 
 
-def task(name: str, index: int, records_in: int = 10, **said: Any) -> TaskMetrics:
+def task(name: str, index: int, **said: Any) -> TaskMetrics:
     time = {
         "input_watermark_ms": NO_WATERMARK,
         "output_watermark_ms": NO_WATERMARK,
@@ -50,9 +50,7 @@ def task(name: str, index: int, records_in: int = 10, **said: Any) -> TaskMetric
         "late_records_dropped": 0,
     }
     attempt, subtask = ExecutionAttemptId(f"{name}-{index}"), SubtaskIndex(index)
-    return TaskMetrics(
-        attempt, VertexId(name), name, subtask, records_in, 0, 1, 0, 0, "running", TaskEventTime(**time | said)
-    )
+    return TaskMetrics(attempt, VertexId(name), name, subtask, 10, 0, 1, 0, 0, "running", TaskEventTime(**time | said))
 
 
 def source(index: int, *splits: HoldingSplit, **said: Any) -> TaskMetrics:
@@ -72,8 +70,8 @@ def explained(*tasks: TaskMetrics, operator: str = "window") -> WatermarkExplana
     return explain(JobWatermarks(JobId("job"), "job", JobStatus.RUNNING, VERTICES, edges, tasks), operator)
 
 
-def split(name: str, at: int, is_paused: bool = False) -> HoldingSplit:
-    return HoldingSplit(name, at, 31 * SECOND, is_paused)
+def split(name: str, at: int, is_paused: bool = False, records: int = 10) -> HoldingSplit:
+    return HoldingSplit(name, at, 31 * SECOND, is_paused, records)
 
 
 ABLE = source(0, split("a", 9_000))
@@ -97,7 +95,7 @@ def test_a_split_that_stands_is_found_and_named() -> None:
 @pytest.mark.parametrize(
     ("slow", "held_by", "last"),
     [
-        (source(1, split("", NO_WATERMARK), records_in=0), HeldBy.NO_RECORDS, "it has brought no record yet"),
+        (source(1, split("", NO_WATERMARK, records=0)), HeldBy.NO_RECORDS, "it has brought no record yet"),
         (source(1, split("b", 5, is_paused=True)), HeldBy.ALIGNMENT, "paused"),
         (source(1, split("b", 5), is_held_back=True), HeldBy.BACK_PRESSURE, "back-pressure"),
         (source(1, splits=0), HeldBy.IDLE, "it has no splits"),

@@ -64,7 +64,9 @@ class Count(KeyedOperator):
 def program(source: Source, parallelism: int = 2, **options: Any) -> StreamEnvironment:
     env = StreamEnvironment(checkpoint_interval_ms=300, parallelism=parallelism)
     ticks = env.from_source(source, name="ticks")
-    timed = ticks.assign_timestamps(lambda record: record[1], monotonous(), max_drift_ms=DRIFT_MS, name="times", **options)
+    timed = ticks.assign_timestamps(
+        lambda record: record[1], monotonous(), max_drift_ms=DRIFT_MS, name="times", **options
+    )
     timed.key_by(0).process(Count, name="count").collect(name="out")
     return env
 
