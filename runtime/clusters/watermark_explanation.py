@@ -41,7 +41,7 @@ class HeldBy(Enum):
     IDLE = "idle"
     """All inputs are idle: event time goes on with the next record."""
     NOT_RUNNING = "not running"
-    """A task that has said nothing of itself: it does not run yet, or any more."""
+    """A task that has not reported: it does not run, or has only begun to."""
 
 
 _ADVICE = {
@@ -67,7 +67,7 @@ class SubtaskWatermark:
 
     subtask_index: int
     watermark_ms: int | None
-    """None: it does not run."""
+    """None: it has not reported; it does not run, or has only begun to."""
     standing_ms: int = 0
     """For how long its task has sent on nothing newer."""
     is_idle: bool = False
@@ -75,7 +75,7 @@ class SubtaskWatermark:
 
     def __str__(self) -> str:
         if self.watermark_ms is None:
-            return f"subtask {self.subtask_index}: does not run"
+            return f"subtask {self.subtask_index}: has not reported"
         stands = f", for {_seconds(self.standing_ms)}" if self.watermark_ms != END_OF_TIME else ""
         late = f", {self.late_records_dropped:,} late records dropped" if self.late_records_dropped else ""
         idle = ", idle" if self.is_idle else ""
@@ -149,7 +149,7 @@ class _Search:
         task = self._tasks.get((vertex.vertex_id, index))
         name = f"{vertex.name!r}, subtask {index}"
         if task is None or task.event_time is None:
-            return [f"{name} does not run"], HeldBy.NOT_RUNNING
+            return [f"{name} has not reported: it does not run, or has only begun to"], HeldBy.NOT_RUNNING
         time = task.event_time
         if is_output:
             return _at_the_assigner(name, time)

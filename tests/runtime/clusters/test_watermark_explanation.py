@@ -128,7 +128,7 @@ def test_all_inputs_may_be_idle() -> None:
 def test_a_task_that_does_not_run_is_the_first_to_look_at() -> None:
     found = explained(ABLE, operator="times")
     assert (found.behind, found.held_by) == (1, HeldBy.NOT_RUNNING)
-    assert str(found.subtasks[1]) == "subtask 1: does not run"
+    assert str(found.subtasks[1]) == "subtask 1: has not reported"
 
 
 def test_at_the_source_itself_its_own_watermark_counts() -> None:
