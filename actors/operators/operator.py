@@ -76,6 +76,11 @@ class Operator(Actor):
     the first watermark it is -2**63, and 2**63 - 1 when the data has ended.
     """
 
+    late_records_dropped: int = 0
+    """How many records this attempt has dropped because they came too late. An operator that drops some counts them
+    here; `job.metrics()` shows them. Flink: numLateRecordsDropped.
+    """
+
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 

@@ -72,7 +72,7 @@ FUNCTIONS: Mapping[str, str | None] = {
     "reduce": "return the new result",
     "process": COLLECT,
     "key_by": "return the key",
-    "assign_timestamps": "return the time of the record",
+    "assign_timestamps": "return the event time",
     "generate": "return the record of that index",
     "on_event": NO_YIELD,
 }

@@ -34,7 +34,7 @@ from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
-from .event_time import checked_strategy, checked_time
+from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
@@ -132,6 +132,10 @@ class DataStream(_Named):
         self,
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
+        *,
+        idle_after_ms: int | None = None,
+        max_drift_ms: int | None = None,
+        group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
         """Give each record its event time: what stands in a column or field of this name, or what a function of the
@@ -139,9 +143,18 @@ class DataStream(_Named):
 
         `watermarks`: how far event time has come, judged by the records: `bounded_out_of_orderness(5_000)`,
         `monotonous()`, `punctuated(function)`, or a WatermarkStrategy of your own. Windows and event-time timers behind
-        this go by them.
+        this go by them. Right behind a source that names its splits there is a watermark for each.
+
+        `idle_after_ms`: a split, or a subtask of a source without splits, that brings no record for so long is not
+        waited for until it does; None: it is always. The time in which it is not read does not count. Flink:
+        withIdleness.
+        `max_drift_ms`: what is further than the slowest of its `group` by more than this is not read until the others
+        have caught up; right behind sources only. Flink: withWatermarkAlignment.
         """
-        timed = AssignTimestamps(checked_time(time), checked_strategy(watermarks))
+        alignment = checked_alignment(max_drift_ms, group)
+        timed = AssignTimestamps(
+            checked_time(time), checked_strategy(watermarks), checked_ms("idle_after_ms", idle_after_ms), alignment
+        )
         return self._then("assign-timestamps", timed, **options)
 
     def side_output(self, tag: OutputTag) -> DataStream:
