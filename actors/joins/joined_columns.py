@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...messages import those_there_are
+from ...state.columnar.exact_arrays import canonical_type
 from ...state.columnar.keyed_rows import KeptRows
 from ...state.columnar.row_columns import RowNumbers
-from ...state.columnar.row_store import RowReader, RowStore
+from ...state.columnar.row_store import RowReader, plain_schema
 from ...state.columnar.slot_keys import check_key_types
-from ...state.columnar.exact_arrays import canonical_type
 from ...state.keys.key_groups import InvalidKey
 
 How = Literal["inner", "left", "right", "full"]
@@ -56,14 +56,16 @@ class JoinedColumns:
         shared = {name for name, other in zip(left.keys, right.keys, strict=True) if name == other}
         self._right_places = [place for place, name in enumerate(right.schema.names) if name not in shared]
         self._shared = {
-            left.schema.get_field_index(name): right.schema.get_field_index(name) for name in left.schema.names if name in shared
+            left.schema.get_field_index(name): right.schema.get_field_index(name)
+            for name in left.schema.names
+            if name in shared
         }
         fields = [pa.field(KIND, pa.string())] if is_changelog else []
-        for field in RowStore(left.schema).schema:
+        for field in plain_schema(left.schema):
             may_miss = self._left_may_miss and field.name not in shared
             _add(fields, field.with_nullable(True) if may_miss else field, suffix)
         for place in self._right_places:
-            field = RowStore(right.schema).schema.field(place)
+            field = plain_schema(right.schema).field(place)
             taken = field.name in {each.name for each in fields}
             named = field.with_name(field.name + suffix) if taken else field
             _add(fields, named.with_nullable(True) if self._right_may_miss else named, suffix)
@@ -109,7 +111,9 @@ def check_same_keys(left: KeptRows, right: KeptRows) -> None:
 def key_type(schema: pa.Schema, name: str) -> pa.DataType:
     """Raises ValueError for a column that is not there, or cannot be a key."""
     if schema.names.count(name) != 1:
-        raise ValueError(f"there is no key column {name!r}, or not once; there is {those_there_are(name, schema.names)}")
+        raise ValueError(
+            f"there is no key column {name!r}, or not once; there is {those_there_are(name, schema.names)}"
+        )
     kind = schema.field(name).type
     try:
         check_key_types([kind])

@@ -24,7 +24,7 @@ from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.rows_fit import ROWS, ROWS_NAME, rows_misfit
 from ..storage import inline_handle
-from .row_store import FrozenRows, RowStore
+from .row_store import FrozenRows, RowStore, plain_schema
 from .slot_keys import AnyKeys, SlotKeys
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -48,7 +48,7 @@ class KeptRows:
 
 def describe_rows(sides: Sequence[KeptRows]) -> StateDescription:
     told = [
-        {"keys": list(side.keys), "types": {field.name: str(field.type) for field in RowStore(side.schema).schema}}
+        {"keys": list(side.keys), "types": {field.name: str(field.type) for field in plain_schema(side.schema)}}
         for side in sides
     ]
     return StateDescription(ROWS_NAME, ROWS, {"sides": told})

@@ -53,6 +53,13 @@ def row_column(kind: pa.DataType) -> RowColumn:
     return OtherColumn(plain)
 
 
+def view_of(column: pa.Array) -> ColumnView:
+    """A view of a column of a batch."""
+    if pt.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return _View(column, None, column.type)
+
+
 class Growing:
     """A NumPy array that grows at its end."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..columns.column_values import plain_type
 from ..keys.word_table import Slots
-from .row_columns import ColumnView, Growing, RowNumbers, row_column
+from .row_columns import ColumnView, Growing, RowNumbers, row_column, view_of
 
 Times: TypeAlias = npt.NDArray[np.int64]
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -30,12 +30,17 @@ _FOLLOWED = 64
 PAIRS_AT_A_TIME = 1 << 17
 
 
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """As rows of such batches are kept: without dictionaries."""
+    return pa.schema([field.with_type(plain_type(field.type)) for field in schema])
+
+
 class RowStore:
     """The rows of one side of a join. Owned by its task's thread; a FrozenRows may be read on another."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
-        """Of the rows: that of the batches, without dictionaries."""
+        self.schema = plain_schema(schema)
+        """Of the rows."""
         self._clear()
 
     def _clear(self) -> None:
@@ -238,6 +243,11 @@ class RowReader:
     def __init__(self, schema: pa.Schema, views: Sequence[ColumnView]) -> None:
         self.schema = schema
         self._views = views
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> RowReader:
+        """Of the rows of a batch, by their place."""
+        return cls(plain_schema(batch.schema), [view_of(column) for column in batch.columns])
 
     def columns(self, rows: RowNumbers, places: Sequence[int]) -> list[pa.Array]:
         """These columns of these rows; nulls for row -1."""
