@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ...state.kinds.descriptors import ListState
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
@@ -47,7 +49,7 @@ class RecordIntervalJoin(KeyedOperator):
                 kept.append(held)
             elif self._outer[side] and not held[2]:
                 at_ms = max(held[1], timer.time_ms)
-                out.emit([(None, held[0]) if side else (held[0], None)], [at_ms])
+                out.emit([(None, held[0]) if side else (held[0], None)], np.array([at_ms]))
         state.update(kept)
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
@@ -61,7 +63,7 @@ class RecordIntervalJoin(KeyedOperator):
         self.timers.at_event_time(time_ms + self._interval.kept_for(side), (side,))
         for held in matches:
             pair = (record, held[0]) if side == 0 else (held[0], record)
-            out.emit([pair], [max(time_ms, held[1])])
+            out.emit([pair], np.array([max(time_ms, held[1])]))
         if any(self._outer) and not all(held[2] for held in matches):
             for held in matches:
                 held[2] = True

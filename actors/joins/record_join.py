@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ...state.kinds.descriptors import ListState
 from ..errors import NoEventTime
 from ..operators.collector import Collector
@@ -23,7 +25,7 @@ class RecordJoin(KeyedOperator):
 
     _left: ListState[Any] = ListState(object, name="left")
     _right: ListState[Any] = ListState(object, name="right")
-    """(record, when it came, whether it has had a match), as lists."""
+    """(record, since when it lives, whether it has had a match, its event time or None), as lists."""
 
     def __init__(self, how: How, ttl: TimeToLive) -> None:
         self._ttl = ttl
@@ -47,21 +49,28 @@ class RecordJoin(KeyedOperator):
         if self._ttl.ttl_ms is not None:
             matches = [held for held in matches if not self._is_over(held[1])]
             self._wait(came_ms + self._ttl.ttl_ms)
-        own.add([record, came_ms, bool(matches)])
+        own.add([record, came_ms, bool(matches), self._time_ms()])
         if self._outer[1 - side] and not all(held[2] for held in matches):
             for held in matches:
                 if not held[2]:
-                    self._emit(DELETE, side, None, held[0], out)
+                    self._emit(DELETE, side, None, held[0], held[3], out)
         if any(self._outer) and not all(held[2] for held in matches):
-            other.update([[held[0], held[1], True] for held in matches])
+            other.update([[record, came_ms, True, time_ms] for record, came_ms, _, time_ms in matches])
         for held in matches:
-            self._emit(INSERT, side, record, held[0], out)
+            self._emit(INSERT, side, record, held[0], held[3], out)
         if not matches and self._outer[side]:
-            self._emit(INSERT, side, record, None, out)
+            self._emit(INSERT, side, record, None, None, out)
 
-    def _emit(self, kind: str, side: int, own: Any, other: Any, out: Collector) -> None:
+    def _emit(self, kind: str, side: int, own: Any, other: Any, other_ms: int | None, out: Collector) -> None:
         pair = (own, other) if side == 0 else (other, own)
-        out.collect((kind, *pair) if any(self._outer) else pair)
+        result = (kind, *pair) if any(self._outer) else pair
+        if other_ms is not None and self.timestamps is not None and other_ms > self.timestamp:
+            out.emit([result], np.array([other_ms]))
+        else:
+            out.collect(result)
+
+    def _time_ms(self) -> int | None:
+        return None if self.timestamps is None else self.timestamp
 
     def _came_ms(self) -> int:
         if self._ttl.ttl_ms is None:
