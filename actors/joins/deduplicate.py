@@ -21,7 +21,7 @@ from ...state.keys.word_table import Slots
 from ..flow.records import conform
 from ..operators.collector import Collector
 from .joined_columns import key_type
-from .late_records import LATE_RECORDS, LateRecords
+from .late_records import LATE, LateRecords
 from .rows_operator import RowsOperator, known
 from .time_to_live import TimeToLive
 
@@ -53,7 +53,7 @@ class Deduplicate(RowsOperator):
         batch, times = conform(batch, self._schema), self.timestamps
         if self._within.goes_by_event_time:
             times = self._event_times("deduplicate within a time by event time")
-            batch, times = self.late.taken_out(batch, times, self.watermark, LATE_RECORDS, out)
+            batch, times = self.late.taken_out(batch, times, self.watermark, LATE[0], out)
         if not len(batch):
             return
         state = self.keyed_state

@@ -13,11 +13,8 @@ import pyarrow as pa
 from ..flow.elements import Times
 from ..operators.collector import Collector, OutputTag
 
-LATE: Final = (OutputTag("late-left"), OutputTag("late-right"))
-"""The side outputs of the late records of both inputs."""
-
-LATE_RECORDS: Final = OutputTag("late")
-"""The same of an operator of one input."""
+LATE: Final = (OutputTag("late"), OutputTag("late-right"))
+"""The side outputs of the late records of the first and of the second input."""
 
 
 class LateRecords:

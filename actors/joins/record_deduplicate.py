@@ -9,7 +9,7 @@ from ..errors import NoEventTime
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
-from .late_records import LATE_RECORDS, LateRecords
+from .late_records import LATE, LateRecords
 from .time_to_live import TimeToLive
 
 
@@ -31,7 +31,7 @@ class RecordDeduplicate(KeyedOperator):
             if self.timestamps is None:
                 raise NoEventTime(self.context.name, "deduplicate within a time by event time")
             time_ms = self.timestamp
-            if self.late.take_out(record, time_ms, self.watermark, LATE_RECORDS, out):
+            if self.late.take_out(record, time_ms, self.watermark, LATE[0], out):
                 return
         elif within_ms is not None:
             time_ms = self.processing_time()

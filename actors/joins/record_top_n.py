@@ -4,7 +4,8 @@ every record; the order is that of what a function returns for a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...state.kinds.descriptors import ListState
@@ -53,3 +54,18 @@ class RecordTopN(KeyedOperator):
 
     def _emit(self, kind: str, record: Any, rank: int, out: Collector) -> None:
         out.collect((kind, record, rank) if self._ranked else (kind, record))
+
+
+def of_field(names: Sequence[str]) -> Callable[[Any], Any]:
+    """What gives these fields of a record: items of a dict, attributes of any other."""
+    return _Fields(tuple(names))
+
+
+class _Fields:
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def __call__(self, record: Any) -> Any:
+        get = record.__getitem__ if isinstance(record, dict) else partial(getattr, record)
+        values = tuple(get(name) for name in self._names)
+        return values[0] if len(values) == 1 else values

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from understudy.actors.joins import deduplicate
 from understudy.actors.joins.deduplicate import Deduplicate
-from understudy.actors.joins.late_records import LATE_RECORDS
+from understudy.actors.joins.late_records import LATE
 from understudy.actors.joins.record_deduplicate import RecordDeduplicate
 from understudy.actors.joins.time_to_live import TimeToLive
 from understudy.actors.operators.operator import Operator
@@ -41,7 +41,7 @@ def test_only_the_first_of_a_key_goes_on(is_columnar: bool, script: list[Step]) 
 @settings(max_examples=100, deadline=None)
 def test_within_a_time_by_event_time(is_columnar: bool, script: list[Step]) -> None:
     make = operators(TimeToLive(7, "event"), is_columnar)
-    played = play(make, script, is_columnar=is_columnar, late=[LATE_RECORDS])
+    played = play(make, script, is_columnar=is_columnar, late=LATE[:1])
     mark, wanted, late = -(2**63), [], 0
     for step in script:
         if isinstance(step, Advance):
