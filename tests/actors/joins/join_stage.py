@@ -90,7 +90,9 @@ def play(
 ) -> Played:
     operator = make()
     keys: dict[str, Any] = {"key_by": "key"} | ({"key_by_2": "key"} if operator.inputs == 2 else {})
-    first = OperatorHarness(operator, **keys, schemas=schemas[: operator.inputs] if is_columnar else (), max_parallelism=8)
+    first = OperatorHarness(
+        operator, **keys, schemas=schemas[: operator.inputs] if is_columnar else (), max_parallelism=8
+    )
     subtasks, played = [first], Played()
     watermarks = [NO_WATERMARK] * operator.inputs
     before = NO_WATERMARK
@@ -125,7 +127,9 @@ def play(
     return played
 
 
-def batch_of(side: int, several: Sequence[tuple[int, int, int]], is_columnar: bool, schemas: Sequence[pa.Schema]) -> Any:
+def batch_of(
+    side: int, several: Sequence[tuple[int, int, int]], is_columnar: bool, schemas: Sequence[pa.Schema]
+) -> Any:
     name = schemas[side].names[1]
     records = [{"key": key, name: number if name == "a" else str(number)} for key, number, _ in several]
     return pa.RecordBatch.from_pylist(records, schemas[side]) if is_columnar else records

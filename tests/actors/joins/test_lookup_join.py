@@ -15,11 +15,15 @@ TABLE = pa.schema([("id", pa.string()), ("name", pa.string()), ("n", pa.int64())
 
 
 def stream(*rows: tuple[Any, ...]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), STREAM, strict=True)], schema=STREAM)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), STREAM, strict=True)], schema=STREAM
+    )
 
 
 def table(*rows: tuple[Any, ...]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), TABLE, strict=True)], schema=TABLE)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), TABLE, strict=True)], schema=TABLE
+    )
 
 
 def rows(harness: OperatorHarness) -> list[Any]:

@@ -38,7 +38,11 @@ def wanted_of(script: list[Step], how: str) -> tuple[list[Any], int]:
             mark = min(marks)
             for key, a, at in [row for row in waiting if row[2] <= mark]:
                 waiting.remove((key, a, at))
-                valid = [(begin, place, b) for place, (other, b, begin) in enumerate(versions) if other == key and begin <= at]
+                valid = [
+                    (begin, place, b)
+                    for place, (other, b, begin) in enumerate(versions)
+                    if other == key and begin <= at
+                ]
                 if valid or how == "left":
                     results.append(((key, a, str(max(valid)[2]) if valid else None), at))
     return results, late
