@@ -21,7 +21,7 @@ from ...state.keys.word_table import Slots
 from ..flow.records import conform
 from ..operators.collector import Collector
 from .joined_columns import key_type
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateColumns, of_columns
 from .rows_operator import RowsOperator, known
 from .time_to_live import TimeToLive
 
@@ -30,7 +30,7 @@ _FEWEST_ROWS = 1 << 16
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 
-class Deduplicate(RowsOperator):
+class Deduplicate(RowsOperator, CountsLateColumns):
     """Over columns. Keeps the keys and times of the records that went on."""
 
     _schema: pa.Schema
@@ -41,19 +41,19 @@ class Deduplicate(RowsOperator):
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         self._schema = known(inputs[0])
+        self.late_tag = of_columns(LATE[0], self._schema)
         columns = pa.schema([pa.field(name, key_type(self._schema, name)) for name in self._keys])
         self._kept = (KeptRows(self._keys, columns),)
         return self._schema
 
     def open(self) -> None:
-        self.late = LateRecords()
         self._look_at = _FEWEST_ROWS
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         batch, times = conform(batch, self._schema), self.timestamps
         if self._within.goes_by_event_time:
             times = self._event_times("deduplicate within a time by event time")
-            batch, times = self.late.taken_out(batch, times, self.watermark, LATE[0], out)
+            batch, times = self._in_time(batch, times, LATE[0], out)
         if not len(batch):
             return
         state = self.keyed_state
@@ -99,7 +99,8 @@ class Deduplicate(RowsOperator):
     def _are_near(self, times: Times, others: Times) -> npt.NDArray[np.bool_]:
         if self._within.ttl_ms is None:
             return np.ones(len(times), np.bool_)
-        return np.abs(times - others) < self._within.ttl_ms
+        near: npt.NDArray[np.bool_] = np.abs(times - others) < self._within.ttl_ms
+        return near
 
     def _forget(self, store: RowStore) -> None:
         """Records that nothing which may still come is a duplicate of, once there are twice as many as there were."""

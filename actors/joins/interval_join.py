@@ -1,10 +1,10 @@
 """IntervalJoin: rows with equal keys whose times are close: left time + lower <= right time <= left time + upper.
 
 A row is kept until no row can come that matches it: the watermark says so. A row that is late when it comes joins
-nothing. A result has the later of both times. In an outer join a row without a match is a result, with nulls, once it is
-certain that there is none; so results are only ever added. Its time is then the end of its interval, or its own if that
-is later, for a result with an older time would be late behind the join. Flink: IntervalJoinOperator, and for outer joins
-RowTimeIntervalJoin.
+nothing. A result has the later of both times. In an outer join a row without a match is a result, with nulls, once it
+is certain that there is none; so results are only ever added. Its time is then the end of its interval, or its own if
+that is later, for a result with an older time would be late behind the join. Flink: IntervalJoinOperator, and for outer
+joins RowTimeIntervalJoin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...state.columnar.row_store import RowStore, Times
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from .joined_columns import How
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateColumns, of_columns
 from .rows_operator import ColumnarJoin
 
 _FEWEST_ROWS = 1 << 16
@@ -40,7 +40,7 @@ class TimeInterval:
                 raise ValueError(f"{name}: wanted a whole number of ms, found {bound!r}")
         if self.lower_ms > self.upper_ms:
             raise ValueError(
-                f"wanted lower_ms at most upper_ms, found {self.lower_ms} and {self.upper_ms}: nothing lies between them"
+                f"wanted lower_ms at most upper_ms, found {self.lower_ms} and {self.upper_ms}: nothing is between them"
             )
 
     def kept_for(self, side: int) -> int:
@@ -48,7 +48,7 @@ class TimeInterval:
         return -self.lower_ms if side else self.upper_ms
 
 
-class IntervalJoin(ColumnarJoin):
+class IntervalJoin(ColumnarJoin, CountsLateColumns):
     """Over columns. See the module. The mark of a row: 1 if it has had a match."""
 
     def __init__(
@@ -57,15 +57,18 @@ class IntervalJoin(ColumnarJoin):
         super().__init__(left_keys, right_keys, how, suffix)
         self._interval = interval
 
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        self.late_tag, self.late_right_tag = map(of_columns, LATE, inputs)
+        return super().output_schema(*inputs)
+
     def open(self) -> None:
-        self.late = LateRecords()
         self._look_at = [_FEWEST_ROWS, _FEWEST_ROWS]
         self._next_due = [NO_WATERMARK, NO_WATERMARK]
         """Before this no row of the side without a match is due. After a restore that is not known."""
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         times = self._event_times("interval_join")
-        batch, times = self.late.taken_out(batch, times, self.watermark, LATE[side], out)
+        batch, times = self._in_time(batch, times, LATE[side], out)
         if not len(batch):
             return
         state = self.keyed_state

@@ -1,9 +1,9 @@
 """LookupJoin: each row of a stream with the row of a table that has its key now.
 
 The table is fixed and travels with the program, or comes as a second stream that every subtask gets whole: a row that
-comes takes the place of the one before with its key. What a row of the stream finds depends on what has come by then; for
-the version that was valid at a time see temporal_join. Every snapshot has the whole table of each subtask; a subtask
-is restored with that of one of them. Flink: the broadcast state pattern; a lookup join of SQL.
+comes takes the place of the one before with its key. What a row of the stream finds depends on what has come by then;
+for the version that was valid at a time see temporal_join. Every snapshot has the whole table of each subtask; a
+subtask is restored with that of one of them. Flink: the broadcast state pattern; a lookup join of SQL.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from ..errors import NoEventTime
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateRecords
 from .time_to_live import TimeToLive
 
 
-class RecordDeduplicate(KeyedOperator):
+class RecordDeduplicate(KeyedOperator, CountsLateRecords):
     """See the module."""
 
     _times: ListState[int] = ListState(int, name="times")
@@ -22,16 +22,13 @@ class RecordDeduplicate(KeyedOperator):
     def __init__(self, within: TimeToLive) -> None:
         self._within = within
 
-    def open(self) -> None:
-        self.late = LateRecords()
-
     def process(self, record: Any, out: Collector) -> None:
         within_ms, time_ms = self._within.ttl_ms, 0
         if within_ms is not None and self._within.domain == "event":
             if self.timestamps is None:
                 raise NoEventTime(self.context.name, "deduplicate within a time by event time")
             time_ms = self.timestamp
-            if self.late.take_out(record, time_ms, self.watermark, LATE[0], out):
+            if self._is_late(record, time_ms, LATE[0], out):
                 return
         elif within_ms is not None:
             time_ms = self.processing_time()

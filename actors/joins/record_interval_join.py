@@ -9,18 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...state.kinds.descriptors import ListState
-from ..operators.collector import Collector
+from ..operators.collector import Collector, OutputTag
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
 from .interval_join import TimeInterval
 from .joined_columns import How
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateRecords
 
 
-class RecordIntervalJoin(KeyedOperator):
+class RecordIntervalJoin(KeyedOperator, CountsLateRecords):
     """See the module."""
 
     inputs: ClassVar[int] = 2
+
+    late_right_tag: ClassVar[OutputTag] = LATE[1]
 
     _left: ListState[Any] = ListState(object, name="left")
     _right: ListState[Any] = ListState(object, name="right")
@@ -30,9 +32,6 @@ class RecordIntervalJoin(KeyedOperator):
         self._interval = interval
         self._outer = (how in ("left", "full"), how in ("right", "full"))
 
-    def open(self) -> None:
-        self.late = LateRecords()
-
     def process(self, record: Any, out: Collector) -> None:
         self._take(0, record, out)
 
@@ -41,7 +40,7 @@ class RecordIntervalJoin(KeyedOperator):
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows of one side have no more matches: those that had none become results in an outer join."""
-        (side,) = timer.namespace  # type: ignore[misc]
+        side: int = timer.namespace[0]  # type: ignore[index]
         state = (self._left, self._right)[side]
         kept = []
         for held in state.get():
@@ -54,7 +53,7 @@ class RecordIntervalJoin(KeyedOperator):
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
         time_ms = self.timestamp
-        if self.late.take_out(record, time_ms, self.watermark, LATE[side], out):
+        if self._is_late(record, time_ms, LATE[side], out):
             return
         own, other = (self._left, self._right) if side == 0 else (self._right, self._left)
         held_there = other.get()

@@ -11,10 +11,10 @@ from ..errors import NoEventTime
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateRecords
 
 
-class RecordTemporalJoin(KeyedOperator):
+class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
     """See the module."""
 
     inputs: ClassVar[int] = 2
@@ -26,12 +26,9 @@ class RecordTemporalJoin(KeyedOperator):
     def __init__(self, is_left: bool) -> None:
         self._is_left = is_left
 
-    def open(self) -> None:
-        self.late = LateRecords()
-
     def process(self, record: Any, out: Collector) -> None:
         time_ms = self.timestamp
-        if not self.late.take_out(record, time_ms, self.watermark, LATE[0], out):
+        if not self._is_late(record, time_ms, LATE[0], out):
             self._waiting.add([record, time_ms])
             self.timers.at_event_time(time_ms)
 

@@ -9,7 +9,7 @@ by then stays a result. Flink: StreamingJoinOperator, without retractions on its
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ _MATCHED = 1
 
 _FEWEST_ROWS = 1 << 16
 
-Result = pa.RecordBatch | TimedBatch
+Result: TypeAlias = "pa.RecordBatch | TimedBatch"
 
 
 class RegularJoin(ColumnarJoin):

@@ -65,9 +65,10 @@ class ColumnarJoin(RowsOperator):
         """Whether a row of this side is a result of its own if it has no match."""
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
-        self._kept = tuple(KeptRows(keys, known(schema)) for keys, schema in zip(self._keys, inputs, strict=True))
+        left, right = (KeptRows(keys, known(schema)) for keys, schema in zip(self._keys, inputs, strict=True))
+        self._kept = (left, right)
         is_changelog = self.is_changelog and any(self._outer)
-        self._columns = JoinedColumns(*self._kept, self._how, self._suffix, is_changelog=is_changelog)
+        self._columns = JoinedColumns(left, right, self._how, self._suffix, is_changelog=is_changelog)
         return self._columns.schema
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:

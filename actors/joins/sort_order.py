@@ -6,7 +6,7 @@ Columns are turned into numbers that are sorted upwards, so a comparison of rows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from ...messages import those_there_are
 from ...state.columns.column_values import is_ordered, numbers_of, plain_type
 
-SortKeys: TypeAlias = "list[npt.NDArray[np.generic]]"
+SortKeys: TypeAlias = "list[npt.NDArray[Any]]"
 """The first counts the most; each has an item for each row."""
 
 

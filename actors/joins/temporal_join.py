@@ -1,7 +1,7 @@
 """TemporalJoin: each row of the left stream with the version of the right table that was valid at the row's time.
 
-The right stream is a table with versions: a row is valid from its time until that of the next row of its key. A left row
-waits until the watermark has reached its time, so that all versions from before are there. Then it is emitted, with its
+The right stream is a table with versions: a row is valid from its time until that of the next row of its key. A left
+row waits until the watermark has reached its time, so that all versions from before are there. Then it is emitted, with its
 own time, and forgotten. Of each key the newest version at or before the watermark is kept, and those after it. Of two
 versions of one time the one that came last counts. A version that comes late is valid for the rows that still wait; a
 late row of the left stream goes to the side output. Flink: TemporalRowTimeJoinOperator.
@@ -19,13 +19,13 @@ import pyarrow as pa
 from ...state.columnar.row_columns import RowNumbers
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
 from ..operators.collector import Collector
-from .late_records import LATE, LateRecords
+from .late_records import LATE, CountsLateColumns, of_columns
 from .rows_operator import ColumnarJoin
 
 _FEWEST_ROWS = 1 << 16
 
 
-class TemporalJoin(ColumnarJoin):
+class TemporalJoin(ColumnarJoin, CountsLateColumns):
     """Over columns. See the module."""
 
     def __init__(
@@ -33,8 +33,11 @@ class TemporalJoin(ColumnarJoin):
     ) -> None:
         super().__init__(left_keys, right_keys, how, suffix)
 
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        self.late_tag = of_columns(LATE[0], inputs[0])
+        return super().output_schema(*inputs)
+
     def open(self) -> None:
-        self.late = LateRecords()
         self._look_at = _FEWEST_ROWS
         self._next_due = NO_WATERMARK
         """No row waits for less. After a restore that is not known."""
@@ -42,7 +45,7 @@ class TemporalJoin(ColumnarJoin):
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         times = self._event_times("temporal_join")
         if side == 0:
-            batch, times = self.late.taken_out(batch, times, self.watermark, LATE[0], out)
+            batch, times = self._in_time(batch, times, LATE[0], out)
             if not len(batch):
                 return
             self._next_due = min(self._next_due, int(times.min()))

@@ -1,9 +1,9 @@
 """TopN: the first n rows of each key by an order, as a changelog that is right after every batch.
 
 A row of the result has a column `kind` before its own, and its rank, 1 to n, behind them, if that is wanted. A row that
-gets among the first is "+I"; one that moves is "-U" with its rank before and "+U" with the new one; one that falls out is
-"-D". What a batch takes back comes before what it adds, and what would come and go within a batch does not show. Of equal
-rows the one that came first has the better rank, or with `newest_first` the one that came last. Flink:
+gets among the first is "+I"; one that moves is "-U" with its rank before and "+U" with the new one; one that falls out
+is "-D". What a batch takes back comes before what it adds, and what would come and go within a batch does not show. Of
+equal rows the one that came first has the better rank, or with `newest_first` the one that came last. Flink:
 AppendOnlyTopNFunction; with n = 1, newest first and without a rank, RowTimeDeduplicateFunction that keeps the last.
 """
 

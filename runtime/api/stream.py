@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.flow.key_selector import KeySelector
-from ...actors.joins.joined_columns import How
-from ...actors.joins.late_records import LATE
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.collector import OutputTag
@@ -37,23 +35,15 @@ from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_strategy, checked_time
+from .joined_streams import KeyedJoins, Options, TableLookups
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
-from .joins import Keyed, TimeDomain, deduplicate, interval_join, lookup_join, regular_join, temporal_join, top_n
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 
 if TYPE_CHECKING:
     from typing import Self
-
-
-class Options(TypedDict, total=False):
-    """What every operator can be given."""
-
-    name: str | None
-    parallelism: int | None
-    slot_sharing_group: str | None
 
 
 class _Named:
@@ -83,12 +73,20 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named):
+class DataStream(_Named, TableLookups["DataStream"]):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
         super().__init__(graph, edges[0].source if len(edges) == 1 else None)
         self._edges = tuple(edges)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for what there is not: says so of what there is on keyed streams."""
+            if hasattr(KeyedStream, name) and not name.startswith("_"):
+                raise AttributeError(f"{name} needs a keyed stream: call key_by(...) before it", name=name, obj=self)
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -155,10 +153,11 @@ class DataStream(_Named):
 
     @property
     def late(self) -> DataStream:
-        """Of windows: the records that came too late for them."""
+        """Of windows and joins by event time: the records that came too late; of a join, those of the first stream."""
         tag = getattr(self._own_node().operator, "late_tag", None)
         if tag is None:
-            raise InvalidProgram(f"late: {self._own_node().name!r} has no windows: records are late for windows only")
+            name = self._own_node().name
+            raise InvalidProgram(f"late: {name!r} has no windows: records are late for windows and some joins only")
         return self.side_output(tag)
 
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
@@ -166,29 +165,13 @@ class DataStream(_Named):
         keyed = self.key_by(_one_key)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner)
 
-    def lookup_join(
-        self,
-        table: DataStream | pa.Table | pa.RecordBatch,
-        on: str | Sequence[str] | None = None,
-        *,
-        left_on: str | Sequence[str] | None = None,
-        right_on: str | Sequence[str] | None = None,
-        how: Literal["inner", "left"] = "left",
-        suffix: str = "_right",
-        **options: Unpack[Options],
-    ) -> DataStream:
-        """Each row with the row of a table that has its key now; with nulls, or with how="inner" not at all, where there
-        is none. The columns of both are known.
-
-        `table`: columns that do not change, or a stream, which every subtask gets whole: of each key its newest row
-        counts.
-        """
-        made = lookup_join(table, (on, left_on, right_on), how, suffix)
-        if not isinstance(table, DataStream):
-            return self._then("lookup-join", made, **options)
-        self._check_same_environment(table, "lookup_join")
-        node = _add_node("operator", "lookup-join", made, [self, table.broadcast()], **options)
-        return DataStream(self._graph, [StreamEdge(node)])
+    @property
+    def late_right(self) -> DataStream:
+        """Of an interval join: the records of the second stream that came too late."""
+        tag = getattr(self._own_node().operator, "late_right_tag", None)
+        if tag is None:
+            raise InvalidProgram(f"late_right: {self._own_node().name!r} is no interval join")
+        return self.side_output(tag)
 
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
         """Partition by columns (names or positions), or by what one function returns for a record.
@@ -243,6 +226,11 @@ class DataStream(_Named):
     def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
         return DataStream(self._graph, [StreamEdge(self._add("operator", kind, operator, **options))])
 
+    def _with_others(self, kind: str, operator: Operator, others: Sequence[Any], **options: Any) -> DataStream:
+        for other in others:
+            self._check_same_environment(other, kind)
+        return DataStream(self._graph, [StreamEdge(_add_node("operator", kind, operator, [self, *others], **options))])
+
     def _add(self, role: Role, kind: str, operator: Operator, **options: Any) -> StreamNode:
         return _add_node(role, kind, operator, [self], **options)
 
@@ -253,7 +241,7 @@ class DataStream(_Named):
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream, KeyedJoins[DataStream]):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
@@ -291,136 +279,6 @@ class KeyedStream(DataStream):
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
-
-
-    def join(
-        self,
-        other: KeyedStream,
-        how: How = "inner",
-        *,
-        ttl_ms: int | None = None,
-        ttl_time: TimeDomain = "processing",
-        suffix: str = "_right",
-        **options: Unpack[Options],
-    ) -> DataStream:
-        """Each record with each record of the other stream that has the same key, whenever they come. `how`: "inner",
-        "left", "right" or "full"; all but "inner" give a changelog, with "+I" and "-D" in a column `kind`.
-
-        Results are rows of the columns of both, where they are known; columns of the other whose names are taken get
-        the suffix. Else they are pairs of records. Both streams are kept, each record for `ttl_ms`, by the clock or by
-        event time.
-        """
-        made = regular_join(self._keyed, self._other(other, "join"), how, suffix, ttl_ms, ttl_time)
-        return self._joined("join", made, other, options)
-
-    def interval_join(
-        self,
-        other: KeyedStream,
-        lower_ms: int,
-        upper_ms: int,
-        *,
-        how: How = "inner",
-        lower_exclusive: bool = False,
-        upper_exclusive: bool = False,
-        suffix: str = "_right",
-        **options: Unpack[Options],
-    ) -> JoinedStream:
-        """Each record with those of the other stream that have the same key and an event time from `lower_ms` to
-        `upper_ms` after its own; negative numbers are before it. Records that no other can match any more are forgotten.
-
-        In a "left", "right" or "full" join a record without a match is a result once it is certain that there is none.
-        """
-        keyed, bounds, exclusive = self._other(other, "interval_join"), (lower_ms, upper_ms), (
-            lower_exclusive,
-            upper_exclusive,
-        )
-        made = interval_join(self._keyed, keyed, bounds, exclusive, how, suffix)
-        return self._joined("interval-join", made, other, options)
-
-    def temporal_join(
-        self,
-        versions: KeyedStream,
-        how: Literal["inner", "left"] = "inner",
-        *,
-        suffix: str = "_right",
-        **options: Unpack[Options],
-    ) -> JoinedStream:
-        """Each record with the version of its key that is valid at its event time: the newest record of the other
-        stream that is not newer than it. It is emitted when the watermark has reached its time.
-        """
-        made = temporal_join(self._keyed, self._other(versions, "temporal_join"), how, suffix)
-        return self._joined("temporal-join", made, versions, options)
-
-    def deduplicate(
-        self,
-        keep: Literal["first", "last"] = "first",
-        *,
-        within_ms: int | None = None,
-        within_time: TimeDomain = "event",
-        **options: Unpack[Options],
-    ) -> JoinedStream:
-        """Of the records of a key only the first. `within_ms`: a record is a duplicate of one that went on less than
-        this before or after it, by event time or by the clock; then keys are not kept forever.
-
-        keep="last": the newest of each key by event time, as a changelog: "+I" when there is one, and when a newer one
-        comes "-D" of the one before and "+I".
-        """
-        made = deduplicate(self._keyed, keep, within_ms, within_time)
-        return self._late_known("deduplicate", made, [self], options)
-
-    def top_n(
-        self,
-        n: int,
-        by: str | Sequence[str] | Callable[[Any], Any],
-        *,
-        descending: bool | Sequence[bool] = True,
-        rank: str | None = "rank",
-        **options: Unpack[Options],
-    ) -> DataStream:
-        """The first `n` records of each key by these columns, or by what a function returns, as a changelog: "+I", "-U",
-        "+U" and "-D" in a column `kind`, and the rank in a column of this name. Without a rank only records that come
-        and go are changes. Of equal records the first that came is the better one.
-        """
-        return self._then("top-n", top_n(self._keyed, n, by, descending, rank), **options)
-
-    @property
-    def _keyed(self) -> Keyed:
-        return Keyed(self._keys, self.schema)
-
-    def _other(self, other: Any, method: str) -> Keyed:
-        self._check_same_environment(other, method)
-        if not isinstance(other, KeyedStream):
-            raise InvalidProgram(f"{method}: the other stream is not keyed: call key_by(...) on it, as on this one")
-        return other._keyed
-
-    def _joined(self, kind: str, operator: Operator, other: KeyedStream, options: Options) -> JoinedStream:
-        return self._late_known(kind, operator, [self, other], options)
-
-    def _late_known(
-        self, kind: str, operator: Operator, inputs: Sequence[DataStream], options: Options
-    ) -> JoinedStream:
-        node = _add_node("operator", kind, operator, inputs, **options)
-        return JoinedStream(self._graph, [StreamEdge(node)], [stream.schema for stream in inputs])
-
-
-class JoinedStream(DataStream):
-    """The results of a join by event time."""
-
-    def __init__(
-        self, graph: StreamGraph, edges: Sequence[StreamEdge], schemas: Sequence[pa.Schema | None]
-    ) -> None:
-        super().__init__(graph, edges)
-        self._schemas = schemas
-
-    @property
-    def late(self) -> DataStream:
-        """The records of the first stream that came too late to be joined."""
-        return self.side_output(replace(LATE[0], schema=self._schemas[0]))
-
-    @property
-    def late_right(self) -> DataStream:
-        """Those of the second stream."""
-        return self.side_output(replace(LATE[1], schema=self._schemas[-1]))
 
 
 class ConnectedStreams:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription, pack_plain, unpack_plain
@@ -179,7 +180,7 @@ class KeyedRows:
         first, last = self._key_groups
         return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), FORMAT_NAME)
 
-    def _messages(self, side: int, rows: FrozenRows, groups: Slots) -> Iterator[tuple[int, bytes]]:
+    def _messages(self, side: int, rows: FrozenRows, groups: npt.NDArray[np.int32]) -> Iterator[tuple[int, bytes]]:
         """Of each key group that has rows: they."""
         if not len(groups):
             return

@@ -1,4 +1,4 @@
-"""Regular joins, over columns and per record, against a plain join of all that came, whatever the order and the cuts."""
+"""Regular joins, over columns and per record, against a plain join of all that came, whatever the order and cuts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from understudy.actors.operators.operator import Operator
 
 from .join_stage import Advance, Arrive, Cut, Step, Wait, flat, play, scripts
 
+FOREVER = TimeToLive()
 HOWS: list[How] = ["inner", "left", "right", "full"]
 
 
-def operators(how: How, is_columnar: bool, ttl: TimeToLive = TimeToLive()) -> Callable[[], Operator]:
+def operators(how: How, is_columnar: bool, ttl: TimeToLive = FOREVER) -> Callable[[], Operator]:
     if is_columnar:
         return lambda: RegularJoin(["key"], ["key"], how, "_right", ttl)
     return lambda: RecordJoin(how, ttl)

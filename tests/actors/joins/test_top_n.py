@@ -1,4 +1,4 @@
-"""`top_n` and keeping the last, over columns and per record: applied, the changes give what sorting all records gives."""
+"""`top_n` and keeping the last, over columns and per record: applied, the changes give what sorting all gives."""
 
 from __future__ import annotations
 
