@@ -44,8 +44,8 @@ class RecordTopN(KeyedOperator):
     def _place(self, value: Any, before: list[Any]) -> int:
         """Before the first that is worse, or for newest first, no better."""
         for place, (_, held) in enumerate(before):
-            if self._by is None:
-                is_before = value >= held
+            if value == held:
+                is_before = self._by is None
             else:
                 is_before = value > held if self._descending else value < held
             if is_before:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unp
 import pyarrow as pa
 
 from ...actors.joins.joined_columns import How
+from ...actors.joins.tagged_records import Pairs
 from ...actors.operators.operator import Operator
+from ...actors.windows.assigners import WindowAssigner
 from .errors import InvalidProgram
 from .joins import (
     Keyed,
@@ -23,7 +25,9 @@ from .joins import (
     regular_join,
     temporal_join,
     top_n,
+    window_join,
 )
+from .operator_checks import function_of
 
 S = TypeVar("S")
 """The stream of results."""
@@ -164,10 +168,50 @@ class KeyedJoins(TableLookups[S]):
         **options: Unpack[Options],
     ) -> S:
         """The first `n` records of each key by these columns, or by what a function returns, as a changelog: "+I",
-        "-U", "+U" and "-D" in a column `kind`, and the rank in a column of this name. Without a rank only records that come
-        and go are changes. Of equal records the first that came is the better one.
+        "-U", "+U" and "-D" in a column `kind`, and the rank in a column of this name. Without a rank only records that
+        come and go are changes. Of equal records the first that came is the better one.
         """
         return self._with_others("top-n", top_n(self._keyed, n, by, descending, rank), [], **options)
+
+    def window_join(
+        self,
+        other: KeyedJoins[S],
+        assigner: WindowAssigner,
+        *,
+        how: How = "inner",
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each record with those of the other stream that have the same key and are in the same window, when the window
+        fires: rows with `window_start` and `window_end`, or pairs of records.
+
+        They are rows where the columns of both streams are known and windows are tumbling by event time, without a time
+        zone. In a "left", "right" or "full" join a record without a match in its window is a result too.
+        """
+        keyed = _keyed(other, "window_join")
+        made = window_join(self._keyed, keyed, assigner, how, suffix)
+        if made is not None:
+            return self._with_others("window-join", made, [other], **options)
+        return self._co_grouped(other, assigner, Pairs(how), "window-join", **options)
+
+    def co_group(
+        self,
+        other: KeyedJoins[S],
+        assigner: WindowAssigner,
+        function: Callable[[Any, Any, list[Any], list[Any], Any], None],
+        **options: Unpack[Options],
+    ) -> S:
+        """Give the records of both streams that have one key and are in one window, when it fires, to
+        `function(key, window, left, right, out)`. `late` of the results are ("left" or "right", key, record).
+        """
+        _keyed(other, "co_group")
+        return self._co_grouped(other, assigner, function_of(function, "co_group"), "co-group", **options)
+
+    @abstractmethod
+    def _co_grouped(
+        self, other: Any, assigner: WindowAssigner, function: Callable[..., None], kind: str, **options: Unpack[Options]
+    ) -> S:
+        """Both streams as one of tagged records, in windows."""
 
     @property
     def _keyed(self) -> Keyed:

@@ -24,7 +24,10 @@ from ...actors.joins.regular_join import RegularJoin
 from ...actors.joins.temporal_join import TemporalJoin
 from ...actors.joins.time_to_live import TimeToLive
 from ...actors.joins.top_n import TopN, TopRows
+from ...actors.joins.window_join import TumblingWindows, WindowJoin
 from ...actors.operators.operator import Operator
+from ...actors.windows.assigners import Tumbling
+from ...actors.windows.window_settings import WindowSettings
 from ...messages import shown
 from .errors import InvalidProgram
 from .operator_checks import function_of
@@ -95,6 +98,16 @@ def lookup_join(
     if isinstance(table, pa.RecordBatch):
         return FixedLookupJoin(left, right, how, suffix, table)
     return LookupJoin(left, right, how, suffix)
+
+
+def window_join(left: Keyed, right: Keyed, assigner: Any, how: How, suffix: str) -> Operator | None:
+    """None: windows of tagged records do it. Raises InvalidProgram, or InvalidWindow for what is no assigner."""
+    how = _how("window_join", how)
+    WindowSettings.of(assigner)
+    columns = _both("window_join", left, right)
+    if columns is None or type(assigner) is not Tumbling or assigner.tz is not None or assigner.time != "event":
+        return None
+    return WindowJoin(*columns, how, suffix, TumblingWindows(assigner.size_ms, assigner.offset_ms))
 
 
 def deduplicate(stream: Keyed, keep: str, within_ms: int | None, within_time: TimeDomain) -> Operator:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.flow.key_selector import KeySelector
+from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.collector import OutputTag
@@ -279,6 +280,22 @@ class KeyedStream(DataStream, KeyedJoins[DataStream]):
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
+
+    def _co_grouped(
+        self, other: Any, assigner: WindowAssigner, function: Callable[..., None], kind: str, **options: Any
+    ) -> DataStream:
+        self._check_same_environment(other, kind)
+        tagged = self._tagged("left").union(other._tagged("right")).key_by(key_of)
+        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner))
+        return windows.process(CoGroup(function), **options)
+
+    def _tagged(self, side: Side) -> DataStream:
+        """Not partitioned by the key yet: that comes behind it."""
+        plain = DataStream(self._graph, [replace(edge, partitioning=None, selector=None) for edge in self._edges])
+        return plain._then("tag", TagSide(side, KeySelector(*self._keys)))
+
+    def _then_as(self, kind: str, _kind: str, operator: Operator, **options: Any) -> DataStream:
+        return self._then(kind, operator, **options)
 
 
 class ConnectedStreams:
