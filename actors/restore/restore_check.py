@@ -13,7 +13,7 @@ from typing import Any
 
 from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ...state.columnar.columnar_backend import FORMAT_NAME
+from ...state.columnar.group_sections import FORMAT_NAME
 from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
