@@ -35,6 +35,11 @@ class AssignTimestamps(Operator):
         self._time = time
         self._strategy = strategy
 
+    @property
+    def column(self) -> str | None:
+        """The name of the column or field that times are taken from; None where a function says them."""
+        return self._time if isinstance(self._time, str) else None
+
     def open(self) -> None:
         self._generator = self._strategy.generator()
         self._emitted = NO_WATERMARK
