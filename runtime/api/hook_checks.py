@@ -72,6 +72,8 @@ FUNCTIONS: Mapping[str, str | None] = {
     "map_batches": None,
     "reduce": "return the new result",
     "process": COLLECT,
+    "co_group": COLLECT,
+    "top_n": "return what the record is sorted by",
     "key_by": "return the key",
     "assign_timestamps": "return the event time",
     "generate": "return the record of that index",
