@@ -103,11 +103,18 @@ class TaskWatermarks:
         return max(self._by_channel, default=NO_WATERMARK)
 
     def snapshot(self, channels: Sequence[Channel]) -> tuple[InputWatermark, ...]:
-        """By channel, those that have one."""
+        """By channel; empty if none has one. One that is not waited for is as far as the task, which goes on from there."""
+        if all(watermark == NO_WATERMARK for watermark in self._by_channel):
+            return ()
+        waited_for = [not idle and aligned for idle, aligned in zip(self._is_idle, self._is_aligned, strict=True)]
         return tuple(
-            InputWatermark(channel.edge, channel.producer_subtask, channel.input_index, watermark)
-            for channel, watermark in zip(channels, self._by_channel, strict=True)
-            if watermark != NO_WATERMARK
+            InputWatermark(
+                channel.edge,
+                channel.producer_subtask,
+                channel.input_index,
+                watermark if waited else max(watermark, self.current_ms),
+            )
+            for channel, watermark, waited in zip(channels, self._by_channel, waited_for, strict=True)
         )
 
     def restore(self, stored: Sequence[InputWatermark], channels: Sequence[Channel]) -> None:

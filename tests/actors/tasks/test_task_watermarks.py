@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK, EndOfData, Watermark
 from understudy.actors.operators import Map
 from understudy.actors.tasks.task_watermarks import TaskWatermarks
+from understudy.messages import SubtaskIndex
 
 from .task_stage import TaskStage, deployment
 
@@ -53,6 +55,53 @@ def test_an_older_watermark_changes_nothing() -> None:
     assert not watermarks.receive(0, 5)
     assert not watermarks.receive(0, 4)
     assert watermarks.current_ms == 5
+
+
+class GateChannel(NamedTuple):
+    edge: int
+    producer_subtask: SubtaskIndex
+    input_index: int
+
+
+def channels(count: int) -> list[GateChannel]:
+    """One from each subtask of one producer."""
+    return [GateChannel(0, SubtaskIndex(subtask), 0) for subtask in range(count)]
+
+
+def restored(before: TaskWatermarks, count: int, old_count: int) -> TaskWatermarks:
+    after = TaskWatermarks(count)
+    after.restore(before.snapshot(channels(old_count)), channels(count))
+    return after
+
+
+def test_a_channel_that_had_said_nothing_holds_the_restored_task_back_too() -> None:
+    before = TaskWatermarks(2)
+    before.receive(0, 7)
+    after = restored(before, 2, 2)
+
+    assert after.current_ms == NO_WATERMARK
+    assert after.receive(1, 3)
+    assert after.current_ms == 3
+    assert restored(before, 3, 2).current_ms == NO_WATERMARK
+
+
+def test_a_restored_task_is_as_far_as_it_was_though_a_channel_is_idle() -> None:
+    before = TaskWatermarks(2)
+    before.receive(1, 3)
+    before.set_idle(1, True)
+    before.receive(0, 9)
+    assert before.current_ms == 9
+    after = restored(before, 2, 2)
+
+    assert after.current_ms == 9
+    assert not after.receive(1, 4)
+    assert restored(before, 1, 2).current_ms == 9
+    before.set_idle(1, False)
+    assert restored(before, 2, 2).current_ms == 9
+
+
+def test_nothing_is_stored_where_no_channel_has_a_watermark() -> None:
+    assert TaskWatermarks(2).snapshot(channels(2)) == ()
 
 
 @given(
