@@ -5,5 +5,6 @@ from __future__ import annotations
 from .demanding_topologies import DEMANDING
 from .timed_topologies import TIMED
 from .topologies import TOPOLOGIES, Topology
+from .windowed_topologies import WINDOWED
 
-CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | TIMED
+CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | TIMED | WINDOWED

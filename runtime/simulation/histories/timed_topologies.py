@@ -1,62 +1,42 @@
-"""Timed topologies: jobs with event time. What each must commit is recomputed from all of its events at once.
+"""Timed topologies: jobs with timers and watermarks, by hand. What each must commit is recomputed from all its events.
 
-The times of records are out of order, but by no more than the watermarks allow for, so that nothing is late and the
-output is determined: timers by hand (`reminders`), windows by hand with sources that are far apart (`apart`), the
-library's windows and sessions (`windows`, `sessions`). Of `latecomers` some are later than that, and each of their
-numbers comes out once, in a window or as late. `clocked` has timers of the clock, which may fire at any time or never.
+Nothing is late, so the output is determined. `reminders` has timers that are set, set again and deleted; `apart` has
+windows by hand over sources whose clocks are far apart, and of which one has nothing to give at first; `quiet` has a
+source that falls silent; `clocked` has timers of the clock, which may fire at any time or never.
 
 An operator that sees what must not be says so in a record of its own, which no expected output holds: see `Watching`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from ....actors.flow.elements import NO_WATERMARK
 from ....actors.operators.collector import Collector
 from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.timers import KeyedTimer
-from ....actors.operators.watermark_generators import bounded_out_of_orderness
-from ....actors.windows.window import TimeWindow
-from ....actors.windows.window_makers import session, sliding, tumbling
 from ....messages import CheckpointId
 from ....state import ListState, MapState, OperatorListState, ValueState
 from ...api.environment import StreamEnvironment
-from .demanding_topologies import Ragged, _key
+from .demanding_topologies import Ragged
+from .event_times import (
+    DISORDER_MS,
+    TICK_MS,
+    WINDOW_MS,
+    by_key,
+    everywhere,
+    key_of,
+    one_source,
+    time_behind,
+    time_of,
+    timed,
+)
 from .topologies import OUTPUT, Topology, Workload, environment
 
-TICK_MS = 1_000
-"""From one number to the next, but for the disorder."""
-
-DISORDER_MS = 2_800
-"""How far a record may be behind the newest one."""
-
-WIDE_DISORDER_MS = 12_000
-
-APART_MS = 20_000
-"""How far the times of one source are behind those of the other."""
-
-WINDOW_MS, SLIDE_MS = 6_000, 3_000
-GAP_MS = 3_500
-LATENESS_MS = 2_000
+IDLE_AFTER_MS = 1_000
 
 _EARLY, _AGAIN, _BACK, _LATE, _LEFT = "early", "again", "went back", "late", "left"
 """What must not be."""
-
-
-def time_of(number: int) -> int:
-    """In ms. In the order of numbers, but for a disorder of at most DISORDER_MS."""
-    return TICK_MS * number - 700 * (7 * number % 5)
-
-
-def _wide_time_of(number: int) -> int:
-    return TICK_MS * number - 3_000 * (7 * number % 5)
-
-
-def _late_time_of(number: int) -> int:
-    """Every sixth number is far behind."""
-    return time_of(number) - (APART_MS if number % 6 == 5 else 0)
 
 
 class Watching(KeyedOperator):
@@ -191,83 +171,78 @@ class Clocked(KeyedOperator):
         self.due.clear()
 
 
+class Waiting(Ragged):
+    """Has nothing to give for the first `wait_ms` of each attempt; of several subtasks, of the whole job's rate."""
+
+    def __init__(self, records: int, records_per_second: float, wait_ms: float) -> None:
+        super().__init__(records, records_per_second)
+        self.wait_ms = wait_ms
+
+    def open(self) -> None:
+        super().open()
+        self._begins_ms = self.context.clock.now_ms() + self.wait_ms
+
+    def poll(self) -> Any:
+        return super().poll() if self._left_ms() <= 0 else None
+
+    def poll_delay_ms(self) -> float | None:
+        left_ms = self._left_ms()
+        return left_ms if left_ms > 0 else super().poll_delay_ms()
+
+    def _left_ms(self) -> float:
+        return self._begins_ms - self.context.clock.now_ms()
+
+
+class Silent(Ragged):
+    """One number at first, and no other one; it ends when the other sources do."""
+
+    def __init__(self, lasts_ms: float) -> None:
+        super().__init__(1, 1_000.0)
+        self.lasts_ms = lasts_ms
+
+    def open(self) -> None:
+        super().open()
+        self._ends_ms = self.context.clock.now_ms() + self.lasts_ms
+
+    def poll(self) -> Any:
+        return super().poll() if self.left or self.context.clock.now_ms() >= self._ends_ms else None
+
+    def poll_delay_ms(self) -> float | None:
+        return super().poll_delay_ms() if self.left else self._ends_ms - self.context.clock.now_ms()
+
+
 # ---- the jobs
-
-
-def _one_source(env: StreamEnvironment, workload: Workload, name: str = "numbers", share: int = 1) -> Any:
-    return env.from_collection(
-        range(workload.records // share), records_per_second=workload.records_per_second, name=name, parallelism=1
-    )
-
-
-def _everywhere(env: StreamEnvironment, workload: Workload) -> Any:
-    """The first subtask has the smallest numbers, and ends first."""
-    numbers = Ragged(workload.records, workload.records_per_second)
-    return env.from_source(numbers, name="numbers", parallelism=workload.parallelism)
-
-
-def _timed(stream: Any, time: Any = time_of, delay_ms: int = DISORDER_MS) -> Any:
-    return stream.assign_timestamps(time, watermarks=bounded_out_of_orderness(delay_ms))
-
-
-def _by_key(stream: Any, workload: Workload) -> Any:
-    keys = workload.keys
-    return stream.key_by(lambda number: _key(number, keys))
 
 
 def _reminders(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    keyed = _by_key(_timed(_one_source(env, workload)), workload)
+    keyed = by_key(timed(one_source(env, workload)), workload)
     keyed.process(Reminders(workload.keys), name="reminders").collect(name=OUTPUT)
     return env
 
 
 def _apart(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    one = _by_key(_timed(_everywhere(env, workload)), workload)
-    other = _timed(_one_source(env, workload, "behind", 2), lambda number: time_of(number) - APART_MS)
-    one.connect(_by_key(other, workload)).process(Sums, name="sums").collect(name=OUTPUT)
+    one = by_key(timed(everywhere(env, workload)), workload)
+    behind = Waiting(workload.records // 2, workload.records_per_second, workload.duration_ms / 4)
+    other = by_key(timed(env.from_source(behind, name="behind", parallelism=1), time_behind), workload)
+    one.connect(other).process(Sums, name="sums").collect(name=OUTPUT)
     return env
 
 
-def _windows(workload: Workload) -> StreamEnvironment:
+def _quiet(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    windows = _by_key(_timed(_everywhere(env, workload)), workload).window(sliding(WINDOW_MS, SLIDE_MS))
-    windows.process(_whole, name="windows").collect(name=OUTPUT)
-    return env
-
-
-def _sessions(workload: Workload) -> StreamEnvironment:
-    env = environment(workload)
-    timed = _timed(_one_source(env, workload), _wide_time_of, WIDE_DISORDER_MS)
-    _by_key(timed, workload).window(session(GAP_MS)).process(_whole, name="sessions").collect(name=OUTPUT)
-    return env
-
-
-def _latecomers(workload: Workload) -> StreamEnvironment:
-    env = environment(workload)
-    timed = _timed(_everywhere(env, workload), _late_time_of)
-    windows = _by_key(timed, workload).window(tumbling(WINDOW_MS)).allowed_lateness(LATENESS_MS).discarding()
-    results = windows.process(_each, name="windows")
-    on_time = results.map(lambda number: (number, number % 6 == 5), name="on time")
-    late = results.late.map(lambda number: (number, number % 6 == 5), name="too late")
-    on_time.union(late).collect(name=OUTPUT)
+    one = by_key(timed(one_source(env, workload)), workload)
+    silent = env.from_source(Silent(workload.duration_ms), name="silent", parallelism=1)
+    other = by_key(timed(silent, idle_after_ms=IDLE_AFTER_MS), workload)
+    one.connect(other).process(Sums, name="sums").collect(name=OUTPUT)
     return env
 
 
 def _clocked(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    _by_key(_one_source(env, workload), workload).process(Clocked, name="clocked").collect(name=OUTPUT)
+    by_key(one_source(env, workload), workload).process(Clocked, name="clocked").collect(name=OUTPUT)
     return env
-
-
-def _whole(key: int, window: TimeWindow, numbers: list[int], out: Collector) -> None:
-    out.collect((key, window.start, window.end, *sorted(numbers)))
-
-
-def _each(key: int, window: TimeWindow, numbers: list[int], out: Collector) -> None:
-    for number in numbers:
-        out.collect(number)
 
 
 # ---- what comes of them
@@ -276,63 +251,39 @@ def _each(key: int, window: TimeWindow, numbers: list[int], out: Collector) -> N
 def _reminded(workload: Workload) -> list[Any]:
     step, records = workload.keys, workload.records
     return [
-        (_key(number, step), number, due_of(number, step))
+        (key_of(number, step), number, due_of(number, step))
         for number in range(records)
         if (number + step) % 3 or number + step >= records
     ]
 
 
-def _summed(workload: Workload) -> list[Any]:
-    held: dict[tuple[int, int], list[int]] = {}
+def _apart_sums(workload: Workload) -> list[Any]:
     events = [(number, time_of(number)) for number in range(workload.records)]
-    events += [(number, time_of(number) - APART_MS) for number in range(workload.records // 2)]
+    return _summed(workload, [*events, *((number, time_behind(number)) for number in range(workload.records // 2))])
+
+
+def _quiet_sums(workload: Workload) -> list[Any]:
+    return _summed(workload, [*((number, time_of(number)) for number in range(workload.records)), (0, time_of(0))])
+
+
+def _summed(workload: Workload, events: list[tuple[int, int]]) -> list[Any]:
+    held: dict[tuple[int, int], list[int]] = {}
     for number, time_ms in events:
         start = time_ms - time_ms % WINDOW_MS
-        held.setdefault((_key(number, workload.keys), start), []).append(number)
+        held.setdefault((key_of(number, workload.keys), start), []).append(number)
     return [(key, start, len(numbers), sum(numbers)) for (key, start), numbers in held.items()]
 
 
-def _slid(workload: Workload) -> list[Any]:
-    held: dict[tuple[int, int], list[int]] = {}
-    for number in range(workload.records):
-        last = time_of(number) - time_of(number) % SLIDE_MS
-        for start in range(last, last - WINDOW_MS, -SLIDE_MS):
-            held.setdefault((_key(number, workload.keys), start), []).append(number)
-    return [(key, start, start + WINDOW_MS, *numbers) for (key, start), numbers in held.items()]
-
-
-def _gathered(workload: Workload) -> list[Any]:
-    found: list[Any] = []
-    for place in range(workload.keys):
-        numbers = range(place, workload.records, workload.keys)
-        key = _key(place, workload.keys)
-        found += [(key, start, end, *sorted(held)) for start, end, held in _sessions_of(numbers)]
-    return found
-
-
-def _sessions_of(numbers: range) -> Iterator[tuple[int, int, list[int]]]:
-    held: list[int] = []
-    for number in sorted(numbers, key=_wide_time_of):
-        if held and _wide_time_of(number) > _wide_time_of(held[-1]) + GAP_MS:
-            yield _wide_time_of(held[0]), _wide_time_of(held[-1]) + GAP_MS, held
-            held = []
-        held.append(number)
-    if held:
-        yield _wide_time_of(held[0]), _wide_time_of(held[-1]) + GAP_MS, held
-
-
 def _kept(workload: Workload) -> list[Any]:
-    return [(_key(number, workload.keys), number) for number in range(workload.records)]
+    return [(key_of(number, workload.keys), number) for number in range(workload.records)]
 
 
 TIMED: dict[str, Topology] = {
     each.name: each
     for each in (
-        Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
-        Topology("apart", _apart, _summed, tells_at_the_end=True),
-        Topology("windows", _windows, _slid, tells_at_the_end=True),
-        Topology("sessions", _sessions, _gathered, tells_at_the_end=True),
-        Topology("latecomers", _latecomers, lambda work: [(n, n % 6 == 5) for n in range(work.records)]),
+        Topology("reminders", _reminders, _reminded, tells_at_the_end=True, emits_meanwhile=True),
+        Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
+        Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
         Topology("clocked", _clocked, _kept, counts_up=True),
     )
 }

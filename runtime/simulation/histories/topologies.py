@@ -133,6 +133,8 @@ class Topology:
     exactly_once: bool = True
     tells_at_the_end: bool = False
     """Its results are those of all the data that there was, and come when that has ended."""
+    emits_meanwhile: bool = False
+    """It commits something before its data ends, if nothing is wrong: event time goes on."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
 
