@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....messages import CheckpointAborted, JobStatusChanged
+from ....messages import CheckpointAborted, CheckpointCompleted, JobStatusChanged
 from ...oracles import Violation
 from ..world.trace import Trace
 from .scenario import Scenario
@@ -14,6 +14,9 @@ _START_AND_END_MS = 10_000.0
 
 _ACTION_MS = 5_000.0
 """For each thing that the user does: a savepoint, an end, a new beginning."""
+
+_LONG_MS = 20_000.0
+"""Half of this is enough for event time to go on, and for a checkpoint after that."""
 
 _USERS_OWN = ("subsumed", "region_restarting", "scheduler_stopped", "coordinator_shut_down")
 """Why checkpoints are given up in a calm history too: newer ones are complete, or the user has ended the job."""
@@ -32,6 +35,19 @@ def needless_trouble(scenario: Scenario, trace: Trace) -> Iterator[Violation]:
     if ended_ms > limit_ms:
         problem = f"the last job ended after {ended_ms:.0f} ms, and {limit_ms:.0f} ms would have been long enough"
         yield Violation("calm", problem)
+
+
+def kept_to_the_end(scenario: Scenario, trace: Trace) -> Violation | None:
+    """Nothing was committed before the last checkpoint of a long history, in which event time goes on meanwhile."""
+    if scenario.workload.duration_ms < _LONG_MS or scenario.actions:
+        return None
+    for _, _, what, details in trace.entries:
+        match details:
+            case (CheckpointCompleted(final=True),):
+                return Violation("calm", "nothing is committed before the end of the data, and nothing was wrong")
+            case (_, str(path)) if what == "rename" and "/collected/" in path and "/." not in path:
+                return None
+    return None
 
 
 def patience_ms(scenario: Scenario) -> float:

@@ -22,7 +22,7 @@ from ..world.dangling_metadata import DanglingMetadata
 from ..world.faults import FailingStorage, FullDisk, PowerFailure, RottenFile
 from ..world.network import NetworkOptions
 from ..world.trace import Trace
-from .calm import needless_trouble
+from .calm import kept_to_the_end, needless_trouble
 from .catalogue import CATALOGUE
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage
@@ -187,6 +187,8 @@ class _History:
             self._report(Violation("calm", f"{restarts} restarts, and nothing was wrong"))
         for violation in needless_trouble(self._scenario, self._cluster.trace):
             self._report(violation)
+        if self._topology.emits_meanwhile:
+            self._report(kept_to_the_end(self._scenario, self._cluster.trace))
 
     def _not_whole(self, found: list[Any]) -> Violation | None:
         """A job that was stopped or drained has committed all that comes of what its source had emitted by then."""

@@ -39,7 +39,11 @@ from .actions import (
 from .catalogue import CATALOGUE
 from .demanding_topologies import DEMANDING
 from .scenario import Scenario
-from .topologies import MAX_PARALLELISM, Workload
+from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
+from .time_themes import between_timers, event_time, falls_silent
+from .timed_topologies import TIMED
+from .topologies import Workload
+from .windowed_topologies import WINDOWED
 
 DECK = 25
 """Of this number of histories in a row each theme has as many as it is named; those that are left are of chance."""
@@ -47,14 +51,9 @@ DECK = 25
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
-ALL_KEYS = MAX_PARALLELISM
-"""This many keys, and in the demanding topologies each key group has one."""
-
-Chance = random.Random
 Theme = Callable[[Chance, Scenario], Scenario]
 
 _ALL_IN_FILES = Workload().inline_threshold_bytes
-_RATES = (2.7, 7.1)
 _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidden output", "above")
 
 
@@ -92,8 +91,8 @@ def _of_topology(scenario: Scenario, topology: str) -> Scenario:
 
 def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
     """Barriers overtake what is on its way over a slow link, or waits for a slow TaskManager, and the job goes back."""
-    drawn = _on(scenario, chance, "keyed", "fan-in", "two-inputs", "pipeline", "ordered", "ordered", "ordered")
-    drawn = _paced(
+    drawn = on_one_of(scenario, chance, "keyed", "fan-in", "two-inputs", "pipeline", "ordered", "ordered", "ordered")
+    drawn = paced(
         chance,
         drawn,
         records=48,
@@ -102,43 +101,59 @@ def in_flight(chance: Chance, scenario: Scenario) -> Scenario:
         alignment_timeout_ms=chance.choice((0, 0, 50)),
         batch_rows=1,
     )
-    back_ms = _at(chance, drawn, 0.5, 1.05)
+    back_ms = moment(chance, drawn, 0.5, 1.05)
     if chance.random() < 0.3:
-        drawn = _and(drawn, SlowProcess(900.0, 60_000.0, chance.randrange(2), round(chance.uniform(250, 900), 1)))
+        drawn = with_faults(
+            drawn, SlowProcess(900.0, 60_000.0, chance.randrange(2), round(chance.uniform(250, 900), 1))
+        )
     for at_ms in (900.0, round(back_ms + 1_500.0, 1)):
         extra_ms = round(chance.uniform(400, 1_500), 1)
-        drawn = _and(drawn, *(SlowLink(at_ms, 30_000.0, one, 1 - one, extra_ms) for one in (0, 1)))
+        drawn = with_faults(drawn, *(SlowLink(at_ms, 30_000.0, one, 1 - one, extra_ms) for one in (0, 1)))
     if chance.random() < 0.3:
         return replace(drawn, actions=(RestartFromCheckpoint(back_ms),))
     again = KillProcess(round(back_ms + chance.uniform(3_000, 6_000), 1), chance.randrange(2))
-    return _and(drawn, KillProcess(back_ms, chance.randrange(2)), *((again,) if chance.random() < 0.5 else ()))
+    return with_faults(drawn, KillProcess(back_ms, chance.randrange(2)), *((again,) if chance.random() < 0.5 else ()))
+
+
+def time_in_flight(chance: Chance, scenario: Scenario) -> Scenario:
+    """The same of watermarks."""
+    return replace(in_flight(chance, scenario), topology=chance.choice(("reminders", "apart", "windows", "either")))
 
 
 def ended_in_part(chance: Chance, scenario: Scenario) -> Scenario:
     """One subtask's data ends long before that of the others."""
-    drawn = _on(scenario, chance, "held", "held", "tallied")
-    drawn = _paced(chance, drawn, records=chance.randint(20, 35))
+    drawn = on_one_of(scenario, chance, "held", "held", "tallied")
+    drawn = paced(chance, drawn, records=chance.randint(20, 35))
     if chance.random() < 0.3:
-        slow = SlowProcess(_at(chance, drawn, 0, 0.5), 9_000.0, chance.randrange(2), round(chance.uniform(100, 900), 1))
-        drawn = _and(drawn, slow)
+        slow = SlowProcess(
+            moment(chance, drawn, 0, 0.5), 9_000.0, chance.randrange(2), round(chance.uniform(100, 900), 1)
+        )
+        drawn = with_faults(drawn, slow)
     if chance.random() < 0.5:
-        drawn = replace(drawn, actions=tuple(_replacement(chance, _at(chance, drawn, 0.8, 1.3), chance.choice((1, 3)))))
-        return _and(drawn, *(_kills(chance, drawn, 0.7, 1.6) if chance.random() < 0.5 else ()))
-    return _and(drawn, *_kills(chance, drawn, 0.75, 1.4, times=chance.choice((1, 2))))
+        drawn = replace(
+            drawn, actions=tuple(replacement(chance, moment(chance, drawn, 0.8, 1.3), chance.choice((1, 3))))
+        )
+        return with_faults(drawn, *(kills(chance, drawn, 0.7, 1.6) if chance.random() < 0.5 else ()))
+    return with_faults(drawn, *kills(chance, drawn, 0.75, 1.4, times=chance.choice((1, 2))))
 
 
 def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """One parallelism after the other, none of them a multiple of the one before."""
-    drawn = _on(
+    drawn = on_one_of(
         scenario, chance, "held", "held", "ordered", "ordered", "tallied", "splits", "splits", "states", "two-inputs"
     )
-    drawn = _paced(chance, drawn, keys=ALL_KEYS, records=50, records_per_second=7.1, checkpoint_interval_ms=1_000)
+    drawn = paced(chance, drawn, keys=ALL_KEYS, records=50, records_per_second=7.1, checkpoint_interval_ms=1_000)
     actions: list[ClientAction] = []
     for part, parallelism in enumerate(chance.sample((2, 3, 5), chance.choice((2, 3)))):
         at_ms = (0.4 + 0.2 * part) * drawn.workload.duration_ms
-        actions += _replacement(chance, round(at_ms, 1), parallelism)
-    faults: tuple[Fault, ...] = chance.choice(((), (), tuple(_kills(chance, drawn, 0.2, 1.0))))
+        actions += replacement(chance, round(at_ms, 1), parallelism)
+    faults: tuple[Fault, ...] = chance.choice(((), (), tuple(kills(chance, drawn, 0.2, 1.0))))
     return replace(drawn, actions=tuple(actions), faults=faults)
+
+
+def time_rescaled(chance: Chance, scenario: Scenario) -> Scenario:
+    """The same of jobs with event time."""
+    return replace(rescaled(chance, scenario), topology=chance.choice(sorted(TIMED | WINDOWED)))
 
 
 def rotten(chance: Chance, scenario: Scenario) -> Scenario:
@@ -153,137 +168,137 @@ def rotten(chance: Chance, scenario: Scenario) -> Scenario:
     drawn = replace(scenario, workload=workload, faults=(), actions=())
     faults: list[Fault] = []
     for _ in range(chance.choice((1, 2))):
-        at_ms = _at(chance, drawn, 0.3, 1.0)
+        at_ms = moment(chance, drawn, 0.3, 1.0)
         faults += [
             RottenFile(at_ms, flips=chance.random() < 0.5, which=chance.randrange(4)),
             KillProcess(round(at_ms + chance.uniform(1, 150), 1), chance.randrange(drawn.task_managers)),
         ]
-    return _and(drawn, *faults)
+    return with_faults(drawn, *faults)
 
 
 def given_up_as_lost(chance: Chance, scenario: Scenario) -> Scenario:
     """A TaskManager is silent for longer than it may be, is given up, and goes on running."""
     drawn = replace(scenario, task_managers=max(2, scenario.task_managers), faults=(), actions=())
-    drawn = _paced(chance, drawn, records_per_second=chance.choice((1.3, 2.7)), checkpoint_interval_ms=2_000)
+    drawn = paced(chance, drawn, records_per_second=chance.choice((1.3, 2.7)), checkpoint_interval_ms=2_000)
     faults: list[Fault] = []
     for _ in range(chance.choice((1, 1, 2))):
-        at_ms, for_ms = _at(chance, drawn, 0.1, 0.8), round(chance.uniform(6_500, 16_000), 1)
+        at_ms, for_ms = moment(chance, drawn, 0.1, 0.8), round(chance.uniform(6_500, 16_000), 1)
         who = chance.randrange(drawn.task_managers)
         if chance.random() < 0.6:
             faults.append(FreezeProcess(at_ms, for_ms, who, operations=chance.choice((0, 1, 3, 12))))
         else:
             faults.append(Partition(at_ms, for_ms, who, JOB_MANAGER, one_way=chance.random() < 0.5))
-    return _and(drawn, *faults)
+    return with_faults(drawn, *faults)
 
 
 def overtaken_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
     """What savepoints write takes long; newer checkpoints are complete before them. Then the job goes back."""
-    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
-    drawn = _paced(
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
+    drawn = paced(
         chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=500, records=35, records_per_second=2.7
     )
     drawn = replace(drawn, storage_ms=0.0)
-    first_ms = _at(chance, drawn, 0.2, 0.6)
+    first_ms = moment(chance, drawn, 0.2, 0.6)
     extra_ms = round(chance.uniform(2_000, 5_000), 1)
     drawn = replace(drawn, actions=(TakeSavepoint(first_ms),))
     slow = SlowFiles(round(first_ms - chance.uniform(1, 30), 1), 150.0, chance.randrange(2), extra_ms)
     after_ms = round(slow.at_ms + extra_ms + chance.uniform(400, 1_500), 1)
-    return _and(drawn, slow, KillProcess(after_ms, chance.randrange(drawn.task_managers)))
+    return with_faults(drawn, slow, KillProcess(after_ms, chance.randrange(drawn.task_managers)))
 
 
 def powerless(chance: Chance, scenario: Scenario) -> Scenario:
     """The power fails right after a sync."""
     workload = replace(scenario.workload, checkpoint_interval_ms=1_000)
     drawn = replace(scenario, workload=workload, faults=scenario.faults[:1], storage_ms=0.0)
-    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 3)]
+    failures = [PowerFailure(moment(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 3)]
     if any(failure.after_sync == "savepoint" for failure in failures):
-        at_ms = _at(chance, drawn, 0.2, 0.8)
-        drawn = replace(drawn, actions=(TakeSavepoint(at_ms), *_replacement(chance, at_ms + 1_500, 2)))
-    return _and(drawn, *failures)
+        at_ms = moment(chance, drawn, 0.2, 0.8)
+        drawn = replace(drawn, actions=(TakeSavepoint(at_ms), *replacement(chance, at_ms + 1_500, 2)))
+    return with_faults(drawn, *failures)
 
 
 def crossing_savepoints(chance: Chance, scenario: Scenario) -> Scenario:
     """What one savepoint writes takes so long that a younger one is complete before it; then the job goes back, and no
     newer checkpoint is there.
     """
-    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
-    drawn = _paced(chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=4_000, records=40)
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "fan-in", "two-inputs", "states")
+    drawn = paced(chance, drawn, max_concurrent_checkpoints=3, checkpoint_interval_ms=4_000, records=40)
     drawn = replace(drawn, storage_ms=0.0)
     older_ms = round(4_000.0 * chance.choice((1, 2)) + chance.uniform(600, 1_000), 1)
     younger_ms = round(older_ms + chance.uniform(450, 700), 1)
     slow = SlowFiles(older_ms - 50, 300.0, chance.randrange(2), round(chance.uniform(1_000, 1_500), 1))
     back_ms = round(older_ms + slow.extra_ms * 1.1 + chance.uniform(300, 500), 1)
     drawn = replace(drawn, actions=(TakeSavepoint(older_ms), TakeSavepoint(younger_ms)))
-    return _and(drawn, slow, KillProcess(back_ms, chance.randrange(drawn.task_managers)))
+    return with_faults(drawn, slow, KillProcess(back_ms, chance.randrange(drawn.task_managers)))
 
 
 def while_storing(chance: Chance, scenario: Scenario) -> Scenario:
     """The JobManager takes long to store metadata, and the job's tasks are restarted meanwhile."""
-    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "pipeline", "spread")
-    drawn = _paced(chance, drawn, max_concurrent_checkpoints=chance.choice((1, 2)), checkpoint_interval_ms=1_000)
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "fan-in", "pipeline", "spread")
+    drawn = paced(chance, drawn, max_concurrent_checkpoints=chance.choice((1, 2)), checkpoint_interval_ms=1_000)
     drawn = replace(drawn, storage_ms=0.0)
-    slow = SlowFiles(_at(chance, drawn, 0.1, 0.5), 6_000.0, JOB_MANAGER, round(chance.uniform(600, 2_500), 1))
+    slow = SlowFiles(moment(chance, drawn, 0.1, 0.5), 6_000.0, JOB_MANAGER, round(chance.uniform(600, 2_500), 1))
     kills = [KillProcess(round(slow.at_ms + chance.uniform(600, 6_000), 1), chance.randrange(2)) for _ in range(2)]
-    return _and(drawn, slow, *kills)
+    return with_faults(drawn, slow, *kills)
 
 
 def around_the_first_checkpoint(chance: Chance, scenario: Scenario) -> Scenario:
     """A job that goes on from a savepoint goes back before its own first checkpoint, when the savepoint is disposed of
     already; or after it, when a file of that checkpoint has rotted.
     """
-    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "spread", "states")
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "fan-in", "spread", "states")
     retained = chance.choice((1, 1, 2))
-    drawn = _paced(
+    drawn = paced(
         chance, drawn, records_per_second=2.7, checkpoint_interval_ms=3_000, records=40, retained_checkpoints=retained
     )
     drawn = replace(drawn, storage_ms=0.0)
-    at_ms = _at(chance, drawn, 0.25, 0.5)
+    at_ms = moment(chance, drawn, 0.25, 0.5)
     again_ms = round(at_ms + chance.uniform(500, 1_000), 1)
     gone_ms = round(again_ms + chance.uniform(1_000, 1_500), 1)
     end = chance.choice((StopWithSavepoint, CancelWithSavepoint))
     actions = (end(at_ms), RestartFromSavepoint(again_ms, chance.choice((2, 3))), DisposeSavepoint(gone_ms))
     if chance.random() < 0.5:
         drawn = replace(drawn, actions=actions)
-        return _and(drawn, KillProcess(round(gone_ms + chance.uniform(200, 900), 1), chance.randrange(2)))
+        return with_faults(drawn, KillProcess(round(gone_ms + chance.uniform(200, 900), 1), chance.randrange(2)))
     rots_ms = round(again_ms + 4_500 + chance.uniform(0, 900), 1)
     drawn = replace(drawn, actions=actions[: chance.choice((2, 2, 3))])
     rot = RottenFile(rots_ms, flips=chance.random() < 0.5, which=chance.randrange(4))
-    return _and(drawn, rot, KillProcess(round(rots_ms + chance.uniform(1, 150), 1), chance.randrange(2)))
+    return with_faults(drawn, rot, KillProcess(round(rots_ms + chance.uniform(1, 150), 1), chance.randrange(2)))
 
 
 def behind_the_data(chance: Chance, scenario: Scenario) -> Scenario:
     """All data has ended, the final checkpoint takes long, and a task fails."""
-    drawn = _on(scenario, chance, "keyed", "ordered", "held", "tallied", "spread", "two-inputs")
-    drawn = _paced(chance, drawn, records=chance.randint(15, 30))
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "held", "tallied", "spread", "two-inputs")
+    drawn = paced(chance, drawn, records=chance.randint(15, 30))
     drawn = replace(drawn, storage_ms=0.0)
     end_ms = drawn.workload.duration_ms
     slow = SlowStorage(round(end_ms - 800, 1), 9_000.0, round(chance.uniform(1_500, 4_000), 1))
     kills = [KillProcess(round(end_ms + chance.uniform(500, 4_000), 1), chance.randrange(2))]
     if chance.random() < 0.4:
         kills.append(KillProcess(round(kills[0].at_ms + chance.uniform(1_500, 5_000), 1), chance.randrange(2)))
-    return _and(drawn, slow, *kills)
+    return with_faults(drawn, slow, *kills)
 
 
 def drained(chance: Chance, scenario: Scenario) -> Scenario:
     """A job is drained, and goes on from that savepoint in another parallelism: there is nothing more to come."""
     topology = chance.choice(("keyed", "ordered", "held", "tallied", "splits", "states", "two-inputs", "spread"))
-    drawn = _paced(chance, _on(scenario, chance, topology), checkpoint_interval_ms=1_000)
-    at_ms = _at(chance, drawn, 0.2, 0.9)
+    drawn = paced(chance, on_one_of(scenario, chance, topology), checkpoint_interval_ms=1_000)
+    at_ms = moment(chance, drawn, 0.2, 0.9)
     again = RestartFromDrained(round(at_ms + chance.uniform(0, 300), 1), chance.choice((1, 3, 3, 5)))
     drawn = replace(drawn, actions=(StopWithSavepoint(at_ms, drain=True), again))
-    return _and(drawn, *(_kills(chance, drawn, 0.2, 1.3) if chance.random() < 0.5 else ()))
+    return with_faults(drawn, *(kills(chance, drawn, 0.2, 1.3) if chance.random() < 0.5 else ()))
 
 
 def unsealed(chance: Chance, scenario: Scenario) -> Scenario:
     """The power fails right after the JobManager has written metadata, perhaps the only file of its checkpoint."""
-    drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "spread")
-    drawn = _paced(
+    drawn = on_one_of(scenario, chance, "keyed", "ordered", "fan-in", "spread")
+    drawn = paced(
         chance, drawn, checkpoint_interval_ms=1_000, inline_threshold_bytes=chance.choice((1, 1_000_000, 1_000_000))
     )
     drawn = replace(drawn, storage_ms=0.0)
-    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), "metadata") for _ in range(chance.choice((1, 2)))]
+    failures = [PowerFailure(moment(chance, drawn, 0.05, 0.9), "metadata") for _ in range(chance.choice((1, 2)))]
     taken = chance.choice(((), (TakeSavepoint(failures[0].at_ms + 1.0),)))
-    return _and(replace(drawn, actions=taken), *failures)
+    return with_faults(replace(drawn, actions=taken), *failures)
 
 
 THEMES: tuple[Theme, ...] = (
@@ -304,51 +319,17 @@ THEMES: tuple[Theme, ...] = (
     behind_the_data,
     drained,
     unsealed,
+    event_time,
+    event_time,
+    time_in_flight,
+    time_rescaled,
+    between_timers,
+    falls_silent,
 )
 """As often as they are named."""
 
 
-# ---- what they are made of
-
-
-def _on(scenario: Scenario, chance: Chance, *topologies: str) -> Scenario:
-    """One of these jobs on two TaskManagers or more, and nothing that happens to it."""
-    workload = replace(scenario.workload, parallelism=2)
-    task_managers = max(2, scenario.task_managers)
-    drawn = replace(scenario, topology=chance.choice(topologies), workload=workload, faults=(), actions=())
-    return replace(drawn, task_managers=task_managers, slots=1, max_latency_ms=3.0)
-
-
-def _paced(chance: Chance, scenario: Scenario, **changes: object) -> Scenario:
-    """Many checkpoints, and keys in all key groups now and then."""
-    usual = {
-        "records": chance.randint(25, 50),
-        "records_per_second": chance.choice(_RATES),
-        "checkpoint_interval_ms": chance.choice((500, 1_000)),
-        "keys": chance.choice((scenario.workload.keys, ALL_KEYS)),
-        "alignment_timeout_ms": None,
-        "buffer_timeout_ms": 0,
-    }
-    return replace(scenario, workload=replace(scenario.workload, **(usual | changes)))  # type: ignore[arg-type]
-
-
-def _kills(chance: Chance, scenario: Scenario, since: float, until: float, times: int = 1) -> list[Fault]:
-    return [KillProcess(_at(chance, scenario, since, until), chance.randrange(2)) for _ in range(times)]
-
-
-def _replacement(chance: Chance, at_ms: float, parallelism: int) -> list[ClientAction]:
-    """The job is ended with a savepoint, and goes on in this parallelism."""
-    end = chance.choice((StopWithSavepoint, CancelWithSavepoint))
-    return [end(at_ms), RestartFromSavepoint(round(at_ms + chance.uniform(0, 300), 1), parallelism)]
-
-
-def _at(chance: Chance, scenario: Scenario, since: float, until: float) -> float:
-    """A time between these shares of the run."""
-    return round(chance.uniform(since, until) * scenario.workload.duration_ms, 1)
-
-
-def _and(scenario: Scenario, *faults: Fault) -> Scenario:
-    return replace(scenario, faults=tuple(sorted((*scenario.faults, *faults), key=lambda fault: fault.at_ms)))
+# ---- what each gets besides
 
 
 def _with_inline_parts(chance: Chance, scenario: Scenario) -> Scenario:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import get_args
 
 from ....messages import (
+    NO_EDGE,
     AcknowledgeCheckpoint,
     CheckpointAborted,
     CheckpointCompleted,
@@ -35,6 +36,7 @@ from ....state import key_group_range, state_handles
 from ..world.faults import SyncedFolder
 from ..world.frame_text import FrameText
 from ..world.power import FAILS, synced_folder
+from ..world.probes import Moment
 from ..world.trace import Trace
 from .actions import DisposeSavepoint, RestartFromDrained, RestartFromSavepoint, StopWithSavepoint, TakeSavepoint
 
@@ -63,6 +65,11 @@ BEHIND_THE_DATA = "tasks fail between the end of all data and the final checkpoi
 DRAINED = "a job is drained"
 DRAINED_RESCALED = "such a savepoint is restored in another parallelism, or the same"
 UNSEALED = "the power fails when metadata is written"
+TIME_RESTORED = "watermarks are restored"
+TIME_RESCALED = "and are those of the slowest subtask"
+TIME_IN_FLIGHT = "watermarks are restored with records in flight"
+BETWEEN_TIMERS = "a barrier passes while timers fire"
+FELL_SILENT = "nobody waits for a source that has fallen silent"
 POWER = "the power fails after the sync of a folder: "
 
 SITUATIONS = (
@@ -91,17 +98,28 @@ SITUATIONS = (
     DRAINED,
     DRAINED_RESCALED,
     UNSEALED,
+    TIME_RESTORED,
+    TIME_RESCALED,
+    TIME_IN_FLIGHT,
+    BETWEEN_TIMERS,
+    FELL_SILENT,
     *(f"{POWER}{folder}" for folder in get_args(SyncedFolder)),
 )
 """All, in the order in which a table shows them."""
+
+_MOMENTS: dict[Moment, str] = {
+    "closed waiting": CLOSED_WAITING,
+    "between timers": BETWEEN_TIMERS,
+    "idle": FELL_SILENT,
+}
 
 _ORIGIN = re.compile(r"savepoint-(job-\d+)-")
 _METADATA = re.compile(r"/(job-\d+)/chk-(\d+)/_metadata$")
 
 
-def situations(trace: Trace, closed_waiting: int = 0) -> frozenset[str]:
-    """Those that this history has reached. `closed_waiting`: how many channels were closed with something in them."""
-    seen = _Seen(set(_plain(trace)))
+def situations(trace: Trace, moments: Collection[Moment] = ()) -> frozenset[str]:
+    """Those that this history has reached. `moments`: what its probes have seen beside."""
+    seen = _Seen({*_plain(trace), *(_MOMENTS[each] for each in moments)})
     for _, who, what, details in trace.entries:
         match what, details:
             case "received", (FrameText() as frame,):
@@ -122,8 +140,6 @@ def situations(trace: Trace, closed_waiting: int = 0) -> frozenset[str]:
                 seen.troubled(event)
         if who in seen.lost and what in ("received", "goes on", "write", "rename", "remove"):
             seen.found.add(LIVES_ON)
-    if closed_waiting:
-        seen.found.add(CLOSED_WAITING)
     return frozenset(seen.found | seen.restored())
 
 
@@ -265,6 +281,13 @@ def _of_one_restore(deployments: list[TaskDeployment]) -> Iterator[str]:
         yield IN_FLIGHT
     if any(several > 1 for several in batches):
         yield SEVERAL_IN_FLIGHT
+    times = [each for state in states for each in state.watermarks]
+    if times:
+        yield TIME_RESTORED
+        if any(batches):
+            yield TIME_IN_FLIGHT
+    if any(each.edge == NO_EDGE for each in times):
+        yield TIME_RESCALED
     handles = [handle for state in states for handle in state_handles(state)]
     if len({handle.path is None for handle in handles}) > 1:
         yield INLINE_BESIDE_FILES

@@ -42,7 +42,7 @@ _EARLY, _AGAIN, _BACK, _LATE, _LEFT = "early", "again", "went back", "late", "le
 class Watching(KeyedOperator):
     """Sees to it that event time never goes back, be it over a restore: what it was at a barrier is part of state."""
 
-    _fired_at_once: ClassVar[int] = 2
+    _fired_at_once: ClassVar[int] = 1
 
     _watermarks: OperatorListState[Any] = OperatorListState(object, mode="union", name="watermarks")
     """(subtask, parallelism, watermark), of all subtasks."""
@@ -281,7 +281,7 @@ def _kept(workload: Workload) -> list[Any]:
 TIMED: dict[str, Topology] = {
     each.name: each
     for each in (
-        Topology("reminders", _reminders, _reminded, tells_at_the_end=True, emits_meanwhile=True),
+        Topology("reminders", _reminders, _reminded, tells_at_the_end=True),
         Topology("apart", _apart, _apart_sums, tells_at_the_end=True),
         Topology("quiet", _quiet, _quiet_sums, tells_at_the_end=True, emits_meanwhile=True),
         Topology("clocked", _clocked, _kept, counts_up=True),

@@ -69,7 +69,7 @@ def judge_and_cover(scenario: Scenario) -> Verdict:
     """The same, and which situations were reached."""
     clusters: list[SimulatedCluster] = []
     verdict = judge(scenario, clusters.append)
-    reached = situations(clusters[0].trace, clusters[0].probes.closed_waiting)
+    reached = situations(clusters[0].trace, clusters[0].probes.moments)
     return replace(verdict, situations=tuple(sorted(reached)))
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ....actors.flow.channels import InputChannel, OutputChannel
-from ....actors.flow.elements import CheckpointBarrier, Element
+from ....actors.flow.elements import CheckpointBarrier, Element, WatermarkStatus
+from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....actors.tasks.job_program import JobProgram
@@ -30,6 +31,11 @@ from .in_flight import Place, place_of, records_in_flight
 from .seen_files import SeenFiles
 from .wires import Network
 from .world import Process, World
+
+Moment: TypeAlias = Literal["closed waiting", "between timers", "idle"]
+"""A channel was closed while records that had been sent were still to be taken; a barrier has come while timers were
+due; a channel said that nobody is to wait for it.
+"""
 
 
 class SimulatedUserError(RuntimeError):
@@ -61,8 +67,8 @@ class Probes:
         """Called after each commit of a sink, in the middle of whatever happens."""
         self.when_made: Callable[[Operator], object] = lambda _: None
         """Called with each operator that a task is given, before anything is asked of it."""
-        self.closed_waiting = 0
-        """How many channels were closed while records that had been sent were still to be taken."""
+        self.moments: set[Moment] = set()
+        """What was seen that no trace says."""
         self._world = world
         self._channels: dict[ChannelId, _Channel] = {}
         self._failing: Counter[UserCall] = Counter()
@@ -229,13 +235,16 @@ class _WatchedInput:
         self._probes = probes
 
     def close(self) -> None:
-        self._probes.closed_waiting += self._seen.sent > self._seen.polled
+        if self._seen.sent > self._seen.polled:
+            self._probes.moments.add("closed waiting")
         self._channel.close()
 
     def poll(self) -> Element | None:
         element = self._channel.poll()
         if element is not None and hasattr(element, "__len__"):
             self._seen.polled += len(element)
+        elif isinstance(element, WatermarkStatus) and element.is_idle:
+            self._probes.moments.add("idle")
         return element
 
 
@@ -274,6 +283,8 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
         for channel in inputs:
             channel.polled_before[checkpoint_id] = channel.polled
         probes.may_raise("on_checkpoint")
+        if isinstance(operator, KeyedOperator) and _is_firing(operator):
+            probes.moments.add("between timers")
         return on_checkpoint(checkpoint_id)
 
     def complete(checkpoint_id: CheckpointId) -> Any:
@@ -289,6 +300,12 @@ def _watch(operator: Any, probes: Probes, process: Process, inputs: list[_Channe
     for call in calls:
         if hasattr(operator, call):
             setattr(operator, call, _failing(getattr(operator, call), probes, call))
+
+
+def _is_firing(operator: KeyedOperator) -> bool:
+    """Whether there are timers that its watermark has made due."""
+    due_ms = operator.timers.queues.event.next_ms()
+    return due_ms is not None and due_ms <= operator.watermark
 
 
 def _watched_commit(sink: TwoPhaseCommitSink[Any], probes: Probes, process: Process) -> Any:

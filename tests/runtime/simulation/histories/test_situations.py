@@ -40,9 +40,14 @@ LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.behind_the_data: (reached.BEHIND_THE_DATA,),
     mix.drained: (reached.DRAINED, reached.DRAINED_RESCALED),
     mix.unsealed: (reached.UNSEALED,),
+    mix.event_time: (reached.TIME_RESTORED,),
+    mix.time_in_flight: (reached.TIME_IN_FLIGHT,),
+    mix.time_rescaled: (reached.TIME_RESCALED,),
+    mix.between_timers: (reached.BETWEEN_TIMERS,),
+    mix.falls_silent: (reached.FELL_SILENT,),
 }
 
-DIRECT = (mix.crossing_savepoints, mix.while_storing, mix.behind_the_data, mix.drained, mix.unsealed)
+DIRECT = (mix.crossing_savepoints, mix.while_storing, mix.behind_the_data, mix.drained, mix.unsealed, mix.falls_silent)
 
 AT_LEAST = 2
 """Of these histories."""
