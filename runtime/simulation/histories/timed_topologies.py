@@ -138,6 +138,20 @@ class Sums(Watching):
         self.sums.remove(start)
 
 
+class OneSums(Sums):
+    """The same of one input."""
+
+    inputs = 1
+
+
+class Onward(Watching):
+    """Each result, as it is: it must come before the watermark of its time."""
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.look_at_record(record, out)
+        out.collect(record)
+
+
 class Clocked(KeyedOperator):
     """Keeps numbers until its clock is so much further, or data ends."""
 
@@ -223,10 +237,11 @@ def _reminders(workload: Workload) -> StreamEnvironment:
 
 def _apart(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
-    one = by_key(timed(everywhere(env, workload)), workload)
     behind = Waiting(workload.records // 2, workload.records_per_second, workload.duration_ms / 4)
-    other = by_key(timed(env.from_source(behind, name="behind", parallelism=1), time_behind), workload)
-    one.connect(other).process(Sums, name="sums").collect(name=OUTPUT)
+    other = timed(env.from_source(behind, name="behind", parallelism=1), time_behind)
+    both = by_key(timed(everywhere(env, workload)).union(other), workload)
+    sums = both.process(OneSums, name="sums")
+    sums.key_by(lambda each: each[0]).process(Onward, name="onward").collect(name=OUTPUT)
     return env
 
 

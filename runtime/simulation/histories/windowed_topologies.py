@@ -8,6 +8,7 @@ is late there. Of `latecomers` some numbers are late; it is determined which, fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,9 +31,10 @@ from .event_times import (
     time_of,
     timed,
 )
+from .timed_topologies import Onward
 from .topologies import OUTPUT, Topology, Workload, environment
 
-WIDE_DISORDER_MS = 12_000
+WIDE_DISORDER_MS = 10_200
 
 SLIDE_MS = 3_000
 GAP_MS = 3_500
@@ -44,13 +46,13 @@ _COLUMNS = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("at", pa.int
 
 
 def wide_time_of(number: int) -> int:
-    """Far out of order."""
-    return TICK_MS * number - 3_000 * (7 * number % 5)
+    """Far out of order, with a pause after each ten numbers."""
+    return TICK_MS * number + 9_000 * (number // 10) - 1_700 * (5 * number % 7)
 
 
 def _late_time_of(number: int) -> int:
-    """Every sixth number is far behind."""
-    return time_of(number) - (APART_MS if number % 6 == 5 else 0)
+    """Every sixth number is far behind, and every sixth is a little."""
+    return time_of(number) - {5: APART_MS, 2: 6_500}.get(number % 6, 0)
 
 
 # ---- the jobs
@@ -59,14 +61,20 @@ def _late_time_of(number: int) -> int:
 def _windows(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     windows = by_key(timed(everywhere(env, workload)), workload).window(sliding(WINDOW_MS, SLIDE_MS))
-    windows.process(_whole, name="windows").collect(name=OUTPUT)
+    whole = windows.process(_whole, name="windows")
+    whole.key_by(lambda each: each[0]).process(Onward, name="onward").collect(name=OUTPUT)
     return env
+
+
+def _few_keys(workload: Workload) -> Workload:
+    """So few that a record may come between two sessions of its key."""
+    return replace(workload, keys=1 + workload.keys % 3)
 
 
 def _sessions(workload: Workload) -> StreamEnvironment:
     env = environment(workload)
     times = timed(one_source(env, workload), wide_time_of, WIDE_DISORDER_MS)
-    by_key(times, workload).window(session(GAP_MS)).process(_whole, name="sessions").collect(name=OUTPUT)
+    by_key(times, _few_keys(workload)).window(session(GAP_MS)).process(_whole, name="sessions").collect(name=OUTPUT)
     return env
 
 
@@ -101,7 +109,7 @@ def _panes(workload: Workload) -> StreamEnvironment:
 
 
 def _visits(workload: Workload) -> StreamEnvironment:
-    return _columns(workload, wide_time_of, WIDE_DISORDER_MS, session(GAP_MS))
+    return _columns(_few_keys(workload), wide_time_of, WIDE_DISORDER_MS, session(GAP_MS))
 
 
 def _joined(how: str) -> Callable[[Workload], StreamEnvironment]:
@@ -138,10 +146,11 @@ def _slid(workload: Workload) -> Iterator[tuple[int, int, int, list[int]]]:
 
 
 def _gathered(workload: Workload) -> Iterator[tuple[int, int, int, list[int]]]:
-    for place in range(workload.keys):
-        numbers = sorted(range(place, workload.records, workload.keys), key=wide_time_of)
+    keys = _few_keys(workload).keys
+    for place in range(keys):
+        numbers = sorted(range(place, workload.records, keys), key=wide_time_of)
         for held in _together(numbers):
-            yield key_of(place, workload.keys), wide_time_of(held[0]), wide_time_of(held[-1]) + GAP_MS, held
+            yield key_of(place, keys), wide_time_of(held[0]), wide_time_of(held[-1]) + GAP_MS, held
 
 
 def _together(numbers: list[int]) -> Iterator[list[int]]:

@@ -32,13 +32,15 @@ from .diagnosis import Diagnosis, output_difference
 from .failure_report import WHAT_CHANGES, Call, failure_report, other_process_report, unrepeatable_report
 from .fault_shrinking import shrink
 from .hash_seeds import HashSeeds
+from .inputs import Inputs, inputs_of
 from .job_trial import JobTrial, Unfit
 from .tried import Tried
 
 __all__ = ["Survived", "TrialOptions", "assert_at_least_once", "assert_exactly_once"]
 
 Job: TypeAlias = StreamEnvironment | Callable[[], StreamEnvironment]
-Expected: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]]
+Records: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]]
+Expected: TypeAlias = Records | Callable[[Inputs], Records]
 Oracle: TypeAlias = Callable[[Iterable[Any], Iterable[Any]], Violation | None]
 
 
@@ -46,7 +48,10 @@ class TrialOptions(TypedDict, total=False):
     """What both assertions take beside the job."""
 
     expected: Expected | None
-    """Of the only sink, or by the sinks' names. Usually what the job commits in a run without faults."""
+    """Of the only sink, or by the sinks' names. Usually what the job commits in a run without faults.
+
+    Or a function that computes it from the records that the sources emit: a dictionary of lists, by the source's name.
+    """
     histories: int | None
     """Usually as pytest's option --simulate-seeds says, or 100."""
     first_seed: int | None
@@ -133,10 +138,10 @@ class _Assertion:
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
         self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
         self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
-        self._trial = JobTrial(job if isinstance(job, StreamEnvironment) else job(), **cast(Any, given))
-        self._wanted = _wanted(
-            self._trial.reference.output, cast("Expected | None", expected), cast("str | None", sink)
-        )
+        env = job if isinstance(job, StreamEnvironment) else job()
+        self._trial = JobTrial(env, **cast(Any, given))
+        records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
+        self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))
 
     def run(self) -> Survived:
         without_faults = next(self._judge(JobStatus.FINISHED.value, self._trial.reference.output), None)
@@ -221,7 +226,7 @@ def _name_of(job: Job) -> str:
     return "env" if isinstance(job, StreamEnvironment) else getattr(job, "__name__", "build")
 
 
-def _wanted(output: Output, expected: Expected | None, sink: str | None) -> Mapping[str, list[Any]]:
+def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mapping[str, list[Any]]:
     """What is to be compared, by sink."""
     if not output:
         raise Unfit(

@@ -9,7 +9,9 @@ from . import (
     cluster_mutants,
     output_mutants,
     savepoint_mutants,
+    time_mutants,
     unaligned_mutants,
+    window_mutants,
 )
 from .mutant import MUTANTS, Mutant
 
@@ -22,5 +24,7 @@ __all__ = [
     "cluster_mutants",
     "output_mutants",
     "savepoint_mutants",
+    "time_mutants",
     "unaligned_mutants",
+    "window_mutants",
 ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from understudy import FileSink, KeyedOperator, Operator, StreamEnvironment, fixed_delay
+from understudy import END, FileSink, KeyedOperator, Operator, Source, StreamEnvironment, fixed_delay
 from understudy.runtime.clusters.cluster_settings import ClusterSettings
 from understudy.runtime.simulation.trials.assertions import TrialOptions
 from understudy.runtime.simulation.trials.budget import Budget
@@ -71,6 +72,47 @@ def test_an_environment_will_do_and_is_left_as_it_was() -> None:
 def test_what_is_expected_can_be_said() -> None:
     assert_exactly_once(_numbers, expected=[number * 10 for number in range(12)], histories=2)
     assert_exactly_once(_numbers, expected={"out": [number * 10 for number in range(12)]}, histories=2)
+
+
+def test_what_is_expected_may_be_computed_from_the_inputs() -> None:
+    def build() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+        rows = env.generate(lambda start, rows: pa.record_batch({"n": range(start, start + rows)}), 5, name="rows")
+        both = env.from_collection([10, 20], name="tens").union(env.generate(abs, 3, name="small"))
+        both.union(rows.map(lambda row: row["n"] + 100)).collect(name="out")
+        return env
+
+    def computed(inputs: Mapping[str, list[Any]]) -> list[int]:
+        assert inputs == {"rows": [{"n": n} for n in range(5)], "tens": [10, 20], "small": [0, 1, 2]}
+        return [*inputs["tens"], *inputs["small"], *(row["n"] + 100 for row in inputs["rows"])]
+
+    assert_exactly_once(build, expected=computed, histories=2)
+    with pytest.raises(AssertionError, match="without any fault: exactly-once"):
+        assert_exactly_once(build, expected=lambda inputs: {"out": inputs["tens"]})
+
+
+def test_the_records_of_another_source_are_not_known_before_it_has_run() -> None:
+    def build() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=1_000)
+        env.from_source(_Own, name="own").collect(name="out")
+        return env
+
+    with pytest.raises(Unfit, match="source 'own' is a _Own: give the records themselves"):
+        assert_exactly_once(build, expected=lambda inputs: inputs["own"])
+
+
+class _Own(Source):
+    """Nothing."""
+
+    def poll(self) -> Any:
+        return END
+
+    def offset(self) -> None:
+        """There is none."""
+
+    def seek(self, offset: Any) -> None:
+        """There is none."""
+
     with pytest.raises(
         AssertionError, match=r"^without any fault: exactly-once: sink 'out' .* 1 records too many: 110"
     ):
