@@ -32,6 +32,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "open": NO_YIELD,
         "process_batch": COLLECT,
         "process_batch_2": COLLECT,
+        "on_watermark": COLLECT,
         "on_end": COLLECT,
         "on_idle": COLLECT,
         "before_barrier": COLLECT,
@@ -42,7 +43,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "on_receive": RETURN,
         "output_schema": RETURN,
     },
-    KeyedOperator: {"process": COLLECT, "process_2": COLLECT},
+    KeyedOperator: {"process": COLLECT, "process_2": COLLECT, "on_timer": COLLECT},
     Source: {
         "poll": _BATCH,
         "offset": RETURN,
