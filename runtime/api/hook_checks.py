@@ -51,6 +51,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "rescale": NO_YIELD,
         "poll_delay_ms": RETURN,
         "source_schema": RETURN,
+        "current_splits": RETURN,
     },
     PacedSource: {"read": _BATCH},
     TwoPhaseCommitSink: {
