@@ -43,6 +43,8 @@ class OperatorDescription:
     kind: str
     """"source", "operator" or "sink"."""
     states: tuple[StateDescription, ...] = ()
+    emits_at_end: bool = True
+    """Whether anything may come of it when its data, or event time, has ended."""
 
 
 @message

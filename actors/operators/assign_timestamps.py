@@ -42,6 +42,7 @@ class AssignTimestamps(Operator):
     """`time`: the name of a column, or a function of the record that returns its time."""
 
     takes: ClassVar[Takes] = "any"
+    _emits_at_end = False
 
     _watermarks: OperatorListState[Any] = OperatorListState(object, mode="union", name="watermarks")
     """Of this subtask, (subtask, parallelism, watermark, {split: watermark}); restored, those of all."""

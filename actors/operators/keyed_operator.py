@@ -88,6 +88,7 @@ class KeyedOperator(Operator):
     """Of a compiled operator, when it is known before the job runs."""
     _batch_process: BatchProcess | None = None
     """Of a compiled operator, from when its task has placed it."""
+    _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
     _loop: object = None
     """The loop over `keys()` whose key is the current one."""
 
@@ -271,7 +272,7 @@ class KeyedOperator(Operator):
                 if len(out) != len(stamps):
                     out.stamp()
                 fired += 1
-                if fired == FIRED_AT_ONCE:
+                if fired == self._fired_at_once:
                     return True
             return False
         finally:

@@ -55,6 +55,11 @@ class Operator(Actor):
     takes: ClassVar[Takes] = "records"
     """What `process_batch` gets: lists of records, `pa.RecordBatch`es, or whatever comes."""
 
+    _emits_at_end: ClassVar[bool] = True
+    """Whether anything may come of it when its data, or event time, ends: then its state, once data has ended in some
+    subtasks, is not for others to go on with.
+    """
+
     inputs: ClassVar[int] = 1
     """2 for an operator of a connected stream; then `process_batch_2` takes the second input's batches."""
 

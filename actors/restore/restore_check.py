@@ -109,8 +109,10 @@ class _Check:
                 yield found
 
     def _ended_in_part(self, vertex: JobVertex, operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
-        """A source goes on from its offset, and a sink emits nothing, so it does not matter to them."""
-        if operator.kind != "operator":
+        """A source goes on from its offset, and a sink emits nothing, so it does not matter to them; nor to an operator
+        that has no final results.
+        """
+        if operator.kind != "operator" or not operator.emits_at_end:
             return
         now, was, states = self._restored.ended[vertex.vertex_id], found.had_ended(), found.states()
         kept = now if len(now) == len(was) else [all(now)] * len(was)

@@ -178,7 +178,7 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    return OperatorDescription(node.operator_id, node.name, node.role, states)
+    return OperatorDescription(node.operator_id, node.name, node.role, states, node.operator._emits_at_end)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

@@ -79,7 +79,7 @@ class GeneratorSource(PacedSource):
 
     def source_schema(self) -> pa.Schema | None:
         if self.columnar and self._schema is None:
-            self._schema = self._call(0, 1).schema
+            self._schema = self._columns(range(1)).schema
         return self._schema if self.columnar else None
 
     @property

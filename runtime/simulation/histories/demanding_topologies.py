@@ -66,7 +66,7 @@ class Ragged(PacedSource):
         self.left = offset
 
     def rescale(self, offsets: Sequence[list[int]]) -> None:
-        self._take_share_of([number for left in offsets for number in left])
+        self._take_share_of(sorted(number for left in offsets for number in left))
 
     def _take_share_of(self, numbers: list[int]) -> None:
         index, others = self.context.subtask_index, self.context.parallelism - 1

@@ -1,7 +1,8 @@
 """Mix: the histories that campaigns run. One seed is one of them.
 
-Chance alone seldom leads where bugs are: of 300 histories 3 restored anything that was in flight. So in THEMED of all
-histories what happens is drawn for one situation, around the standard scenario of the seed; the rest is left to chance.
+Chance alone seldom leads where bugs are: of 300 histories 3 restored anything that was in flight. So in most histories
+what happens is drawn for one situation, around the standard scenario of the seed; the rest is left to chance. Seeds are
+dealt out like cards, so that each DECK of them in a row holds every theme as often as it is named.
 Situations that were reached are counted by `situations.py`, and a test says how often each situation must be.
 """
 
@@ -40,8 +41,8 @@ from .demanding_topologies import DEMANDING
 from .scenario import Scenario
 from .topologies import MAX_PARALLELISM, Workload
 
-THEMED = 0.5
-"""Share of histories that lead to a situation."""
+DECK = 25
+"""Of this number of histories in a row each theme has as many as it is named; those that are left are of chance."""
 
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
@@ -59,11 +60,19 @@ _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidd
 
 def standard_history(seed: int, topology: str | None = None) -> Scenario:
     """The scenario of this seed: any topology unless one is named."""
-    chance = random.Random(f"theme {seed}")
-    if chance.random() >= THEMED and topology not in DEMANDING:
+    theme = _dealt(seed)
+    if theme is None and topology in DEMANDING:
+        theme = random.Random(f"theme {seed}").choice(THEMES)
+    if theme is None:
         return Scenario.of(seed, topology)
-    drawn = themed(chance.choice(THEMES), seed, None if topology in DEMANDING else topology)
+    drawn = themed(theme, seed, None if topology in DEMANDING else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
+
+
+def _dealt(seed: int) -> Theme | None:
+    """Its theme; None where all is left to chance."""
+    deck, place = divmod(seed, DECK)
+    return random.Random(f"deck {deck}").sample((*THEMES, *[None] * (DECK - len(THEMES))), DECK)[place]
 
 
 def themed(theme: Theme, seed: int, topology: str | None = None) -> Scenario:
@@ -134,13 +143,19 @@ def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
 
 def rotten(chance: Chance, scenario: Scenario) -> Scenario:
     """A file rots, and before there is a newer checkpoint the job has to read it."""
-    workload = replace(scenario.workload, retained_checkpoints=chance.choice((2, 3)))
+    records, retained = max(25, scenario.workload.records), chance.choice((2, 3))
+    workload = replace(
+        scenario.workload,
+        records=records,
+        records_per_second=min(2.7, scenario.workload.records_per_second),
+        retained_checkpoints=retained,
+    )
     drawn = replace(scenario, workload=workload, faults=(), actions=())
     faults: list[Fault] = []
     for _ in range(chance.choice((1, 2))):
         at_ms = _at(chance, drawn, 0.3, 1.0)
         faults += [
-            RottenFile(at_ms, flips=chance.random() < 0.7, which=chance.randrange(4)),
+            RottenFile(at_ms, flips=chance.random() < 0.5, which=chance.randrange(4)),
             KillProcess(round(at_ms + chance.uniform(1, 150), 1), chance.randrange(drawn.task_managers)),
         ]
     return _and(drawn, *faults)
@@ -180,7 +195,7 @@ def powerless(chance: Chance, scenario: Scenario) -> Scenario:
     """The power fails right after a sync."""
     workload = replace(scenario.workload, checkpoint_interval_ms=1_000)
     drawn = replace(scenario, workload=workload, faults=scenario.faults[:1], storage_ms=0.0)
-    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 2)]
+    failures = [PowerFailure(_at(chance, drawn, 0.05, 0.9), folder) for folder in chance.sample(_FOLDERS, 3)]
     if any(failure.after_sync == "savepoint" for failure in failures):
         at_ms = _at(chance, drawn, 0.2, 0.8)
         drawn = replace(drawn, actions=(TakeSavepoint(at_ms), *_replacement(chance, at_ms + 1_500, 2)))
@@ -218,7 +233,9 @@ def around_the_first_checkpoint(chance: Chance, scenario: Scenario) -> Scenario:
     """
     drawn = _on(scenario, chance, "keyed", "ordered", "fan-in", "spread", "states")
     retained = chance.choice((1, 1, 2))
-    drawn = _paced(chance, drawn, checkpoint_interval_ms=3_000, records=40, retained_checkpoints=retained)
+    drawn = _paced(
+        chance, drawn, records_per_second=2.7, checkpoint_interval_ms=3_000, records=40, retained_checkpoints=retained
+    )
     drawn = replace(drawn, storage_ms=0.0)
     at_ms = _at(chance, drawn, 0.25, 0.5)
     again_ms = round(at_ms + chance.uniform(500, 1_000), 1)
@@ -275,8 +292,11 @@ THEMES: tuple[Theme, ...] = (
     ended_in_part,
     rescaled,
     rotten,
+    rotten,
+    given_up_as_lost,
     given_up_as_lost,
     overtaken_savepoints,
+    powerless,
     powerless,
     crossing_savepoints,
     while_storing,

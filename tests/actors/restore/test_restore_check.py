@@ -183,8 +183,9 @@ def test_an_operator_that_had_ended_in_some_subtasks_cannot_be_rescaled() -> Non
     assert "had taken all its input in 1 of its 2 subtasks" in problem
     check_restore(checkpoint((vertex, [kept, {}], [False, True])), graph(replace(vertex, parallelism=3)))
     check_restore(checkpoint((vertex, [kept, kept], [True, True])), graph(replace(vertex, parallelism=3)))
-    for kind in ("source", "sink"):
-        other = chain(operator("a", SEEN, kind=kind), parallelism=2)
+    silent = replace(operator("a", SEEN), emits_at_end=False)
+    for each in (operator("a", SEEN, kind="source"), operator("a", SEEN, kind="sink"), silent):
+        other = chain(each, parallelism=2)
         check_restore(checkpoint((other, [kept, kept], [True, False])), graph(replace(other, parallelism=3)))
 
 

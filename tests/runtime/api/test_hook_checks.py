@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from understudy import FileSink
+from understudy import FileSink, monotonous
 from understudy.actors.errors import UnwantedResult
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
@@ -97,6 +97,11 @@ class TestFunctions:
             env.generate(lambda start, rows: fetch(start), 10)
         with pytest.raises(InvalidOperator, match=r"reduce: the function fetch is `async def` \("):
             env.from_collection([1]).key_by(abs).reduce(fetch)
+
+    def test_nor_that_of_event_times(self, env: StreamEnvironment) -> None:
+        with pytest.raises(InvalidOperator, match=r"assign_timestamps: the function fetch is `async def` \("):
+            env.from_collection([1]).assign_timestamps(fetch, monotonous())
+        env.from_collection([1]).assign_timestamps(abs, monotonous())
 
     @pytest.mark.parametrize(
         ("method", "instead"),

@@ -119,7 +119,7 @@ IDS = ["source", "list", "attribute"]
 
 @pytest.mark.parametrize(("build", "buggy"), BUGS, ids=IDS)
 def test_what_is_lost_in_a_rescale_is_found_without_any_fault(build: Any, buggy: Any) -> None:
-    actions = [Rescale(at_ms=4_000, parallelism=1), Rescale(at_ms=7_000, parallelism=3)]
+    actions = [Rescale(at_ms=2_500, parallelism=1), Rescale(at_ms=4_500, parallelism=3)]
     with pytest.raises(AssertionError) as caught:
         assert_exactly_once(lambda: build(buggy), faults=[], actions=actions, histories=10)
     told = str(caught.value)
@@ -193,7 +193,7 @@ def test_a_job_that_commits_something_else_in_another_parallelism_is_not_rescale
 
 @pytest.mark.parametrize("cancel", [False, True])
 def test_what_sinks_had_prepared_is_committed_once_by_both_jobs_together(cancel: bool) -> None:
-    faults, actions = [KillProcess(at_ms=2_000, who=0)], [Rescale(4_100, 1, cancel), Rescale(6_300, 3, cancel)]
+    faults, actions = [KillProcess(at_ms=2_000, who=0)], [Rescale(3_100, 1, cancel), Rescale(5_100, 3, cancel)]
     survived = assert_exactly_once(lambda: _source(Careful), faults=faults, actions=actions, histories=5)
     assert survived.rescales == 10
 
@@ -213,7 +213,7 @@ def test_parallelisms_are_fewer_and_more_within_the_limit() -> None:
 def _few(parallelism: int) -> StreamEnvironment:
     """A job whose subtasks have more or fewer batches in another parallelism."""
     env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=1_000)
-    env.generate(lambda start, rows: list(range(start, start + rows)), 40).collect(name="out")
+    env.generate(lambda index: index, 40).collect(name="out")
     return env
 
 
