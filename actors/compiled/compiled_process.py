@@ -18,7 +18,7 @@ from ...messages import DictRow
 from ...state.columnar.slot_backend import SlotBackend
 from ...state.columnar.slot_keys import check_key_types
 from ...state.keys.key_groups import key_group_range
-from ...state.kinds.descriptors import declared_states
+from ...state.kinds.declared_states import declared_states
 from ..errors import UserCodeError
 from ..flow.elements import Batch
 from ..flow.key_selector import KeySelectionFailed

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...state.backends.backend import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
 from ..errors import NoEventTime, UserCodeError
-from ..flow.elements import Batch, Times
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
@@ -91,6 +91,10 @@ class KeyedOperator(Operator):
     _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
     _loop: object = None
     """The loop over `keys()` whose key is the current one."""
+    _reached_ms: int = NO_WATERMARK
+    """The last watermark, but the end of time, of which all timers have fired; or the time of the last that has."""
+    _is_due: bool = False
+    """Whether timers of processing time fire."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
@@ -247,6 +251,8 @@ class KeyedOperator(Operator):
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
         if self._fire(self.timers.queues.event, "event", watermark_ms, out):
             return True
+        if watermark_ms != END_OF_TIME:
+            self._reached_ms = watermark_ms
         self.on_watermark(watermark_ms, out)
         return False
 
@@ -254,7 +260,11 @@ class KeyedOperator(Operator):
         return self.timers.queues.processing.next_ms()
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
-        self._fire(self.timers.queues.processing, "processing", now_ms, out)
+        self._is_due = True
+        try:
+            self._fire(self.timers.queues.processing, "processing", now_ms, out)
+        finally:
+            self._is_due = False
 
     def _fire(self, queue: TimerQueue, domain: Domain, until_ms: int, out: Collector) -> bool:
         """Fire timers that are due, at most FIRED_AT_ONCE of them; whether there may be more."""
@@ -273,6 +283,8 @@ class KeyedOperator(Operator):
                     out.stamp()
                 fired += 1
                 if fired == self._fired_at_once:
+                    if domain == "event":
+                        self._reached_ms = max(self._reached_ms, time_ms)
                     return True
             return False
         finally:

@@ -27,7 +27,7 @@ class KeyedTimer(NamedTuple):
     time_ms: int
     domain: Domain = "event"
     """"event": due when the watermark reaches its time; "processing": when the clock does."""
-    namespace: Hashable = NO_NAMESPACE
+    namespace: Any = NO_NAMESPACE
 
 
 new_timer = tuple.__new__

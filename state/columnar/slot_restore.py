@@ -42,8 +42,8 @@ class _Misfit(Exception):
 def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
     """Put what was restored for this state into it. Raises StateIncompatible."""
     with stored.loaded_for(state.declaration):
-        decode = state.node.decoder(stored.schema)
-        is_direct = stored.schema == state.node.schema
+        decode = state.node.decoder(stored.value_schema)
+        is_direct = stored.value_schema == state.node.schema
         entries = list(_entries(stored))
         columns = [_columns(each, state.kinds, decode, is_direct, stored.decode_key) for each in entries]
         slots = _slots(entries, stored.decode_key, keys)

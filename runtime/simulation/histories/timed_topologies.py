@@ -119,7 +119,7 @@ class Reminders(Watching):
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         self.look_at_timer(timer, out)
-        (number,) = timer.namespace  # type: ignore[misc]
+        (number,) = timer.namespace
         if self.due.get(number) != timer.time_ms:
             out.collect((_AGAIN, self.key, number))
         self.due.remove(number)
@@ -135,7 +135,7 @@ class Sums(Watching):
     """(key, start, how many, sum) of each window of WINDOW_MS; both inputs go into the same windows."""
 
     inputs = 2
-    sums = MapState(int, object)
+    sums: MapState[int, Any] = MapState(int, object)
     """(how many, sum) by the start of the window."""
 
     def process(self, number: int, out: Collector) -> None:
@@ -145,11 +145,12 @@ class Sums(Watching):
         self.sums.put(start, (count + 1, total + number))
         self.timers.at_event_time(start + WINDOW_MS - 1, (start, start + WINDOW_MS))
 
-    process_2 = process
+    def process_2(self, number: int, out: Collector) -> None:
+        self.process(number, out)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         self.look_at_timer(timer, out)
-        start, end = timer.namespace  # type: ignore[misc]
+        start, end = timer.namespace
         held = self.sums.get(start)
         if held is None or end != timer.time_ms + 1:
             out.collect((_AGAIN, self.key, start))

@@ -197,7 +197,7 @@ def test_a_columnar_generator_must_keep_to_the_count() -> None:
     source = opened(GeneratorSource(lambda start, count: _columns(start, count + 1), 10))
     with pytest.raises(TypeError, match="of 10 rows"):
         source.poll()
-    with pytest.raises(TypeError, match="wanted a pa.RecordBatch of 1 rows, found \\[0\\]"):
+    with pytest.raises(TypeError, match=r"wanted a pa.RecordBatch of 1 rows, found \[0\]"):
         GeneratorSource(lambda start, count: list(range(start, start + count)), 10).source_schema()
 
 
