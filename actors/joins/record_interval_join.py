@@ -40,7 +40,7 @@ class RecordIntervalJoin(KeyedOperator, CountsLateRecords):
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows of one side have no more matches: those that had none become results in an outer join."""
-        side: int = timer.namespace[0]  # type: ignore[index]
+        side: int = timer.namespace[0]
         state = (self._left, self._right)[side]
         kept = []
         for held in state.get():
