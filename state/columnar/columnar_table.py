@@ -19,7 +19,18 @@ from ..keys.column_hash import check_no_null
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate, Part
-from .part_columns import ROWS, PartColumns, RowsOfSlots, Values, column_called, only_column, part_names, parts_of
+from .part_columns import (
+    PartColumns,
+    RowsOfSlots,
+    Values,
+    column_called,
+    only_column,
+    part_names,
+    parts_of,
+    result_columns,
+    result_types,
+    value_columns,
+)
 
 _PARTIALS_AT_A_TIME = 1 << 17
 
@@ -72,7 +83,7 @@ class ColumnarTable:
 
     @property
     def result_schema(self) -> pa.Schema:
-        results = self._parts.result_types(self._aggregates)
+        results = result_types(self._parts.types, self._aggregates)
         return pa.schema(list((self._keys | results).items()))
 
     def update(self, batch: pa.RecordBatch) -> Slots:
@@ -103,7 +114,7 @@ class ColumnarTable:
 
     def results(self, slots: Slots | slice) -> pa.RecordBatch:
         """A row of keys and aggregates for each slot."""
-        columns = self._parts.results(self._aggregates.values(), self._parts.at(slots))
+        columns = result_columns(self._parts.types, self._aggregates.values(), self._parts.at(slots))
         return pa.RecordBatch.from_arrays(self._index.keys(slots) + columns, schema=self.result_schema)
 
     def partials(self, slots: Slots) -> pa.RecordBatch:
@@ -145,7 +156,9 @@ class ColumnarTable:
         self._touched[: len(self)] = False
 
     def _partials(self, values: Values, keys: Sequence[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([*keys, *self._parts.columns(values)], schema=self.partial_schema)
+        return pa.RecordBatch.from_arrays(
+            [*keys, *value_columns(self._parts.types, values)], schema=self.partial_schema
+        )
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:
         columns = []

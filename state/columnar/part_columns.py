@@ -98,24 +98,6 @@ class PartColumns:
         """How many rows each slot has had, if they are counted."""
         return self._running[ROWS].values if ROWS in self._running else None
 
-    def columns(self, values: Mapping[Part, Numbers]) -> list[pa.Array]:
-        """Values as columns, in the order of the parts."""
-        return [column_of(values[part], kind, _present(part, values)) for part, kind in self.types.items()]
-
-    def results(self, aggregates: Iterable[Aggregate], values: Mapping[Part, Numbers]) -> list[pa.Array]:
-        """A column for each aggregate."""
-        return [
-            aggregate.result([values[part] for part in parts], [self.types[part] for part in parts])
-            for aggregate in aggregates
-            for parts in (aggregate.parts,)
-        ]
-
-    def result_types(self, aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
-        return {
-            name: aggregate.result_type([self.types[part] for part in aggregate.parts])
-            for name, aggregate in aggregates.items()
-        }
-
     def _with_followers(self, by_part: Mapping[Part, T]) -> dict[Part, T]:
         """With that of the count of rows, the same object, for each part that follows it."""
         return {part: by_part[ROWS if part in self._following else part] for part in self._running}
@@ -168,6 +150,28 @@ class RowsOfSlots:
             column = column_called(self._batch, name, kind)
             self._numbers[name, kind] = numbers_of(column.drop_null() if column.null_count else column)
         return self._numbers[name, kind]
+
+
+def value_columns(types: Mapping[Part, pa.DataType], values: Mapping[Part, Numbers]) -> list[pa.Array]:
+    """The values of parts of these types as columns, in their order."""
+    return [column_of(values[part], kind, _present(part, values)) for part, kind in types.items()]
+
+
+def result_columns(
+    types: Mapping[Part, pa.DataType], aggregates: Iterable[Aggregate], values: Mapping[Part, Numbers]
+) -> list[pa.Array]:
+    """A column for each aggregate."""
+    return [
+        aggregate.result([values[part] for part in parts], [types[part] for part in parts])
+        for aggregate in aggregates
+        for parts in (aggregate.parts,)
+    ]
+
+
+def result_types(types: Mapping[Part, pa.DataType], aggregates: Mapping[str, Aggregate]) -> dict[str, pa.DataType]:
+    return {
+        name: aggregate.result_type([types[part] for part in aggregate.parts]) for name, aggregate in aggregates.items()
+    }
 
 
 def part_names(taken: Collection[str], parts: Iterable[Part]) -> dict[Part, str]:
