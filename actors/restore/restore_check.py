@@ -13,7 +13,7 @@ from typing import Any
 
 from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ...state.columnar.columnar_backend import FORMAT_NAME as AGGREGATION_FORMAT
+from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit

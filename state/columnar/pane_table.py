@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..columns.column_values import Numbers
+from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .pane import Pane
@@ -33,13 +34,12 @@ from .pane_windows import (
     EvenGrid,
     PaneWindows,
     Rows,
-    Times,
     bound_at,
     rows_by_pane,
     time_of,
 )
 from .part_columns import ROWS, RowsOfSlots, Values
-from .window_rows import MOST_ROWS, Results, WindowRows
+from .window_rows import MOST_ROWS, Results, Stored, WindowRows
 
 _FEWEST_KEYS = 1 << 17
 _PARTIALS_AT_A_TIME = 1 << 17
@@ -59,16 +59,6 @@ class Taken(NamedTuple):
     """How many rows these are, or stand for."""
     results: list[Results]
     """Of windows that had fired already."""
-
-
-class Stored(NamedTuple):
-    """Rows of state as they were at one moment, for use on any thread while the table goes on."""
-
-    index: KeyIndex
-    slots: Slots
-    """Of each row."""
-    batch: pa.RecordBatch
-    """The other columns."""
 
 
 class _Run(NamedTuple):
@@ -203,7 +193,7 @@ class PaneTable:
             return None
         slots, values = _joined(runs)
         places = {self._pane_name: _each(runs, "start"), self._span_name: _each(runs, "end")}
-        return Stored(self._index, slots, self.rows.partials([], places, values))
+        return Stored(self._index, slots, self.rows.without_keys(places, values))
 
     def restore(self, stored: pa.RecordBatch) -> None:
         """Take in rows of state, with their key columns, besides what is there."""

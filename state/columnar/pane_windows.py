@@ -9,14 +9,14 @@ its end. Flink: SliceAssigners.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Times: TypeAlias = "npt.NDArray[np.int64]"
-"""Event times in milliseconds since the epoch."""
+from ..columns.timed_batch import Times
 
 Rows: TypeAlias = "slice | npt.NDArray[np.int64]"
 """A slice of rows, or the numbers of rows."""
@@ -147,7 +147,7 @@ def rows_by_pane(grid: PaneGrid, times: Times) -> list[tuple[int, Rows]]:
     order = np.argsort(offsets.astype(np.uint16) if last - first < 1 << 16 else offsets, kind="stable")
     ordered = panes[order]
     starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(ordered)])).tolist()
-    return [(int(ordered[start]), order[start:stop]) for start, stop in zip(starts, starts[1:], strict=False)]
+    return [(int(ordered[start]), order[start:stop]) for start, stop in pairwise(starts)]
 
 
 def _slices(grid: PaneGrid, times: Times, first: int, last: int) -> list[tuple[int, Rows]]:

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..columns.column_values import Numbers
+from ..columns.timed_batch import Times
 from ..keys.column_hash import check_no_null
+from ..keys.key_index import KeyIndex
+from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate, Part
 from .columnar_table import key_types
-from .pane_windows import Times
 from .part_columns import (
     ROWS,
     Values,
@@ -41,6 +43,16 @@ class Results(NamedTuple):
 
     batch: pa.RecordBatch
     times: Times
+
+
+class Stored(NamedTuple):
+    """Rows of state as they were at one moment, for use on any thread while the table goes on."""
+
+    keys: KeyIndex
+    slots: Slots
+    """Of each row's key."""
+    batch: pa.RecordBatch
+    """The other columns."""
 
 
 class WindowRows:
@@ -80,10 +92,16 @@ class WindowRows:
         return pa.schema(list((self.keys | columns).items()))
 
     def partials(self, keys: Sequence[pa.Array], places: Mapping[str, Numbers], values: Values) -> pa.RecordBatch:
+        return self.with_keys(keys, self.without_keys(places, values))
+
+    def without_keys(self, places: Mapping[str, Numbers], values: Values) -> pa.RecordBatch:
+        """Partials but for their keys."""
         where = [pa.array(each, pa.int64()) for each in places.values()]
-        return pa.RecordBatch.from_arrays(
-            [*keys, *where, *value_columns(self.parts, values)], schema=self.partial_schema(list(places))
-        )
+        names = [*places, *(self.names[part] for part in self.parts)]
+        return pa.RecordBatch.from_arrays([*where, *value_columns(self.parts, values)], names=names)
+
+    def with_keys(self, keys: Sequence[pa.Array], others: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([*keys, *others.columns], names=[*self.keys, *others.schema.names])
 
     @property
     def result_schema(self) -> pa.Schema:
