@@ -113,6 +113,11 @@ class PaneTable:
         return self.rows.partial_schema([self._pane_name])
 
     @property
+    def ahead(self) -> npt.NDArray[np.int64] | None:
+        """By key group, up to which bound windows have fired, where a restore has left some ahead of others."""
+        return None if self._ahead is None else self._ahead[0]
+
+    @property
     def stored_schema(self) -> pa.Schema:
         """Of state: the partials of a pane have span 0, and those of a window being given out its number of panes."""
         return self.rows.partial_schema([self._pane_name, self._span_name])

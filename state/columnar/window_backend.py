@@ -42,6 +42,10 @@ class WindowTable(Protocol):
     def fired(self) -> int:
         """How far it has fired windows that it still holds something of."""
 
+    @property
+    def ahead(self) -> npt.NDArray[np.int64] | None:
+        """The same by key group, where some have fired more."""
+
     def __len__(self) -> int: ...
 
     def stored(self) -> Stored | None: ...
@@ -106,8 +110,11 @@ class WindowBackend(Generic[T]):
         stored = self.table.stored() if self.table is not None else None
         if self.table is None or stored is None:
             return lambda target: None
-        rows, fired = self.table.rows, self.table.fired
-        return lambda target: self._write(rows, stored, fired)
+        rows, fired, ahead = self.table.rows, self.table.fired, self.table.ahead
+        progress: dict[str, Any] = {"fired": fired}
+        if ahead is not None:
+            progress["ahead"] = {group: int(ahead[group]) for group in self._key_groups.groups if ahead[group] > fired}
+        return lambda target: self._write(rows, stored, progress)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
@@ -120,7 +127,8 @@ class WindowBackend(Generic[T]):
                 self.table_for(schema_of(header), partials=True)
                 for rows in read_sections(data, handle, header, self._key_groups):
                     self._held().restore(rows)
-                fired |= dict.fromkeys(handle.offsets.keys() & set(self._key_groups.groups), header["fired"])
+                groups = handle.offsets.keys() & set(self._key_groups.groups)
+                fired |= {group: header.get("ahead", {}).get(group, header["fired"]) for group in groups}
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
                 raise CorruptState(
                     path, "a snapshot of columnar windows", f"{type(error).__name__}: {error}"
@@ -164,7 +172,7 @@ class WindowBackend(Generic[T]):
         assert self.table is not None
         return self.table
 
-    def _write(self, rows: WindowRows, stored: Stored, fired: int) -> KeyedStateHandle:
+    def _write(self, rows: WindowRows, stored: Stored, progress: Mapping[str, Any]) -> KeyedStateHandle:
         order, shares = shares_of(self._groups_of(stored))
         keys = stored.keys.keys(stored.slots[order])
         whole = rows.with_keys(keys, stored.batch.take(pa.array(order)))
@@ -172,7 +180,7 @@ class WindowBackend(Generic[T]):
         header = {
             "format": _FORMAT,
             "max_parallelism": self._max_parallelism,
-            "fired": fired,
+            **progress,
             **{what: each for what, each in self._described(None).items() if what != "types"},
         }
         return write_sections(self._key_groups, header, whole.schema, narrow, shares)

@@ -16,10 +16,10 @@ from understudy.state.columnar.pane_windows import (
     tumbling_panes,
 )
 
-from .window_model import AlignedModel, Assign, Row, cumulative, sliding, tumbling
+from .window_model import AlignedModel, Assign, cumulative, sliding, tumbling
+from .window_play import STEPS, play
 from .window_subtasks import Subtasks
 
-END_OF_TIME = 2**63 - 1
 OFFSETS = st.integers(-7, 7)
 
 
@@ -38,36 +38,8 @@ def windows(draw: st.DrawFn) -> tuple[PaneWindows, Assign]:
             return cumulative_panes(step, step * steps, offset), cumulative(step, step * steps, offset)
 
 
-ROW = st.builds(Row, st.sampled_from(["", "a", "b", "c", "ü"]), st.none() | st.integers(-9, 9), st.integers(-40, 40))
-STEP = st.one_of(
-    st.lists(ROW, min_size=1, max_size=12),
-    st.integers(-45, 45),
-    st.tuples(st.integers(-45, 45), st.integers(1, 3), st.lists(st.integers(1, 3), max_size=3)),
-)
-"""Rows; a watermark; a watermark at which at most so many rows are given out at a time, with rescales in between."""
-
-
-def play(subtasks: Subtasks, model: Any, steps: list[Any]) -> None:
-    """Every step gives the same results. Late rows are the same."""
-    watermark = -(2**63)
-    for step in [*steps, END_OF_TIME]:
-        match step:
-            case list():
-                assert Counter(subtasks.take(step)) == Counter(model.take(step))
-            case int() if step > watermark:
-                watermark = step
-                assert Counter(subtasks.advance(step)) == Counter(model.advance(step))
-            case (to, most_rows, cuts):
-                watermark = max(watermark, to)
-                assert Counter(subtasks.advance(watermark, most_rows, cuts)) == Counter(model.advance(watermark))
-                for parallelism in cuts[:1]:
-                    subtasks.cut(parallelism)
-    assert subtasks.late_rows == len(model.late)
-    assert len(subtasks) == 0
-
-
 @settings(max_examples=300)
-@given(made=windows(), lateness=st.sampled_from([0, 0, 1, 5, 20]), steps=st.lists(STEP, max_size=12))
+@given(made=windows(), lateness=st.sampled_from([0, 0, 1, 5, 20]), steps=STEPS)
 def test_windows_are_those_of_the_definition_whatever_is_cut_where(
     made: tuple[PaneWindows, Assign], lateness: int, steps: list[Any]
 ) -> None:
@@ -78,7 +50,7 @@ def test_windows_are_those_of_the_definition_whatever_is_cut_where(
 
 
 @settings(max_examples=150)
-@given(made=windows(), lateness=st.sampled_from([0, 5]), steps=st.lists(STEP, max_size=12))
+@given(made=windows(), lateness=st.sampled_from([0, 5]), steps=STEPS)
 def test_two_phases_give_the_same(made: tuple[PaneWindows, Assign], lateness: int, steps: list[Any]) -> None:
     panes, assign = made
     play(
