@@ -129,20 +129,7 @@ class RestoredOperators:
             state.watermarks if (state := old.subtasks.get(SubtaskIndex(subtask))) else ()
             for subtask in range(old.parallelism)
         ]
-<<<<<<< HEAD
         return assign_watermarks(by_subtask, vertex.parallelism)[index]
-=======
-        if old.parallelism == vertex.parallelism:
-            return by_subtask[index]
-        least: dict[int, int] = {}
-        for each in chain.from_iterable(by_subtask):
-            least[each.input_index] = min(each.watermark_ms, least.get(each.input_index, each.watermark_ms))
-        everywhere = set(least).intersection(*({each.input_index for each in marks} for marks in by_subtask))
-        return tuple(
-            InputWatermark(NO_EDGE, SubtaskIndex(0), input_index, least[input_index])
-            for input_index in sorted(everywhere)
-        )
->>>>>>> 4c52574 (Aligned columnar windows: panes, their table and snapshots, compared with windows by the definition)
 
     @staticmethod
     def _feeds(ended: list[bool], partitioning: Partitioning, parallelism: int) -> list[bool]:

@@ -135,7 +135,7 @@ class ColumnarTable:
 
     def accumulate(self, batches: Sequence[pa.RecordBatch]) -> None:
         """`update` with batches that `readable` returned, for a table that is emptied with `take_partials`."""
-        for batch in _joined(batches):
+        for batch in joined_batches(batches):
             slots = self.update(batch)
             if self._parts.row_counts() is None:
                 self._touched = _grown(self._touched, len(self))
@@ -206,7 +206,7 @@ def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:
     return np.concatenate((marks, np.zeros(max(slots, 2 * len(marks)) - len(marks), np.bool_)))
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+def joined_batches(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
     """The same rows in one batch, if their columns are of the same plain types."""
     schema = batches[0].schema
     if len(batches) == 1 or any(pt.is_dictionary(field.type) for field in schema):

@@ -31,6 +31,7 @@ from .pane_windows import (
     END_OF_TIME,
     FIRST_BOUND,
     LAST_BOUND,
+    NO_WATERMARK,
     EvenGrid,
     PaneWindows,
     Rows,
@@ -96,6 +97,7 @@ class PaneTable:
         self._leaving: deque[_Leaving] = deque()
         self._most_entries = 0
         """The greatest length since keys were last given up."""
+        self._watermark = NO_WATERMARK
         self._ahead: tuple[npt.NDArray[np.int64], GroupsOf] | None = None
         self._pane_name, self._span_name = rows.free_name("pane"), rows.free_name("span")
 
@@ -125,15 +127,16 @@ class PaneTable:
     def update(self, batch: pa.RecordBatch, times: Times) -> Taken:
         """Take in rows. Raises InvalidKey for a null key, and ValueError for a column that is missing or unfit.
 
-        Rows that are in no window, as there may be with a slide above the size, change nothing and are not late.
+        A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late goes
+        by its own time, as if it were alone in its window.
         """
-        kept, late = self._open_ones(rows_by_pane(self._grid, times))
+        kept, late = self._open_ones(rows_by_pane(self._grid, times), times)
         results = self._take_in(batch, kept, partials=False)
         return Taken(late, 0 if late is None else len(late), results)
 
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
-        kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)))
+        kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)), None)
         results = self._take_in(partials, kept, partials=True)
         counts = self.rows.numbers(partials, self.rows.names[ROWS])
         return Taken(late, 0 if late is None else int(counts[late].sum()), results)
@@ -143,6 +146,7 @@ class PaneTable:
 
         To be called until there are no more; snapshots may be taken in between.
         """
+        self._watermark = watermark_ms
         target, closing = self._bounds(watermark_ms)
         runs: list[_Run] = []
         rows = 0
@@ -165,17 +169,33 @@ class PaneTable:
 
     def resume(self, watermark_ms: int) -> None:
         """Go on from a restored watermark."""
+        self._watermark = watermark_ms
         target, closing = self._bounds(watermark_ms)
         if not len(self):
             self.fired = target
         self._close(closing)
 
-    def take_partials(self) -> Iterator[pa.RecordBatch]:
-        """The partials of all panes, which are gone then; to be used up before anything else is done."""
+    def first_end(self) -> int:
+        """The end, in ms, of the first window that holds anything and has not fired."""
+        return time_of(self._grid, self._next_end())
+
+    def first_end_of(self, time_ms: int) -> int:
+        """The end, in ms, of the first window that holds this time; the end of time if none does."""
+        end = self._windows.first_end(self._grid.pane_of(time_ms), FIRST_BOUND)
+        return END_OF_TIME if end is None else time_of(self._grid, end)
+
+    def take_partials(self, until_ms: int = END_OF_TIME) -> Iterator[pa.RecordBatch]:
+        """The partials of panes that a window holds which ends by then; they are gone afterwards.
+
+        To be used up before anything else is done.
+        """
+        bound = bound_at(self._grid, until_ms)
         runs: list[_Run] = []
         rows = 0
         self._most_entries = max(self._most_entries, len(self))
         for number in sorted(self._panes):
+            if (self._windows.first_end(number, FIRST_BOUND) or 0) > bound:
+                continue
             pane = self._panes.pop(number)
             for start in range(0, len(pane), _PARTIALS_AT_A_TIME):
                 places = slice(start, min(start + _PARTIALS_AT_A_TIME, len(pane)))
@@ -219,15 +239,21 @@ class PaneTable:
         self.fired = int(fired.min())
         self._ahead = (fired, groups_of) if fired.max() > self.fired else None
 
-    def _open_ones(self, by_pane: Sequence[tuple[int, Rows]]) -> tuple[list[tuple[int, Rows]], Slots | None]:
-        """Those of the panes that a window still needs, and the rows of those that windows needed."""
+    def _open_ones(
+        self, by_pane: Sequence[tuple[int, Rows]], times: Times | None
+    ) -> tuple[list[tuple[int, Rows]], Slots | None]:
+        """Those of the panes that a window still needs, and the late rows, in order."""
         kept, late = [], []
         for number, rows in by_pane:
             if self._windows.first_end(number, self.closed) is not None:
                 kept.append((number, rows))
-            elif self._windows.first_end(number, FIRST_BOUND) is not None:
-                late.append(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
-        return kept, np.sort(np.concatenate(late)) if late else None
+                continue
+            numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            if self._windows.has_gaps and self._windows.first_end(number, FIRST_BOUND) is None:
+                assert times is not None, "there are no partials of panes that are in no window"
+                numbers = numbers[times[numbers] <= self._watermark - self._lateness_ms]
+            late.append(numbers)
+        return kept, np.sort(np.concatenate(late)) if sum(map(len, late)) else None
 
     def _take_in(self, batch: pa.RecordBatch, by_pane: Sequence[tuple[int, Rows]], *, partials: bool) -> list[Results]:
         if not by_pane:

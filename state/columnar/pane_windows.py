@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ FIRST_BOUND: Final = -(2**62)
 LAST_BOUND: Final = 2**62
 """Before and after every pane that holds a row."""
 
-_LEAST_MS, END_OF_TIME = -(2**63), 2**63 - 1
+NO_WATERMARK, END_OF_TIME = -(2**63), 2**63 - 1
 
 
 class PaneGrid(Protocol):
@@ -36,6 +36,10 @@ class PaneGrid(Protocol):
 
     def start_of(self, pane: int) -> int:
         """The first time of a pane."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """As plain data: equal for equal grids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,10 @@ class EvenGrid:
     def start_of(self, pane: int) -> int:
         return pane * self.pane_ms + self.offset_ms
 
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"pane_ms": self.pane_ms, "offset_ms": self.offset_ms}
+
 
 class PaneWindows(Protocol):
     """Which windows there are, in bounds of panes."""
@@ -63,6 +71,14 @@ class PaneWindows(Protocol):
 
     def first_end(self, pane: int, after: int) -> int | None:
         """The end of the first window that holds this pane and ends after that bound; None if there is none."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are panes in no window."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """As plain data: equal for equal windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,14 @@ class SlidingPanes:
         k = max(first, (after - self.size) // self.slide + 1)
         return k * self.slide + self.size if k <= last else None
 
+    @property
+    def has_gaps(self) -> bool:
+        return self.slide > self.size
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"kind": "sliding", "size": self.size, "slide": self.slide, **self.grid.described}
+
 
 @dataclass(frozen=True, slots=True)
 class CumulativePanes:
@@ -99,6 +123,14 @@ class CumulativePanes:
     def first_end(self, pane: int, after: int) -> int | None:
         end = max(pane, after) + 1
         return end if end <= (pane // self.size + 1) * self.size else None
+
+    @property
+    def has_gaps(self) -> bool:
+        return False
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"kind": "cumulative", "size": self.size, **self.grid.described}
 
 
 def tumbling_panes(size_ms: int, offset_ms: int = 0) -> SlidingPanes:
@@ -119,14 +151,14 @@ def bound_at(grid: PaneGrid, time_ms: int) -> int:
     """The last bound that is not after this time: windows that end there or before hold no later time."""
     if time_ms >= END_OF_TIME:
         return LAST_BOUND
-    return grid.pane_of(time_ms) if time_ms > _LEAST_MS else FIRST_BOUND
+    return grid.pane_of(time_ms) if time_ms > NO_WATERMARK else FIRST_BOUND
 
 
 def time_of(grid: PaneGrid, bound: int) -> int:
     """When it is, within 64 bits."""
     if not FIRST_BOUND < bound < LAST_BOUND:
-        return _LEAST_MS if bound <= FIRST_BOUND else END_OF_TIME
-    return min(max(grid.start_of(bound), _LEAST_MS), END_OF_TIME)
+        return NO_WATERMARK if bound <= FIRST_BOUND else END_OF_TIME
+    return min(max(grid.start_of(bound), NO_WATERMARK), END_OF_TIME)
 
 
 def rows_by_pane(grid: PaneGrid, times: Times) -> list[tuple[int, Rows]]:

@@ -1,7 +1,7 @@
 """What columnar windows of all kinds share: the columns of their input, partials and results.
 
-A result has the keys, `window_start` and `window_end` as timestamps of milliseconds in UTC, and the aggregates; its
-event time is the last one in the window, end - 1. A partial has the keys, where in time it belongs, and the parts.
+A result has the keys, `window_start` and `window_end` in ms as int64, as event times are everywhere, and the aggregates;
+its event time is the last one in the window, end - 1. A partial has the keys, where in time it belongs, and the parts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from .part_columns import (
 )
 
 WINDOW_START, WINDOW_END = "window_start", "window_end"
-WINDOW_TIME: Final = pa.timestamp("ms", "UTC")
+WINDOW_TIME: Final = pa.int64()
+"""As all times here: milliseconds since the epoch."""
 MOST_ROWS: Final = 1 << 16
 """Of a batch of results: so many are made between two steps of a task, in which a barrier may pass."""
 

@@ -76,7 +76,7 @@ class AlignedModel:
         for row in rows:
             windows = self._assign(row.time)
             alive = [window for window in windows if window.end - 1 + self._lateness > self._watermark]
-            if windows and not alive:
+            if not alive and row.time + self._lateness <= self._watermark:
                 self.late.append(row)
             for window in alive:
                 self._open[row.key, window].append(row)

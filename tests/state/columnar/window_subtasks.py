@@ -46,8 +46,7 @@ def listed(results: Sequence[Results]) -> list[Result]:
     """As the model has them; the time of each is the last one in its window."""
     found: list[Result] = []
     for batch, times in results:
-        assert batch.schema.field("window_start").type == pa.timestamp("ms", "UTC")
-        start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("window_start", "window_end"))
+        start, end = (batch.column(name).to_pylist() for name in ("window_start", "window_end"))
         assert times.tolist() == [each - 1 for each in end]
         columns = (batch.column(name).to_pylist() for name in ("rows", "total", "most"))
         found += zip(batch.column("key").to_pylist(), start, end, *columns, strict=True)
