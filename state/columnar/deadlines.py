@@ -7,6 +7,7 @@ again by who looked, if its time has moved on meanwhile. So a slot that is touch
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,10 +32,10 @@ class Deadlines:
             return
         buckets = times // self._width_ms
         order = np.argsort(buckets, kind="stable")
-        ordered = buckets[order]
-        cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-        for bucket, rows in zip(ordered[np.append(0, cuts)].tolist(), np.split(order, cuts), strict=True):
-            self._buckets[bucket].append(slots[rows])
+        ordered, ordered_slots = buckets[order], slots[order]
+        starts = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(ordered)]
+        for start, stop in pairwise(starts):
+            self._buckets[int(ordered[start])].append(ordered_slots[start:stop])
 
     def take(self, until_ms: int) -> Slots:
         """The slots whose time may have come by then, which are not entered any more."""

@@ -252,7 +252,9 @@ class SessionTable:
 
     def _due(self) -> Slots:
         """The keys whose last session is to be fired, by their windows' ends; forget those that have closed."""
-        slots = np.unique(self._deadlines.take(self._watermark))
+        slots = self._deadlines.take(self._watermark)
+        if self._lateness_ms:  # one that went on after it had fired has been entered twice
+            slots = np.unique(slots)
         slots = slots[self._last[slots] != _NONE]
         due = self._deadline(slots) <= self._watermark
         self._enter(slots[~due])
