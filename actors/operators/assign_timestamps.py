@@ -61,6 +61,11 @@ class AssignTimestamps(Operator):
     is_open = False
     """Whether it knows where it goes on."""
 
+    @property
+    def column(self) -> str | None:
+        """The name of the column or field that times are taken from; None where a function says them."""
+        return self._time if isinstance(self._time, str) else None
+
     def open(self) -> None:
         self.clock = ActivityClock(self.context.clock.now_ms)
         self.splits = SplitWatermarks(self._strategy, self.idle_after_ms)

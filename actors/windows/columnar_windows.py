@@ -91,12 +91,18 @@ class ColumnarWindows(Operator):
         used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
         return tuple(dict.fromkeys((*self._keys, *used)))
 
-    def in_two_phases(self) -> tuple[LocalWindows, ColumnarWindows] | None:
-        """Two operators, one before and one after the shuffle, that together do what this one does; None if there are
-        none: what is late is known behind the shuffle only, and sessions may join there.
+    @property
+    def has_two_phases(self) -> bool:
+        """Whether `in_two_phases` may be called: not of sessions, which may join behind the shuffle only, nor of windows
+        with gaps between them, where it is the record's own time that says whether it is late.
         """
-        if isinstance(self._windows, SessionGap) or self._windows.has_gaps or self.takes_partials:
-            return None
+        return not isinstance(self._windows, SessionGap) and not self._windows.has_gaps and not self.takes_partials
+
+    def in_two_phases(self) -> tuple[LocalWindows, ColumnarWindows]:
+        """Two operators, one before and one after the shuffle, that together do what this one does, but for records in
+        the side output `late`.
+        """
+        assert not isinstance(self._windows, SessionGap), "sessions have one phase"
         merging = ColumnarWindows(self._windows, self._keys, self._aggregates, self._lateness_ms, partials=True)
         return LocalWindows(self._windows, self._keys, self._aggregates), merging
 
