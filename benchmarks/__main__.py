@@ -15,6 +15,7 @@ from .latency import latency
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
+from .windows import windows
 
 
 @click.group()
@@ -22,7 +23,17 @@ def main() -> None:
     """Measure Understudy. Every benchmark checks its answer, and its exit code is 1 when that is wrong."""
 
 
-for command in (keyed_aggregate, stateful_function, latency, checkpoint, growth, first_output, recovery, simulator):
+for command in (
+    keyed_aggregate,
+    stateful_function,
+    latency,
+    checkpoint,
+    growth,
+    first_output,
+    recovery,
+    simulator,
+    windows,
+):
     main.add_command(command)
 
 if __name__ == "__main__":

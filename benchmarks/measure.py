@@ -28,7 +28,7 @@ SHARED_EVERY = 10
 
 MB = 1024 * 1024
 
-_ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
+_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": ""}
 """Modules are compiled once, as those of an installed package are, and not by every process."""
 
 
