@@ -98,7 +98,7 @@ def _write(plain: Dataset, folder: Path, rate: int) -> None:
 def _read(files: list[Path]) -> Iterator[tuple[Any, Any, Any]]:
     for path in files:
         table = pq.read_table(path)
-        yield tuple(table[name].to_numpy() for name in SCHEMA.names)  # type: ignore[misc]
+        yield tuple(table[name].to_numpy() for name in SCHEMA.names)
 
 
 def _halves(data: Dataset) -> Iterator[tuple[Any, Any, Any]]:

@@ -1,4 +1,4 @@
-"""ColumnarWindows: aggregates per key and window over Arrow batches, as in `.window(tumbling(minutes=1)).aggregate(...)`.
+"""ColumnarWindows: aggregates per key and window over Arrow batches: `.window(tumbling(minutes=1)).aggregate(...)`.
 
 Batches go into the columns of a PaneTable or a SessionTable (state/columnar). When a watermark has passed the ends of
 windows, results come as Arrow batches of at most `MOST_ROWS` rows, between which a barrier may pass: key columns,
@@ -12,42 +12,23 @@ LocalWindows before the shuffle, LocalSlicingWindowAggOperator and SliceSharedWi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
 from ...messages import StateDescription
 from ...state.columnar.pane_table import PaneTable
-from ...state.columnar.pane_windows import PaneWindows
 from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
 from ...state.columnar.window_rows import WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
 from ...state.kinds.aggregates import Aggregate
 from ..errors import NoEventTime
-from ..flow.elements import Times
 from ..operators.collector import Collector, OutputTag
 from ..operators.operator import Operator, Takes
+from .columnar_shape import ColumnarShape, SessionGap
 from .local_windows import LocalWindows
-
-LATE: Final = OutputTag("late")
-"""The side output of late records."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionGap:
-    """Sessions: records of a key that are at most so far apart are in one window."""
-
-    gap_ms: int
-
-    @property
-    def described(self) -> dict[str, Any]:
-        return {"kind": "session", "gap_ms": self.gap_ms}
-
-
-ColumnarShape: TypeAlias = PaneWindows | SessionGap
-"""The windows that have columnar operators."""
+from .window_settings import LATE
 
 Table: TypeAlias = PaneTable | SessionTable
 
@@ -93,8 +74,8 @@ class ColumnarWindows(Operator):
 
     @property
     def has_two_phases(self) -> bool:
-        """Whether `in_two_phases` may be called: not of sessions, which may join behind the shuffle only, nor of windows
-        with gaps between them, where it is the record's own time that says whether it is late.
+        """Whether `in_two_phases` may be called: not of sessions, which may join behind the shuffle only, nor of
+        windows with gaps between them, where it is the record's own time that says whether it is late.
         """
         return not isinstance(self._windows, SessionGap) and not self._windows.has_gaps and not self.takes_partials
 

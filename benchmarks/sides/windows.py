@@ -9,17 +9,15 @@ import pyarrow as pa
 from benchmarks.digest import combined, digest
 from benchmarks.side import Order, answer, received_order
 from benchmarks.timed_data import DELAY_MS, GAP_MS, SIZE_MS, SLIDE_MS
-from understudy import Count, Sum, bounded_out_of_orderness
-from understudy.actors.windows.columnar_windows import ColumnarWindows, SessionGap
-from understudy.state.columnar.pane_windows import sliding_panes, tumbling_panes
+from understudy import Count, Sum, bounded_out_of_orderness, session, sliding, tumbling
 
 from . import job
 from .stateful_function import Digest
 
 SHAPES: dict[str, Any] = {
-    "tumbling": tumbling_panes(SIZE_MS),
-    "sliding": sliding_panes(SIZE_MS, SLIDE_MS),
-    "session": SessionGap(GAP_MS),
+    "tumbling": tumbling(SIZE_MS),
+    "sliding": sliding(SIZE_MS, SLIDE_MS),
+    "session": session(GAP_MS),
 }
 
 
@@ -39,9 +37,8 @@ def run(order: Order) -> None:
         env = job.environment(order.out, order.options)
         rows = env.from_parquet(str(order.data.parquet))
         timed_rows = rows.assign_timestamps("time", bounded_out_of_orderness(DELAY_MS))
-        keyed = timed_rows.key_by("key")
-        operator = ColumnarWindows(SHAPES[order.options["shape"]], ["key"], {"count": Count(), "sum": Sum("value")})
-        keyed._then("window-aggregate", operator).process(ResultsDigest).collect(name="digests")
+        windows = timed_rows.key_by("key").window(SHAPES[order.options["shape"]])
+        windows.aggregate(count=Count(), sum=Sum("value")).process(ResultsDigest).collect(name="digests")
         timed = job.timed(cluster, env, order.workload)
         parts = timed.job.results("digests")
     found = combined(int(one[1]) for one in parts)

@@ -126,19 +126,30 @@ def _wanted(node: StreamNode, nodes: Sequence[StreamNode]) -> set[str] | None:
     """The columns that are read of what a node emits; None where it may be all."""
     names: set[str] = set()
     for reader in _readers(node, nodes):
-        operator = reader.operator
-        if isinstance(operator, LocalAggregate | LocalWindows):
-            names.update(operator.columns)
-        elif isinstance(operator, ColumnarWindows) and not _has_side_output(reader, nodes):
-            names.update(operator.columns)
-        elif isinstance(operator, AssignTimestamps) and operator.column is not None:
-            behind = _wanted(reader, nodes)
-            if behind is None:
-                return None
-            names |= {operator.column, *behind}
-        else:
+        columns = _columns_read(reader, nodes)
+        if columns is None:
             return None
+        names |= columns
     return names
+
+
+def _columns_read(node: StreamNode, nodes: Sequence[StreamNode]) -> set[str] | None:
+    match node.operator:
+        case LocalAggregate(columns=columns) | LocalWindows(columns=columns):
+            return set(columns)
+        case ColumnarWindows(columns=columns) if _reads_by_name(node, nodes):
+            return set(columns)
+        case AssignTimestamps(column=str(column)) if (behind := _wanted(node, nodes)) is not None:
+            return {column, *behind}
+    return None
+
+
+def _reads_by_name(node: StreamNode, nodes: Sequence[StreamNode]) -> bool:
+    """Whether the columns of windows in one phase, and of their keys, are found by name, and nobody else sees them."""
+    if _has_side_output(node, nodes):
+        return False
+    parts = [part for edge in node.inputs if edge.selector is not None for part in edge.selector.parts]
+    return all(isinstance(part, str) for part in parts)
 
 
 def _set_schema(node: StreamNode, schema: pa.Schema, nodes: Sequence[StreamNode]) -> None:

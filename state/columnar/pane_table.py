@@ -127,8 +127,8 @@ class PaneTable:
     def update(self, batch: pa.RecordBatch, times: Times) -> Taken:
         """Take in rows. Raises InvalidKey for a null key, and ValueError for a column that is missing or unfit.
 
-        A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late goes
-        by its own time, as if it were alone in its window.
+        A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late
+        goes by its own time, as if it were alone in its window.
         """
         kept, late = self._open_ones(rows_by_pane(self._grid, times), times)
         results = self._take_in(batch, kept, partials=False)

@@ -1,7 +1,8 @@
 """What columnar windows of all kinds share: the columns of their input, partials and results.
 
-A result has the keys, `window_start` and `window_end` in ms as int64, as event times are everywhere, and the aggregates;
-its event time is the last one in the window, end - 1. A partial has the keys, where in time it belongs, and the parts.
+A result has the keys, `window_start` and `window_end` in ms as int64, as event times are everywhere, and the
+aggregates; its event time is the last one in the window, end - 1. A partial has the keys, where in time it belongs, and
+the parts.
 """
 
 from __future__ import annotations
