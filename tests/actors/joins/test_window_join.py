@@ -53,9 +53,7 @@ def test_whatever_the_order_and_the_cuts_the_results_are_those_of_loops(
     how: How, script: list[Step], size: int, offset: int
 ) -> None:
     windows = TumblingWindows(size, offset % size)
-    played = play(
-        lambda: WindowJoin(["key"], ["key"], how, "_right", windows), script, is_columnar=True, late=LATE
-    )
+    played = play(lambda: WindowJoin(["key"], ["key"], how, "_right", windows), script, is_columnar=True, late=LATE)
     wanted, late = wanted_of(script, how, size, offset % size)
     assert Counter((record, time) for record, time, _ in played.results) == Counter(wanted)
     assert all(time is not None and time > watermark for _, time, watermark in played.results), "none is late behind it"

@@ -180,7 +180,9 @@ def test_what_changes_after_a_snapshot_does_not_show_in_it() -> None:
     backend.stores[0].compact()
     backend.stores[0].relabel(np.arange(10)[::-1].copy())
     storage = CheckpointStorage(f"memory://rows-{uuid4().hex}")
-    handle = write(SnapshotTarget(storage, JobId("j"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a")))
+    handle = write(
+        SnapshotTarget(storage, JobId("j"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a"))
+    )
     after = keyed()
     after.restore([handle] if handle else [], handle_reader(storage))
     assert read(after) == wanted
