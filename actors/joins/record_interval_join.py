@@ -1,5 +1,5 @@
 """RecordIntervalJoin: the interval join of records of any kind; results are pairs (left, right), with None for a side
-that is missing in an outer join. What it does is what IntervalJoin says.
+that is missing in an outer join. It does what IntervalJoin says.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). What it does is what TopN says, after
-every record; the order is that of what a function returns for a record.
+"""RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). It does what TopN says, after every
+record; the order is that of what a function returns for a record.
 """
 
 from __future__ import annotations
