@@ -44,7 +44,9 @@ class Stage:
         operator._selectors = (KeySelector(*(key or ("key",))),)
         if schema is not None:
             self.schema = emitted_schema(operator, schema)
-        groups = key_group_range(MAX_PARALLELISM, subtask[1], subtask[0])
+        own = key_group_range(MAX_PARALLELISM, subtask[1], subtask[0])
+        groups = range(own[0], own[-1] + 1)
+        self.groups = groups
         self.backend = operator.keyed_state or HeapBackend(groups[0], groups[-1], MAX_PARALLELISM)
         shares = [share for handle in restored if (share := cut_handle(handle, groups)) is not None]
         if shares:
