@@ -60,7 +60,14 @@ ROOMS = (
 )
 """From the ground up. A folder without modules of its own but an `__init__` is no room."""
 
-TASK_MANAGERS = ("actors.flow", "actors.barriers", "actors.operators", "actors.windows", "actors.compiled", "actors.tasks")
+TASK_MANAGERS = (
+    "actors.flow",
+    "actors.barriers",
+    "actors.operators",
+    "actors.windows",
+    "actors.compiled",
+    "actors.tasks",
+)
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")
 """The two sides on actors' ground: what a TaskManager's process runs, and what the JobManager's does. They exchange
 messages and import nothing of each other."""

@@ -34,9 +34,8 @@ _HINT = "leave `compiled` out"
 class SlotTimerQueue:
     """PendingTimers in columns: their keys are those of `scope`."""
 
-    name: Final = EVENT_TIMERS
-
     def __init__(self, scope: SlotScope, orders: KeyOrders) -> None:
+        self.name = EVENT_TIMERS
         self.timers = SlotTimers()
         self._scope, self._orders = scope, orders
 

@@ -25,10 +25,10 @@ class TimerRun(NamedTuple):
 
     def part(self, start: int, end: int | None = None) -> TimerRun:
         """Some of the rows. They are copied where otherwise twice as much memory would be kept for them."""
-        part = TimerRun(*(column[start:end] for column in self))
+        part = TimerRun(self.times[start:end], self.slots[start:end], self.live[start:end])
         base = part.times.base
         if isinstance(base, np.ndarray) and 2 * len(part.times) < len(base):
-            return TimerRun(*(column.copy() for column in part))
+            return TimerRun(part.times.copy(), part.slots.copy(), part.live.copy())
         return part
 
     def up_to(self, until_ms: int) -> int:
@@ -37,7 +37,7 @@ class TimerRun(NamedTuple):
 
     def chosen(self, rows: npt.NDArray[Any]) -> TimerRun:
         """These rows, in this order."""
-        return TimerRun(*(column[rows] for column in self))
+        return TimerRun(self.times[rows], self.slots[rows], self.live[rows])
 
     def alive(self) -> TimerRun:
         """Without what was deleted."""

@@ -1,5 +1,5 @@
-"""Timers and event time of a compiled operator are those of the interpreted one, over failures, rescaling and savepoints
-that one leaves for the other.
+"""Timers and event time of a compiled operator are those of the interpreted one, over failures and rescaling, and where
+one goes on from the other's savepoint.
 
 Flink: KeyedProcessOperatorTest, InternalTimerServiceImplTest.
 """
@@ -50,7 +50,9 @@ def steps(draw: st.DrawFn, keys: Sequence[Any]) -> list[Step]:
         row = st.tuples(st.sampled_from(keys), st.integers(-9, 9), st.integers(now - 4, now + 25))
         now += draw(st.integers(0, 30))
         failure = draw(st.none() | st.integers(0, 3))
-        made.append((draw(st.lists(row, max_size=14)), now, failure, draw(st.lists(st.booleans(), min_size=1, max_size=3))))
+        made.append(
+            (draw(st.lists(row, max_size=14)), now, failure, draw(st.lists(st.booleans(), min_size=1, max_size=3)))
+        )
     return made
 
 
@@ -172,9 +174,7 @@ def test_a_number_that_is_a_float_in_process_is_one_in_on_timer_too() -> None:
 
 def test_the_schema_at_submit_is_that_of_what_is_emitted() -> None:
     schema = rows([1]).schema
-    assert Stage(Chains(), schema=schema).schema == pa.schema(
-        {"_1": pa.string(), "_2": pa.int64(), "_3": pa.float64()}
-    )
+    assert Stage(Chains(), schema=schema).schema == pa.schema({"_1": pa.string(), "_2": pa.int64(), "_3": pa.float64()})
     assert Stage(Sessions(), schema=schema).schema.names == [f"_{at}" for at in range(1, 7)]
     assert Stage(Ticks(), schema=schema).schema is None
 
@@ -228,13 +228,14 @@ def test_hooks_in_python_have_the_same_timers() -> None:
     stage = Stage(Ticks())
     stage.timed(rows([1]), [3])
     operator = stage.operator
-    for _ in operator.keys():
+    keys = operator.keys()
+    for _ in keys:
         assert operator.timers.delete_event_time(9)
         assert not operator.timers.delete_event_time(9)
         operator.timers.at_event_time(4)
         with pytest.raises(InvalidState, match=r"a timer with the namespace \(1, 2\).*leave `compiled` out"):
             operator.timers.at_event_time(4, (1, 2))
-        with pytest.raises(InvalidState, match="a processing-time timer.*leave `compiled` out"):
+        with pytest.raises(InvalidState, match=r"a processing-time timer.*leave `compiled` out"):
             operator.timers.at_processing_time(4)
     stage.timed(rows([1]), [3])
     assert sorted(stage.backend.timers().event) == [(4, "a", ()), (9, "a", ())]
@@ -248,7 +249,8 @@ def test_timers_that_a_compiled_operator_does_not_have_are_refused_when_they_are
     ):
         before = Stage(interpreted(Ticks)())
         before.timed(rows([1]), [3])
-        for _ in before.operator.keys():
+        keys = before.operator.keys()
+        for _ in keys:
             register(before.operator.timers)
         with pytest.raises(StateIncompatible, match=f"the snapshot holds {found}: leave `compiled` out"):
             Stage(Ticks(), restored=before.snapshot())
@@ -320,7 +322,10 @@ def process_collects(self: Any, record: Any, out: Any) -> None:
 
 
 REFUSED = (
-    ({"process": waits_by_the_clock}, "line .*self.timers.at_processing_time: a compiled function has event-time timers"),
+    (
+        {"process": waits_by_the_clock},
+        "line .*self.timers.at_processing_time: a compiled function has event-time timers",
+    ),
     ({"process": asks_the_clock}, "line .*self.processing_time: a compiled function can call methods of your own"),
     ({"process": has_a_namespace}, "line .*self.timers.at_event_time with a namespace: .*leave `compiled` out"),
     ({"process": gives_a_float}, r"line .*takes a whole number of ms, found float: use int\(\.\.\.\) of it"),

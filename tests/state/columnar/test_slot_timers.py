@@ -201,7 +201,9 @@ def test_timers_set_after_the_synchronous_part_do_not_show_in_the_snapshot(befor
 
 def test_timers_that_nobody_asked_for_are_kept() -> None:
     handles = written(filled([("add", 5, "JFK")]))
-    assert list(restored_into(compiled(), written(restored_into(compiled(), handles))).timers().event) == [(5, "JFK", ())]
+    assert list(restored_into(compiled(), written(restored_into(compiled(), handles))).timers().event) == [
+        (5, "JFK", ())
+    ]
     assert written(compiled()) == []
 
 
