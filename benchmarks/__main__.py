@@ -12,9 +12,11 @@ from .first_output import first_output
 from .growth import growth
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
+from .nexmark.comparison import nexmark
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
+from .windows import windows
 
 
 @click.group()
@@ -22,7 +24,18 @@ def main() -> None:
     """Measure Understudy. Every benchmark checks its answer, and its exit code is 1 when that is wrong."""
 
 
-for command in (keyed_aggregate, stateful_function, latency, checkpoint, growth, first_output, recovery, simulator):
+for command in (
+    keyed_aggregate,
+    stateful_function,
+    latency,
+    checkpoint,
+    growth,
+    first_output,
+    recovery,
+    simulator,
+    windows,
+    nexmark,
+):
     main.add_command(command)
 
 if __name__ == "__main__":

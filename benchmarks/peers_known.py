@@ -14,6 +14,7 @@ import click
 
 from .contest import Side
 from .data import Dataset, dataset, raw_pairs
+from .timed_data import packed_pairs, timed_dataset
 from .venvs import Environment, python_of
 
 DUCKDB = Environment("duckdb", ("duckdb", "pyarrow", "numpy"))
@@ -53,7 +54,7 @@ class Peer:
     """Whether it wants the rows as raw pairs beside the Parquet files."""
 
 
-KEYED, STATEFUL = "keyed-aggregate", "stateful-function"
+KEYED, STATEFUL, WINDOWS = "keyed-aggregate", "stateful-function", "windows"
 
 WARM_UP_ROWS = 200_000
 
@@ -125,6 +126,25 @@ PEERS = (
         f"Java: SQL with mini-batches in two phases, or DataStream; parallelism 2 in one process, {CHECKPOINTED}",
         reads_pairs=True,
     ),
+    Peer("duckdb", "duckdb", "duckdb_windows", DUCKDB, (WINDOWS,), "one query, 2 threads, no fault tolerance"),
+    Peer(
+        "bytewax",
+        "bytewax",
+        "bytewax",
+        BYTEWAX,
+        (WINDOWS,),
+        f"{BYTEWAX_SETTING}; fold_window",
+        most_rows={WINDOWS: 400_000},
+    ),
+    Peer(
+        "flink",
+        "flink",
+        "flink_windows",
+        FLINK,
+        (WINDOWS,),
+        f"Java: SQL window functions in two phases; parallelism 2 in one process, {CHECKPOINTED}",
+        reads_pairs=True,
+    ),
 )
 
 
@@ -148,16 +168,34 @@ def peer_sides(peers: Sequence[Peer], data: Dataset, cache: Path, workload: str)
     return [_side(peer, data, cache, workload) for peer in peers]
 
 
+def timed_peer_sides(
+    peers: Sequence[Peer], data: Dataset, cache: Path, workload: str, shape: str, rate: int
+) -> list[Side]:
+    """The same for rows with event times."""
+    return [_timed_side(peer, data, cache, workload, shape, rate) for peer in peers]
+
+
+def _timed_side(peer: Peer, data: Dataset, cache: Path, workload: str, shape: str, rate: int) -> Side:
+    rows = min(data.rows, peer.most_rows.get(workload, data.rows))
+    sets = [timed_dataset(cache, each, data.keys, rate) for each in (rows, min(rows, WARM_UP_ROWS))]
+    folders = [packed_pairs(each) if peer.reads_pairs else each.parquet for each in sets]
+    return _with_warm_up(peer, sets[0], cache, folders[1], {"shape": shape})
+
+
 def _side(peer: Peer, data: Dataset, cache: Path, workload: str) -> Side:
-    python = python_of(peer.environment, cache)
     rows = min(data.rows, peer.most_rows.get(workload, data.rows))
     own = dataset(cache, rows, data.keys)
     warm_up = dataset(cache, min(rows, WARM_UP_ROWS), data.keys)
     folders = [raw_pairs(each) if peer.reads_pairs else each.parquet for each in (own, warm_up)]
+    return _with_warm_up(peer, own, cache, folders[1], {})
+
+
+def _with_warm_up(peer: Peer, data: Dataset, cache: Path, warm_up: Path, options: dict[str, object]) -> Side:
+    python = python_of(peer.environment, cache)
     return Side(
         peer.name,
         [str(python), "-P", "-m", f"benchmarks.peers.{peer.module}"],
-        own,
-        {**peer.options, "cache": str(cache), "warm_up": str(folders[1])},
+        data,
+        {**peer.options, **options, "cache": str(cache), "warm_up": str(warm_up)},
         setting=peer.setting,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .event_time import TaskEventTime
 from .failures import FailureCause
 from .ids import (
     CheckpointId,
@@ -11,7 +12,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .job_graph import JobGraph
+from .job_graph import JobEdge, JobGraph, JobVertex
 from .job_status import JobStatus
 from .registry import Message, Plain, message
 
@@ -115,6 +116,8 @@ class TaskMetrics:
     backpressured_ms: int
     busy_ms: int
     status: str
+    event_time: TaskEventTime | None = None
+    """None of a task that has not begun."""
 
 
 @message
@@ -133,6 +136,25 @@ class JobDetails:
     tasks: tuple[TaskMetrics, ...]
     retained_checkpoint_path: str = ""
     """Of a job that has ended and left its checkpoints: the newest that can be read, to start a job from. Absolute."""
+
+
+@message
+class RequestWatermarks:
+    """Client -> JobManager. Answered with JobWatermarks."""
+
+    job_id: JobId
+
+
+@message
+class JobWatermarks:
+    """How far event time is in a job: its shape, and each task's last word."""
+
+    job_id: JobId
+    name: str
+    status: JobStatus
+    vertices: tuple[JobVertex, ...]
+    edges: tuple[JobEdge, ...]
+    tasks: tuple[TaskMetrics, ...]
 
 
 @message

@@ -166,3 +166,5 @@ class JobGraph:
     """
     slow_step_ms: int | None = 1_000
     """A step of a task that takes longer is logged; None: no watch."""
+    watermark_warn_ms: int | None = 10_000
+    """Event time that stands still for so long while records come is logged; None: it is not."""

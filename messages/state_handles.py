@@ -108,4 +108,4 @@ class SubtaskState:
     channels: tuple[ChannelStateHandle, ...] = ()
     """To be taken, in each channel's order, before anything new comes; empty for an aligned snapshot."""
     watermarks: tuple[InputWatermark, ...] = ()
-    """By channel, those that had one. Restored before any record is taken, so that the same records are late as before."""
+    """By channel, those that had one. Restored before any record is taken, so that the same records are late."""

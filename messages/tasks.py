@@ -72,6 +72,8 @@ class InputDescriptor:
     edge: int
     input_index: int
     channels: tuple[ChannelDescriptor, ...]
+    producer: str = ""
+    """The name of the vertex that it comes from, for texts."""
 
 
 @message

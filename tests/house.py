@@ -33,6 +33,7 @@ ROOMS = (
     "actors.barriers",
     "actors.operators",
     "actors.windows",
+    "actors.joins",
     "actors.compiled",
     "actors.tasks",
     "actors.checkpoints",
@@ -65,6 +66,7 @@ TASK_MANAGERS = (
     "actors.barriers",
     "actors.operators",
     "actors.windows",
+    "actors.joins",
     "actors.compiled",
     "actors.tasks",
 )

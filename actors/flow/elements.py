@@ -9,14 +9,14 @@ takes: for bounds, where nothing has encoded it yet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...messages import CheckpointId
+from ...messages import END_OF_TIME, NO_WATERMARK, CheckpointId
 from ...state.columns.timed_batch import TimedBatch, Times, joined
 
-__all__ = ["TimedBatch", "Times", "joined"]
+__all__ = ["END_OF_TIME", "NO_WATERMARK", "TimedBatch", "Times", "joined"]
 
 Batch: TypeAlias = "pa.RecordBatch | list[Any]"
 """Never empty in a channel."""
@@ -38,13 +38,6 @@ class CancelCheckpointMarker:
     """Upstream gave this checkpoint up; do not wait for its barrier."""
 
     checkpoint_id: CheckpointId
-
-
-NO_WATERMARK: Final = -(2**63)
-"""A watermark before the first one: nothing is known yet. Flink: Long.MIN_VALUE."""
-
-END_OF_TIME: Final = 2**63 - 1
-"""The watermark of data that has ended. Flink: Watermark.MAX_WATERMARK."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ class TaskOutputs:
         self._held = [NO_WATERMARK] * len(self._edges)
         """By edge, the watermark that stays behind what the edge's buffer keeps."""
         self.records_out = 0
+        self.watermark_ms, self.moved_ms = NO_WATERMARK, clock.now_ms()
+        """The newest watermark that was to be sent, and since when it is the newest, by the clock."""
+        self.is_idle = False
 
     def is_available(self) -> bool:
         """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should."""
@@ -109,8 +112,10 @@ class TaskOutputs:
         watermark waits, so that small batches still go together, and a newer one takes its place.
         """
         if isinstance(element, WatermarkStatus):
+            self.is_idle = element.is_idle
             self.broadcast(element)
             return
+        self.watermark_ms, self.moved_ms, self.is_idle = element.timestamp_ms, self._clock.now_ms(), False
         for index, edge in enumerate(self._edges):
             self._held[index] = element.timestamp_ms
             if edge.buffer.due_ms == inf:

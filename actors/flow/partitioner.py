@@ -145,7 +145,15 @@ def _timed_shares(batch: TimedBatch, owners: npt.NDArray[np.int32], channels: in
         parts = _cut(batch.records, rows, [len(each) for each in rows])
     else:
         parts = _record_shares(batch.records, owners, channels)
-    return [(channel, TimedBatch(part, batch.times[rows[channel]], batch.column)) for channel, part in parts]
+    marks = batch.watermarks
+    return [
+        (
+            channel,
+            TimedBatch(part, batch.times[own], batch.column, None if marks is None else marks[own]),
+        )
+        for channel, part in parts
+        for own in (rows[channel],)
+    ]
 
 
 def _shares_of_few(batch: pa.RecordBatch, owners: npt.NDArray[np.int32], channels: int) -> Parts:

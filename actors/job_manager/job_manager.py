@@ -41,8 +41,10 @@ from ...messages import (
     PrintedText,
     RefuseRegistration,
     RegisterTaskManager,
+    ReportWatermark,
     RequestCheckpointStatistics,
     RequestJobStatus,
+    RequestWatermarks,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
@@ -195,6 +197,8 @@ class JobManager(Actor):
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
+            case RequestWatermarks(job_id):
+                return self._job(job_id).master.report.watermarks()
             case RequestCheckpointStatistics(job_id):
                 return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
             case ListenToJob(job_id, listener):
@@ -327,6 +331,7 @@ class JobManager(Actor):
                 | DeclineCheckpoint()
                 | NotifyEndOfData()
                 | FirstBatchProcessed()
+                | ReportWatermark()
             ):
                 self._on_job(message.job_id, message)
             case _:

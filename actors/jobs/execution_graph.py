@@ -256,7 +256,7 @@ class _Wiring:
     def inputs_of(self, graph: JobGraph, subtask: SubtaskKey) -> tuple[InputDescriptor, ...]:
         vertex_id, at = subtask
         return tuple(
-            InputDescriptor(index, edge.input_index, tuple(self._into[index, at]))
+            InputDescriptor(index, edge.input_index, tuple(self._into[index, at]), vertex_of(graph, edge.source).name)
             for index, edge in enumerate(graph.edges)
             if edge.target == vertex_id
         )

@@ -18,6 +18,7 @@ from ...messages import (
     Message,
     NotifyEndOfData,
     RegisterTaskManager,
+    ReportWatermark,
     TaskManagerExited,
     TaskManagerId,
     UpdateTaskExecutionState,
@@ -83,6 +84,7 @@ JobEvent: TypeAlias = (
     | UpdateTaskExecutionState
     | NotifyEndOfData
     | FirstBatchProcessed
+    | ReportWatermark
     | OwnTimerEvent
     | CheckpointEvent
 )

@@ -22,6 +22,7 @@ from ...messages import (
     JobStatus,
     NotifyEndOfData,
     RegisterTaskManager,
+    ReportWatermark,
     SubmitTask,
     TaskManagerExited,
     UpdateTaskExecutionState,
@@ -66,6 +67,7 @@ from .region_restarts import RegionRestarts
 from .restart_strategy import RestartStrategy
 from .slot_pool import SlotId, SlotPool
 from .task_manager_roster import TaskManagerRoster, changed
+from .watermark_alignment import WatermarkAlignment
 
 _HEARD_AFTER_THE_END = (
     AcknowledgeCheckpoint,
@@ -117,6 +119,7 @@ class JobMaster:
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
+        self._alignment = WatermarkAlignment(graph)
         self._course = JobCourse(graph.job_id, self.graph, self._restarts)
         self._deployer = RegionDeployer(graph.job_id, self.graph, self._roster, self._restore_points, new_id)
         self._checkpoints = JobCheckpoints(self.coordinator, self._orders, self._restore_points, self._failures)
@@ -192,6 +195,8 @@ class JobMaster:
                 return self._coordinate(checkpoint.AllDataEnded()) if has_all_ended else []
             case FirstBatchProcessed():
                 return [Tidings(event)]
+            case ReportWatermark():
+                return [*self._orders.announce(event, self._alignment)]
             case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify():
                 return self._timer_due(event)
             case _:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...messages import CheckpointHistory, CheckpointId, JobDetails, JobGraph
+from ...messages import CheckpointHistory, CheckpointId, JobDetails, JobGraph, JobWatermarks, TaskMetrics
 from ..checkpoints.checkpoint_statistics import CheckpointStatisticsTracker
 from ..restore.restore_points import RestorePoints
 from .execution import Execution
@@ -50,11 +50,18 @@ class JobReport:
             completed_checkpoints=self._checkpoints.completions,
             latest_checkpoint_id=latest.checkpoint_id if latest else CheckpointId(0),
             latest_checkpoint_path=self._absolute(latest.path) if latest else "",
-            tasks=tuple(
-                metrics for metrics in self._roster.metrics() if self._graph.execution(metrics.attempt_id) is not None
-            ),
+            tasks=self._tasks(),
             retained_checkpoint_path=self._retained(),
         )
+
+    def watermarks(self) -> JobWatermarks:
+        """How far event time is, by the last heartbeats."""
+        job = self._job
+        return JobWatermarks(job.job_id, job.name, self._graph.status, job.vertices, job.edges, self._tasks())
+
+    def _tasks(self) -> tuple[TaskMetrics, ...]:
+        """Of current attempts."""
+        return tuple(each for each in self._roster.metrics() if self._graph.execution(each.attempt_id) is not None)
 
     def _retained(self) -> str:
         """After the job's end its store holds only what the job has left."""

@@ -11,7 +11,7 @@ from .map import Map
 from .map_batches import MapBatches
 from .operator import Operator, OperatorContext
 from .reduce import KeyedReduce
-from .source import END, Source, SourceState
+from .source import END, FromSplit, Source, SourceState
 from .timers import KeyedTimer, Timers
 from .two_phase_commit_sink import TwoPhaseCommitSink
 from .watermark_generators import (
@@ -31,6 +31,7 @@ __all__ = [
     "Count",
     "Filter",
     "FlatMap",
+    "FromSplit",
     "KeyedOperator",
     "KeyedReduce",
     "KeyedTimer",

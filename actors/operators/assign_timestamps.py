@@ -1,26 +1,41 @@
 """AssignTimestamps: gives records their event times, and says how far event time has come.
 
-One watermark per batch at most, behind the batch. Watermarks from before it do not pass, but the one of ended data.
-The watermark is state: it is in every snapshot, and restored, so that the same records are late as before. With another
-parallelism it is the least of the old subtasks'. Flink: TimestampsAndWatermarksOperator.
+One watermark per batch at most, behind the batch. Watermarks from before it do not pass, but the one of ended data, nor
+do statuses. Behind a source with splits it keeps a watermark for each of them
+(SplitWatermarks): a SourceReader names the split of each batch.
+
+The watermark is state: it is in every snapshot, and restored, so that the same records are late as before. That of a
+split goes with the split, wherever it is read then; what the subtask has said is, with another parallelism, the least
+of what the old subtasks had. Flink: TimestampsAndWatermarksOperator, SourceOperator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from ...messages import CheckpointId
 from ...state.kinds.descriptors import OperatorListState
-from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, TimedBatch, Times, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.key_selector import field_values
 from ..flow.records import rows_of
+from .activity_clock import ActivityClock
 from .collector import Collector
 from .event_times import can_be_time, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
+from .split_watermarks import ONLY_SPLIT, SplitWatermarks
 from .watermark_generators import WatermarkStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Subtasks and splits of this group wait for each other when they run ahead by more than the drift."""
+
+    group: str
+    max_drift_ms: int
 
 
 class AssignTimestamps(Operator):
@@ -29,32 +44,93 @@ class AssignTimestamps(Operator):
     takes: ClassVar[Takes] = "any"
 
     _watermarks: OperatorListState[Any] = OperatorListState(object, mode="union", name="watermarks")
-    """(subtask, parallelism, watermark) of this subtask; restored, those of all."""
+    """Of this subtask, (subtask, parallelism, watermark, {split: watermark}); restored, those of all."""
 
-    def __init__(self, time: str | Callable[[Any], Any], strategy: WatermarkStrategy) -> None:
+    def __init__(
+        self,
+        time: str | Callable[[Any], Any],
+        strategy: WatermarkStrategy,
+        idle_after_ms: int | None = None,
+        alignment: Alignment | None = None,
+    ) -> None:
         self._time = time
         self._strategy = strategy
+        self.idle_after_ms = idle_after_ms
+        self.alignment = alignment
+
+    is_open = False
+    """Whether it knows where it goes on."""
+
+    @property
+    def column(self) -> str | None:
+        """The name of the column or field that times are taken from; None where a function says them."""
+        return self._time if isinstance(self._time, str) else None
 
     def open(self) -> None:
-        self._generator = self._strategy.generator()
-        self._emitted = NO_WATERMARK
+        self.clock = ActivityClock(self.context.clock.now_ms)
+        self.splits = SplitWatermarks(self._strategy, self.idle_after_ms)
+        self.emitted_ms = NO_WATERMARK
+        """The newest watermark that it has sent on."""
+        self._split = ONLY_SPLIT
+        self._said_idle = self._is_over = False
         where = self.context
         restored = self._watermarks.get()
-        own = [watermark for index, of, watermark in restored if (index, of) == (where.subtask_index, where.parallelism)]
-        if own or restored:
-            self._emitted = own[0] if own else min(watermark for _, _, watermark in restored)
-            self._generator.restore(self._emitted)
+        if restored:
+            own = [each[2] for each in restored if (each[0], each[1]) == (where.subtask_index, where.parallelism)]
+            self.emitted_ms = own[0] if own else min(each[2] for each in restored)
+            of_splits = [item for each in restored for item in each[3].items() if item[0] != ONLY_SPLIT]
+            floor_ms = min([watermark_ms for _, watermark_ms in of_splits], default=self.emitted_ms)
+            self.splits.restore([*of_splits, (ONLY_SPLIT, self.emitted_ms)], floor_ms)
+        self.settle([ONLY_SPLIT])
+        self.is_open = True
+
+    # -- what its SourceReader and its task say
+
+    def settle(self, names: Collection[str]) -> None:
+        """These are the source's splits now."""
+        self.splits.settle(names, self.clock.read(), self.context.clock.now_ms())
+
+    def next_from(self, split: str) -> None:
+        """The next batch is of this split."""
+        self._split = split
+
+    def align(self, minimum_ms: int) -> None:
+        """The slowest of its group is this far: what is ahead of that by more than the drift is paused."""
+        if self.alignment is not None:
+            self.splits.align(minimum_ms + self.alignment.max_drift_ms, self.clock.read())
+
+    def end(self) -> None:
+        """Data has ended; nothing is idle any more."""
+        self._is_over = True
+
+    # -- records
 
     def process_batch(self, batch: Batch, out: Collector) -> None:
+        if not len(batch):
+            return
         times = self._times_of(batch)
-        out.emit_element(TimedBatch(batch, times, self._time if isinstance(self._time, str) else None))
-        watermark = self._generator.on_batch(times, batch)
-        if watermark is not None and watermark > self._emitted:
-            self._emitted = watermark
-            out.emit_element(Watermark(watermark))
+        active_ms = self.clock.read()
+        self.splits.look(active_ms)
+        self.splits.heard(self._split)
+        self._say_active(out)
+        marks = self.splits.marks(self._split, times, batch)
+        out.emit_element(TimedBatch(batch, times, self._time if isinstance(self._time, str) else None, marks))
+        self.splits.on_batch(self._split, times, batch, active_ms, self.context.clock.now_ms())
+        self._say(out)
+
+    def on_idle(self, out: Collector) -> float | None:
+        """A look at an input that has nothing: the only moment at which anything is idle."""
+        if self._is_over:
+            return None
+        active_ms = self.clock.read()
+        self.splits.look(active_ms)
+        self._say(out)
+        return self.splits.idle_in_ms(active_ms)
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
-        self._watermarks.update([(self.context.subtask_index, self.context.parallelism, self._emitted)])
+        where = self.context
+        splits = dict(self.splits.snapshot())
+        self._watermarks.update([(where.subtask_index, where.parallelism, self.emitted_ms, splits)])
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (schema,) = inputs
@@ -68,6 +144,23 @@ class AssignTimestamps(Operator):
 
     def _passes(self, watermark_ms: int) -> bool:
         return watermark_ms == END_OF_TIME
+
+    def _say(self, out: Collector) -> None:
+        """Send on what is new: how far event time is, and then whether anything more of it is to be expected."""
+        watermark_ms = self.splits.watermark_ms
+        if watermark_ms > self.emitted_ms:
+            self.emitted_ms = watermark_ms
+            out.emit_element(Watermark(watermark_ms))
+            self._said_idle = False
+        self._say_active(out)
+        if self.splits.is_idle and not self._said_idle:
+            self._said_idle = True
+            out.emit_element(WatermarkStatus(True))
+
+    def _say_active(self, out: Collector) -> None:
+        if self._said_idle and not self.splits.is_idle:
+            self._said_idle = False
+            out.emit_element(WatermarkStatus(False))
 
     def _times_of(self, batch: Batch) -> Times:
         if isinstance(self._time, str):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -52,10 +53,10 @@ class Filter(RecordFunction):
         """The same where each record has an event time, which stays with it."""
         if self._expression is not None:
             columns = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
-            table = pa.Table.from_batches([columns]).append_column("", pa.array(times))
+            table = pa.Table.from_batches([columns]).append_column("", pa.array(np.arange(len(columns))))
             for part in _filtered(table, self._expression).to_batches():
                 last = part.num_columns - 1
-                out.emit_element(TimedBatch(part.remove_column(last), part.column(last).to_numpy(), self.time_column))
+                self._emit_kept(part.remove_column(last), part.column(last).to_numpy(), times, out)
             return
         kept = np.array(self._over(batch, self._test), np.bool_)
         if not kept.any():
@@ -64,7 +65,12 @@ class Filter(RecordFunction):
             records: Batch = batch.filter(pa.array(kept))
         else:
             records = [record for record, is_kept in zip(batch, kept.tolist(), strict=True) if is_kept]
-        out.emit_element(TimedBatch(records, times[kept], self.time_column))
+        self._emit_kept(records, np.flatnonzero(kept), times, out)
+
+    def _emit_kept(self, records: Batch, rows: npt.NDArray[np.intp], times: Times, out: Collector) -> None:
+        """`rows`: the numbers that the records had in the batch."""
+        marks = None if self.split_watermarks is None else self.split_watermarks[rows]
+        out.emit_element(TimedBatch(records, times[rows], self.time_column, marks))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         (schema,) = inputs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..flow.elements import Batch
+from ..flow.elements import Batch, TimedBatch
 from ..unrun import UNRUN, check_records, refuse
 from .collector import Collector
 from .record_function import RecordFunction
@@ -21,7 +21,11 @@ class FlatMap(RecordFunction):
     def process_batch(self, batch: Batch, out: Collector) -> None:
         counts: list[int] | None = None if self.timestamps is None else []
         items = self._over(batch, partial(self._flat_map, counts))
-        out.emit(items, None if self.timestamps is None else np.repeat(self.timestamps, counts or 0))
+        if self.timestamps is None or counts is None:
+            out.emit(items)
+        elif items:
+            marks = None if self.split_watermarks is None else np.repeat(self.split_watermarks, counts)
+            out.emit_element(TimedBatch(items, np.repeat(self.timestamps, counts), None, marks))
 
     def _flat_map(self, counts: list[int] | None, records: Iterator[Any]) -> list[Any]:
         """All items in turn; their number for each record is added to `counts`."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import repeat
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 
 from ...state.backends.backend import NO_KEY
@@ -226,11 +228,15 @@ class KeyedOperator(Operator):
         out: Collector,
     ) -> None:
         """The same for records with event times: another loop, so that records without pay nothing for it."""
-        backend, left, stamps = self._backend, iter(keys), out.stamps
+        backend, left, stamps, marks = self._backend, iter(keys), out.stamps, self.split_watermarks
+        watermark = self.watermark
+        by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
         try:
-            for key, record, time_ms in zip(left, records, times.tolist(), strict=True):
+            for key, record, time_ms, own in zip(left, records, times.tolist(), by_record):  # noqa: B905 - may repeat
                 backend.current_key = self.key = key
                 self.timestamp = out.time_ms = time_ms
+                if marks is not None:
+                    self.watermark = own
                 if (result := process(record, out)) is not None:
                     refuse(f"{type(self).__name__}.process{'_2' if input_index else ''}", result)
                 if len(out) != len(stamps):
@@ -238,6 +244,7 @@ class KeyedOperator(Operator):
         except Exception as error:
             raise UserCodeError(self.context.name, self._taken + len(keys) - length_hint(left) - 1) from error
         finally:
+            self.watermark = watermark
             self._leave_time(out)
             self._leave_key()
         self._taken += len(keys)

@@ -63,12 +63,22 @@ class Operator(Actor):
     timestamps: Times | None = None
     """In `process_batch`: the event time of each record of the batch, in ms; None where they have none."""
 
+    split_watermarks: Times | None = None
+    """In `process_batch`: for each record how far its split of the source had come before it, where some of them came
+    later than that; None: all came in time.
+    """
+
     time_column: str | None = None
     """In `process_batch`: the column that the event times come from, if they come from one."""
 
     watermark: int = NO_WATERMARK
     """How far event time has come, in ms: no record with this or an older time comes any more, but late ones. Before
     the first watermark it is -2**63, and 2**63 - 1 when the data has ended.
+    """
+
+    late_records_dropped: int = 0
+    """How many records this attempt has dropped because they came too late. An operator that drops some counts them
+    here; `job.metrics()` shows them. Flink: numLateRecordsDropped.
     """
 
     def __setstate__(self, state: Any) -> None:

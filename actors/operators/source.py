@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from typing import Any, Literal, NamedTuple
@@ -24,6 +25,16 @@ END: Literal[SourceState.END] = SourceState.END
 """What `poll` returns, from then on, when a bounded source has run dry."""
 
 
+@dataclass(frozen=True, slots=True)
+class FromSplit:
+    """What `poll` returns in place of a batch: the records, and the id of the one split that they all come from, as
+    `current_splits` names it.
+    """
+
+    split: str
+    records: Batch
+
+
 class RecordedOffset(NamedTuple):
     """What a snapshot holds of one source subtask: which one of how many it was, and its offset."""
 
@@ -41,7 +52,12 @@ class Source(Operator):
 
     bounded: bool = True
 
-    def poll(self) -> Batch | Literal[SourceState.END] | None:
+    paused_splits: frozenset[str] = frozenset()
+    """Splits that run ahead of others that wait for them (`assign_timestamps(max_drift_ms=...)`): `poll` should leave
+    them out. When all are, it is not called.
+    """
+
+    def poll(self) -> Batch | FromSplit | Literal[SourceState.END] | None:
         """The next batch; None when there is none yet (the source then calls `self.context.wake` when there is); or
         END.
 
@@ -53,8 +69,21 @@ class Source(Operator):
         thread of the source's own wait, put what came where `poll` finds it, and call `self.context.wake()`, which any
         thread may; or let `poll_delay_ms` say when to look again. A `poll` that holds the thread for more than
         `slow_step_ms` (StreamEnvironment) is logged.
+
+        A source that defines `current_splits` returns `FromSplit(split, batch)` in place of a batch.
         """
         raise NotImplementedError(f"{type(self).__name__}.poll is not defined")  # abstract
+
+    def current_splits(self) -> Collection[str] | None:
+        """The ids of the splits (partitions, files, key ranges) that this subtask reads now; None, as here: its records
+        are one stream. Called before each `poll`, so keep it cheap.
+
+        Define it where one subtask reads several splits in turn, of which one may lag behind or be empty:
+        `assign_timestamps` right behind the source then keeps a watermark for each. An id that is missing has ended,
+        and holds nothing back; a new one is waited for. The same split has the same id in each attempt, in whichever
+        subtask. Flink: SourceSplit.splitId.
+        """
+        return None
 
     def offset(self) -> Any:
         """Plain data: where the next `poll` reads. Recorded in the checkpoint, with the barrier."""
@@ -104,7 +133,7 @@ def continue_source(source: Source, recorded: Sequence[RecordedOffset]) -> None:
         _call(source, "rescale", [each.offset for each in ordered])
 
 
-def poll(source: Source) -> Batch | Literal[SourceState.END] | None:
+def poll(source: Source) -> Batch | FromSplit | Literal[SourceState.END] | None:
     """What its `poll` returns; raises UnwantedResult for a coroutine or a generator."""
     return _call(source, "poll")
 

@@ -65,8 +65,8 @@ class Timers:
         """Whether it was there. One that has fired is not."""
         if not isinstance(timer, KeyedTimer):
             raise TypeError(
-                f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; for a time in ms "
-                "use delete_event_time or delete_processing_time"
+                f"timers.delete: wanted a KeyedTimer, as at_event_time returns it, found {timer!r:.60}; for a time in "
+                "ms use delete_event_time or delete_processing_time"
             )
         return self._queue(timer.domain).remove(self._entry(timer.time_ms, timer.namespace))
 
@@ -99,6 +99,5 @@ def _whole(time_ms: Any) -> int:
     if not isinstance(time_ms, bool) and hasattr(time_ms, "__index__"):
         return int(time_ms)
     better = "int(moment.timestamp() * 1000)" if hasattr(time_ms, "timestamp") else "int(...) of it"
-    raise ValueError(
-        f"a timer: wanted a whole number of ms since the epoch, found {type(time_ms).__name__} {time_ms!r:.60}: use {better}"
-    )
+    found = f"{type(time_ms).__name__} {time_ms!r:.60}"
+    raise ValueError(f"a timer: wanted a whole number of ms since the epoch, found {found}: use {better}")

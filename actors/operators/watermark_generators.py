@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.records import rows_of
 
@@ -27,6 +29,19 @@ class WatermarkGenerator(Protocol):
     def restore(self, watermark_ms: int) -> None:
         """Go on from this watermark, in place of a fresh start."""
         ...
+
+
+def watermarks_before(generator: WatermarkGenerator, times: Times, records: Batch, watermark_ms: int) -> Times | None:
+    """For each record the watermark before it, if the generator were asked after each; None where no record is at or
+    below its own. `watermark_ms`: the one before the batch. To be asked before `on_batch`.
+
+    A generator without a method `before_each` is asked once a batch: then it is the one before the batch for all.
+    """
+    before_each = getattr(generator, "before_each", None)
+    if before_each is None:
+        return None if times.min() > watermark_ms else np.full(len(times), watermark_ms)
+    marks: Times = np.maximum(before_each(times, records), watermark_ms)
+    return marks if (times <= marks).any() else None
 
 
 class WatermarkStrategy(Protocol):
@@ -65,6 +80,14 @@ class _Bounded:
     def restore(self, watermark_ms: int) -> None:
         """The watermark says it all: whoever calls it lets none go back."""
 
+    def before_each(self, times: Times, records: Batch) -> Times:
+        """By the records of this batch alone, the watermark before each of them."""
+        before = np.full(len(times), NO_WATERMARK)
+        if times.min() > times.max() - self._delay_ms - 1:
+            return before  # the usual case: no record is late by another one of the batch
+        before[1:] = np.maximum.accumulate(times)[:-1]
+        return np.where(before > NO_WATERMARK + self._delay_ms, before - self._delay_ms - 1, NO_WATERMARK)
+
 
 class _Punctuated:
     def __init__(self, watermark_of: Callable[[Any, int], int | None]) -> None:
@@ -77,6 +100,13 @@ class _Punctuated:
 
     def restore(self, watermark_ms: int) -> None:
         """Nothing is kept."""
+
+    def before_each(self, times: Times, records: Batch) -> Times:
+        """By the records of this batch alone, the watermark before each of them."""
+        rows: Sequence[Any] = records if isinstance(records, list) else rows_of(records)
+        found = map(self._watermark_of, rows, times.tolist())
+        each = np.array([NO_WATERMARK if watermark is None else watermark for watermark in found], np.int64)
+        return np.concatenate(([NO_WATERMARK], np.maximum.accumulate(each)[:-1]))
 
 
 def bounded_out_of_orderness(delay_ms: int) -> BoundedOutOfOrderness:

@@ -13,7 +13,9 @@ from typing import Any
 
 from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from ...state.columnar.columnar_backend import FORMAT_NAME
+from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
+from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
+from ...state.kinds.rows_fit import ROWS
 from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
@@ -184,6 +186,14 @@ def _lost_its_keys(operator: OperatorDescription, found: FoundOperator) -> bool:
     return _has_keyed(found) and not any(map(is_keyed, operator.states))
 
 
+_IN_COLUMNS = {AGGREGATION_FORMAT: "a columnar aggregation", ROWS_FORMAT: "rows by key"}
+"""What snapshots of these formats hold; a snapshot of another one holds states that are declared one by one."""
+
+
+def _columnar_text(state: StateDescription) -> str:
+    return _IN_COLUMNS[ROWS_FORMAT if state.kind == ROWS else AGGREGATION_FORMAT]
+
+
 def _held_lists(found: FoundOperator) -> list[str]:
     return list(
         dict.fromkeys(handle.name for state in found.states() for handle in state.lists if len(handle.offsets) > 1)
@@ -199,9 +209,10 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
     held = _held_lists(found)
     has_keyed = _has_keyed(found)
     if has_keyed and not _lost_its_keys(operator, found):
-        was_columnar = any(handle.backend == FORMAT_NAME for state in found.states() for handle in state.keyed)
-        if was_columnar != any(map(is_columnar, operator.states)):
-            was, now = ("a columnar aggregation", "keyed state of its own")[:: 1 if was_columnar else -1]
+        formats = {handle.backend for state in found.states() for handle in state.keyed}
+        was = next(filter(None, map(_IN_COLUMNS.get, sorted(formats))), "keyed state of its own")
+        now = next((_columnar_text(state) for state in operator.states if is_columnar(state)), "keyed state of its own")
+        if was != now:
             yield f"operator {operator.name!r} held {was} and declares {now}: give it another name or uid"
             return
     declared = {(is_keyed(state), state.name): state for state in operator.states}

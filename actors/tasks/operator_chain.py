@@ -61,10 +61,11 @@ class OperatorChain:
         process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
         emitter = self.operators[start - 1] if start else None
         times: Times | None = None
+        marks: Times | None = None
         column: str | None = None
         records: Batch
         if isinstance(batch, TimedBatch):
-            records, times, column = batch.records, batch.times, batch.column
+            records, times, marks, column = batch.records, batch.times, batch.watermarks, batch.column
         else:
             records = batch
         with blame(operator):
@@ -73,14 +74,15 @@ class OperatorChain:
         taken_rows = 0
         for piece in (taken,) if is_last else operator._in_pieces(input_index, taken):
             if times is not None:
-                operator.timestamps = times[taken_rows : taken_rows + len(piece)]
-                operator.time_column = column
+                own = slice(taken_rows, taken_rows + len(piece))
+                operator.timestamps, operator.time_column = times[own], column
+                operator.split_watermarks = None if marks is None else marks[own]
                 taken_rows += len(piece)
             with blame(operator, emitter=emitter):
                 if (result := process(piece, out)) is not None:
                     refuse(f"{type(operator).__name__}.process_batch{'_2' if input_index else ''}", result)
             if times is not None:
-                operator.timestamps = operator.time_column = None
+                operator.timestamps = operator.split_watermarks = operator.time_column = None
             self._pass_on(start)
 
     def advance(self, watermark_ms: int) -> bool:

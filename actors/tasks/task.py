@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...messages import (
     AbortReason,
+    AnnounceWatermark,
     AskOperator,
     CancelTask,
     CheckpointId,
@@ -24,6 +25,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    ReportWatermark,
     StopTask,
     SwitchToUnaligned,
     TaskDeployment,
@@ -48,7 +50,7 @@ from ..flow.elements import (
     Watermark,
     WatermarkStatus,
 )
-from ..operators.source import END, Source, continue_source, poll
+from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
 from .questions import answer
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
@@ -69,7 +71,13 @@ class _RestoreFailed:
 
 
 _Control: TypeAlias = (
-    CancelTask | StopTask | TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+    CancelTask
+    | StopTask
+    | TriggerCheckpoint
+    | SwitchToUnaligned
+    | NotifyCheckpointComplete
+    | NotifyCheckpointAborted
+    | AnnounceWatermark
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
@@ -128,9 +136,14 @@ class Task(Actor):
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
         records_out = self._parts.outputs.records_out if self._parts else 0
+        event_time = None if self._time is None else self._time.event_time(self._counters.is_held_back)
         return self._counters.metrics(
-            self.deployment, self._closing_from or self.state, records_out, self.context.clock
+            self.deployment, self._closing_from or self.state, records_out, self.context.clock, event_time
         )
+
+    def watermark_report(self) -> ReportWatermark | None:
+        """For sources that wait for each other. From the TaskManager's thread, too."""
+        return None if self._time is None else self._time.report()
 
     # -- life cycle
 
@@ -151,7 +164,8 @@ class Task(Actor):
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
-        self._time = TaskTime(self._parts, self.context.clock)
+        warn_ms = self._services.watermark_warn_ms
+        self._time = TaskTime(self._parts, self.context.clock, self.deployment, self._owner, warn_ms)
         restored = self.context.run_blocking(self._parts.state.restore)
         self.context.pipe_to_self(restored, lambda _: _Restored(), _RestoreFailed)
 
@@ -224,6 +238,8 @@ class Task(Actor):
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):
                 self._abort(checkpoint_id)
+            case AnnounceWatermark():
+                self._own_time().align(message)
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
@@ -297,7 +313,9 @@ class Task(Actor):
         if not parts.outputs.is_available():
             self.idle_ms = due_ms
             self._counters.held_back(now_ms)
+            self._own_time().stands_still()
             return Step.IDLE
+        self._own_time().goes_on(now_ms, self._counters.records_in)
         self._counters.goes_on(now_ms)
         worked = is_more = self._do_next(parts)
         if worked and parts.outputs.keeps_any and parts.outputs.is_available():
@@ -333,7 +351,8 @@ class Task(Actor):
         """
         delays = [parts.chain.idle(), self._due_ms if self._polls else None]
         parts.outputs.flush()
-        if self._source is not None and self._polls:
+        self._own_time().rests()
+        if self._source is not None and self._polls and not self._own_time().is_paused:
             with blame(self._source, self._counters.records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
@@ -345,9 +364,10 @@ class Task(Actor):
 
     def _step_source(self, source: Source) -> bool:
         if not self._polls:
+            self._own_time().stands_still()
             return False
         with blame(source, self._counters.records_in):
-            batch = poll(source)
+            batch = self._own_time().poll()
             if batch is None:
                 return False
         if batch is END:

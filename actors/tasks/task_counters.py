@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...messages import ExecutionState, FirstBatchProcessed, TaskDeployment, TaskMetrics
+from ...messages import ExecutionState, FirstBatchProcessed, TaskDeployment, TaskEventTime, TaskMetrics
 from ..context import Clock
 
 
@@ -36,7 +36,18 @@ class TaskCounters:
     def worked(self, ms: float) -> None:
         self._busy_ms += ms
 
-    def metrics(self, deployment: TaskDeployment, state: ExecutionState, records_out: int, clock: Clock) -> TaskMetrics:
+    @property
+    def is_held_back(self) -> bool:
+        return self._blocked_since is not None
+
+    def metrics(
+        self,
+        deployment: TaskDeployment,
+        state: ExecutionState,
+        records_out: int,
+        clock: Clock,
+        event_time: TaskEventTime | None,
+    ) -> TaskMetrics:
         """Called from any thread: plain reads of counters."""
         blocked_ms = self._blocked_ms
         if (since := self._blocked_since) is not None:
@@ -52,6 +63,7 @@ class TaskCounters:
             backpressured_ms=int(blocked_ms),
             busy_ms=int(self._busy_ms),
             status=state.value,
+            event_time=event_time,
         )
 
 

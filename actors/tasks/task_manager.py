@@ -18,6 +18,7 @@ import pykka
 from ...messages import (
     AcknowledgeCheckpoint,
     AcknowledgeRegistration,
+    AnnounceWatermark,
     AskTask,
     CancelTask,
     DeclineCheckpoint,
@@ -35,6 +36,7 @@ from ...messages import (
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
+    ReportWatermark,
     StopTask,
     SubmitTask,
     SwitchToUnaligned,
@@ -161,7 +163,13 @@ class TaskManager(Actor):
                     self._tasks[attempt_id].is_over = True
                     self._send_last_output()
                 self._to_leader(message)
-            case AcknowledgeCheckpoint() | DeclineCheckpoint() | NotifyEndOfData() | FirstBatchProcessed():
+            case (
+                AcknowledgeCheckpoint()
+                | DeclineCheckpoint()
+                | NotifyEndOfData()
+                | FirstBatchProcessed()
+                | ReportWatermark()
+            ):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)
@@ -209,6 +217,9 @@ class TaskManager(Actor):
         self._beats += 1
         metrics = tuple(hosted.task.metrics() for hosted in self._tasks.values())
         self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics))
+        for hosted in self._tasks.values():
+            if (report := hosted.task.watermark_report()) is not None:
+                self._to_leader(report)
         self.context.schedule(registration.heartbeat_interval_ms, _Beat())
 
     # -- what the JobManager says
@@ -235,6 +246,7 @@ class TaskManager(Actor):
                 | SwitchToUnaligned()
                 | NotifyCheckpointComplete()
                 | NotifyCheckpointAborted()
+                | AnnounceWatermark()
             ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     hosted.ref.tell(message)

@@ -42,6 +42,8 @@ class TaskServices:
     task_manager_name: str
     when_failed: WhenFailed = ignore_failure
     """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
+    watermark_warn_ms: int | None = None
+    """Event time that stands still for so long while records come is logged; None: it is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ StatusWatermarkValve.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...messages import NO_EDGE, InputWatermark, SubtaskIndex
 from ..flow.elements import END_OF_TIME, NO_WATERMARK
@@ -31,14 +31,26 @@ class Channel(Protocol):
     def input_index(self) -> int: ...
 
 
-class TaskWatermarks:
-    """One attempt's, with one watermark for each of its input channels; a source has none."""
+class ChannelProgress(NamedTuple):
+    """How far one channel is, and since when, by the task's clock."""
 
-    def __init__(self, channels: int) -> None:
+    channel: int
+    watermark_ms: int
+    moved_ms: float
+
+
+class TaskWatermarks:
+    """One attempt's, with one watermark for each of its input channels; a source has none.
+
+    `now_ms`, of each call: by the task's clock, to say since when a channel stands still.
+    """
+
+    def __init__(self, channels: int, now_ms: float = 0.0) -> None:
         self._by_channel = [NO_WATERMARK] * channels
         self._is_idle = [False] * channels
         self._is_aligned = [True] * channels
         """Whether it is waited for; one that was idle is not, as long as it is behind the task."""
+        self._moved_ms = [now_ms] * channels
         self.current_ms = NO_WATERMARK
         """It never goes back."""
 
@@ -48,7 +60,7 @@ class TaskWatermarks:
         open_channels = self._open()
         return bool(open_channels) and all(self._is_idle[channel] for channel in open_channels)
 
-    def receive(self, channel: int, timestamp_ms: int) -> bool:
+    def receive(self, channel: int, timestamp_ms: int, now_ms: float = 0.0) -> bool:
         """A channel says how far it is; returns whether the task is further than before.
 
         What is not newer than the channel's last one changes nothing but that the channel is active: event time never
@@ -56,7 +68,7 @@ class TaskWatermarks:
         """
         was_idle, self._is_idle[channel] = self._is_idle[channel], False
         if timestamp_ms > self._by_channel[channel]:
-            self._by_channel[channel] = timestamp_ms
+            self._by_channel[channel], self._moved_ms[channel] = timestamp_ms, now_ms
         elif not was_idle:
             return False
         self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms or not (
@@ -72,9 +84,23 @@ class TaskWatermarks:
         self._is_aligned[channel] = self._by_channel[channel] >= self.current_ms
         return self._look()
 
-    def end(self, channel: int) -> bool:
+    def end(self, channel: int, now_ms: float = 0.0) -> bool:
         """The channel's data has ended; returns whether the task is further than before."""
-        return self.receive(channel, END_OF_TIME)
+        return self.receive(channel, END_OF_TIME, now_ms)
+
+    @property
+    def slowest(self) -> ChannelProgress | None:
+        """The channel that holds the task back, of those that are waited for. For any thread."""
+        active = [channel for channel in self._open() if not self._is_idle[channel]]
+        if not active:
+            return None
+        slowest = min(active, key=lambda channel: self._by_channel[channel])
+        return ChannelProgress(slowest, self._by_channel[slowest], self._moved_ms[slowest])
+
+    @property
+    def furthest_ms(self) -> int:
+        """The watermark of the channel that is furthest."""
+        return max(self._by_channel, default=NO_WATERMARK)
 
     def snapshot(self, channels: Sequence[Channel]) -> tuple[InputWatermark, ...]:
         """By channel, those that have one."""

@@ -42,7 +42,7 @@ class WindowAssigner:
         return _trigger_of(self.time)
 
     def default_evictor(self) -> Evictor | None:
-        """What a window keeps if nothing else is asked for; None: everything."""
+        """The evictor if no other is asked for; None: a window keeps all its records."""
         return None
 
 
@@ -195,7 +195,7 @@ class Global(WindowAssigner):
 
 @dataclass(frozen=True)
 class Counted(Global):
-    """Windows of so many records of a key. Flink: countWindow."""
+    """Windows of a number of records of a key. Flink: countWindow."""
 
     size: int
     slide: int | None = None

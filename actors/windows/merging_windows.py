@@ -9,13 +9,13 @@ A value: `with_window` says what would come of one more window, and `after` is t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from .window import TimeWindow
 
-Stored: TypeAlias = tuple[int, ...]
-"""Start, end and slot of each open window, one after the other: what is kept in state."""
+Span: TypeAlias = tuple[int, int]
+"""Start and end of an open window, as it is kept in state; equal to the window."""
 
 
 class Merge(NamedTuple):
@@ -26,51 +26,44 @@ class Merge(NamedTuple):
     slot: int
     replaced: tuple[TimeWindow, ...] = ()
     """Open windows that are within `window` now and no more by themselves; by start."""
+    is_new: bool = False
+    """Whether `window` was not open before."""
 
 
 class MergingWindows:
     """The open windows of one key, which do not touch, and their slots."""
 
-    __slots__ = ("_slots",)
+    __slots__ = ("slots",)
 
-    def __init__(self, slots: dict[TimeWindow, int]) -> None:
-        self._slots = slots
-
-    @classmethod
-    def of(cls, stored: Stored) -> MergingWindows:
-        numbers = iter(stored)
-        return cls({TimeWindow(start, end): slot for start, end, slot in zip(numbers, numbers, numbers, strict=True)})
-
-    def stored(self) -> Stored:
-        return tuple(number for window, slot in self._slots.items() for number in (*window, slot))
-
-    def slot(self, window: TimeWindow) -> int | None:
-        """Of an open window; None if it is not open."""
-        return self._slots.get(window)
-
-    def slots(self, windows: Iterable[TimeWindow]) -> list[int]:
-        """Of open windows."""
-        return [self._slots[window] for window in windows]
+    def __init__(self, slots: Mapping[Span, int]) -> None:
+        self.slots = slots
 
     def with_window(self, window: TimeWindow) -> Merge:
         """What adding this window comes to. Nothing is changed by that."""
-        touching = sorted(each for each in self._slots if each.touches(window))
+        start, end = window
+        touching = [span for span in self.slots if span[0] <= end and start <= span[1]]
         if not touching:
-            return Merge(window, self._free_slot())
-        result = TimeWindow(min(window.start, touching[0].start), max(window.end, touching[-1].end))
-        return Merge(result, self._slots[touching[0]], () if touching == [result] else tuple(touching))
+            return Merge(window, self._free_slot(), is_new=True)
+        if len(touching) > 1:
+            touching.sort()
+        first, last = touching[0], touching[-1]
+        slot = self.slots[first]
+        if first[0] <= start and end <= first[1]:
+            return Merge(TimeWindow(*first), slot)
+        result = TimeWindow(min(start, first[0]), max(end, last[1]))
+        return Merge(result, slot, tuple(TimeWindow(*span) for span in touching), is_new=True)
+
+    def slots_of(self, windows: Iterable[Span]) -> list[int]:
+        """Of open windows."""
+        return [self.slots[window] for window in windows]
 
     def after(self, merge: Merge) -> MergingWindows:
         """The open windows once the merge is done."""
-        return MergingWindows({**self._without(merge.replaced), merge.window: merge.slot})
+        return MergingWindows({**self._without(merge.replaced), (merge.window.start, merge.window.end): merge.slot})
 
-    def without(self, window: TimeWindow) -> MergingWindows:
-        """The open windows once this one is gone."""
-        return MergingWindows(self._without((window,)))
-
-    def _without(self, gone: Collection[TimeWindow]) -> dict[TimeWindow, int]:
-        return {window: slot for window, slot in self._slots.items() if window not in gone}
+    def _without(self, gone: Collection[Span]) -> dict[Span, int]:
+        return {span: slot for span, slot in self.slots.items() if span not in gone}
 
     def _free_slot(self) -> int:
-        taken = set(self._slots.values())
+        taken = self.slots.values()
         return next(slot for slot in range(len(taken) + 1) if slot not in taken)

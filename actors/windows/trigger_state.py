@@ -5,13 +5,12 @@ It stands at one window at a time. Values are kept under the namespace of the wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ...state.kinds.descriptors import MapState
 from ..operators.keyed_operator import KeyedOperator
 from .triggers import TriggerContext
-from .window import Window, namespace_of
 
 Values: TypeAlias = "dict[str, Any]"
 """What a trigger has put for one key and window."""
@@ -20,21 +19,23 @@ Values: TypeAlias = "dict[str, Any]"
 class TriggerState(TriggerContext):
     """One operator's."""
 
-    def __init__(self, operator: KeyedOperator, kept: MapState[str, Any]) -> None:
-        self._operator, self._kept = operator, kept
-        self._window: Window
+    def __init__(
+        self, operator: KeyedOperator, kept: MapState[str, Any], domain: str | None, reached: Callable[[], int]
+    ) -> None:
+        """`domain`: by what time the operator forgets windows. `reached`: gives its watermark."""
+        self._operator, self._kept, self._domain, self._reached = operator, kept, domain, reached
+        self._namespace: tuple[int, ...] = ()
         self._place: tuple[int, ...] = ()
         self._entered = False
-        self._own_timer: tuple[str | None, int] = (None, 0)
-        """When the operator itself forgets the window."""
+        self._cleanup_ms = 0
         self._merged: Sequence[Values] = ()
         self._gone: Values | None = None
         """The values of a window that has been merged into another one."""
 
-    def enter(self, window: Window, place: tuple[int, ...], domain: str | None, cleanup_ms: int) -> TriggerState:
-        """Stand at this window, whose contents lie in `place`, and which is forgotten at `cleanup_ms`."""
-        self._window, self._place, self._entered = window, place, False
-        self._own_timer = (domain, cleanup_ms)
+    def enter(self, namespace: tuple[int, ...], place: tuple[int, ...], cleanup_ms: int) -> TriggerState:
+        """Stand at the window of a namespace, whose contents lie in `place`, and which is forgotten at `cleanup_ms`."""
+        self._namespace, self._place, self._entered = namespace, place, False
+        self._cleanup_ms = cleanup_ms
         self._merged, self._gone = (), None
         return self
 
@@ -63,24 +64,24 @@ class TriggerState(TriggerContext):
 
     @property
     def watermark(self) -> int:
-        return self._operator.watermark
+        return self._reached()
 
     def processing_time(self) -> int:
         return self._operator.processing_time()
 
     def at_event_time(self, time_ms: int) -> None:
-        self._operator.timers.at_event_time(time_ms, namespace_of(self._window))
+        self._operator.timers.at_event_time(time_ms, self._namespace)
 
     def at_processing_time(self, time_ms: int) -> None:
-        self._operator.timers.at_processing_time(time_ms, namespace_of(self._window))
+        self._operator.timers.at_processing_time(time_ms, self._namespace)
 
     def delete_event_time(self, time_ms: int) -> None:
-        if self._own_timer != ("event", time_ms):
-            self._operator.timers.delete_event_time(time_ms, namespace_of(self._window))
+        if self._domain != "event" or time_ms != self._cleanup_ms:  # that one is the operator's own
+            self._operator.timers.delete_event_time(time_ms, self._namespace)
 
     def delete_processing_time(self, time_ms: int) -> None:
-        if self._own_timer != ("processing", time_ms):
-            self._operator.timers.delete_processing_time(time_ms, namespace_of(self._window))
+        if self._domain != "processing" or time_ms != self._cleanup_ms:
+            self._operator.timers.delete_processing_time(time_ms, self._namespace)
 
     def get(self, name: str, default: Any = None) -> Any:
         return self._values().get(name, default) if self._gone is None else self._gone.get(name, default)

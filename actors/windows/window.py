@@ -25,10 +25,6 @@ class TimeWindow(NamedTuple):
         """The last time in it."""
         return self.end - 1
 
-    def touches(self, other: TimeWindow) -> bool:
-        """Whether they overlap, or one begins where the other ends."""
-        return self.start <= other.end and other.start <= self.end
-
 
 @own_record
 class GlobalWindow(NamedTuple):
@@ -54,7 +50,7 @@ Window: TypeAlias = TimeWindow | GlobalWindow
 
 
 def namespace_of(window: Window) -> tuple[int, ...]:
-    """What its state and its timers are kept under: plain data."""
+    """The namespace of its state and its timers: plain data."""
     return tuple(window)
 
 
@@ -72,11 +68,13 @@ def window_start(timestamp_ms: int, offset_ms: int, size_ms: int) -> int:
 
 def time_window(start: int, end: int) -> TimeWindow:
     """With both ends within 64 bits."""
-    return TimeWindow(max(start, NO_WATERMARK), min(end, END_OF_TIME))
+    if start < NO_WATERMARK or end > END_OF_TIME:
+        start, end = max(start, NO_WATERMARK), min(end, END_OF_TIME)
+    return tuple.__new__(TimeWindow, (start, end))
 
 
 def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, tuple[TimeWindow, ...]]]:
-    """What windows become when all that touch are one: each with those that it is made of, by start. Flink:
+    """Merge windows that touch: each window that comes of it, and those that it is made of, by start. Flink:
     TimeWindow.mergeWindows.
     """
     found: list[tuple[TimeWindow, tuple[TimeWindow, ...]]] = []

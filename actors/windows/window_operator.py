@@ -15,12 +15,13 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ...messages import StateDescription
-from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration, ValueState
+from ...state.kinds.descriptors import ListState, MapState, MergingStateDeclaration
 from ...state.kinds.state_descriptions import description_of
-from ..flow.elements import END_OF_TIME
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch
 from ..flow.records import rows_of
 from ..operators.collector import Collector, OutputTag
 from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Takes
 from ..operators.timers import KeyedTimer
 from ..unrun import refuse
 from .changes import Change
@@ -42,19 +43,25 @@ class WindowOperator(KeyedOperator):
 
     late_tag: ClassVar[OutputTag] = LATE
 
+    takes: ClassVar[Takes] = "any"
+
     late_records: int = 0
     """How many records were late in this attempt."""
 
-    _open_windows: ValueState[Any] = ValueState(object, name="open windows")
-    """Of a key whose windows can merge: MergingWindows.stored."""
-    _trigger_values: MapState[str, Any] = MapState(str, object, name="trigger")
+    _reached_ms: int = NO_WATERMARK
+    """The operator's watermark, by which windows fire. While a record is processed `watermark` may be ahead of it: that
+    of the record's own split, by which the record is late or not.
+    """
+    _open_windows: MapState[Any, int] = MapState(object, int, name="open windows")
+    """Of a key whose windows can merge: the slot of each, see MergingWindows."""
+    _trigger_values: MapState[str, Any] = MapState(str, object, name="trigger values")
     _emitted: ListState[Any] = ListState(object, name="emitted results")
     """Of retracting windows: what is to be taken back."""
 
     def __init__(
         self, settings: WindowSettings, contents: Contents | None = None, function: ProcessWindowFunction | None = None
     ) -> None:
-        """Without a function what is held is emitted."""
+        """Without a function the contents themselves are emitted."""
         self._settings = settings
         self._how = AllRecords() if contents is None else contents
         self._function = EmitEach() if function is None else function
@@ -63,12 +70,14 @@ class WindowOperator(KeyedOperator):
         self._trigger = settings.trigger
         self._evictor = settings.evictor
         self._is_retracting = settings.mode == "retracting"
+        self._cleanup_ms = settings.cleanup_ms
+        self._trigger_cleans_up = settings.trigger_cleans_up
 
     def open(self) -> None:
         contents = self._declaration()
         self._contents: Any = self._backend.state(contents)
         self._holds_list = isinstance(contents, ListState)
-        self._context = TriggerState(self, self._trigger_values)
+        self._context = TriggerState(self, self._trigger_values, self._assigner.time, self._reached)
         function = self._function
         function.operator = self
         self._own: list[Any] = []
@@ -100,19 +109,27 @@ class WindowOperator(KeyedOperator):
 
     # -- a record
 
+    def process_batch(self, batch: Batch, out: Collector) -> None:
+        self._reached_ms = self.watermark
+        super().process_batch(batch, out)
+
     def process(self, record: Any, out: Collector) -> None:
-        assigner = self._assigner
-        is_skipped = True
+        assigner, is_late = self._assigner, True
+        over_ms = self.watermark if assigner.time == "event" else NO_WATERMARK
         for assigned in assigner.assign(record, self._time_ms()):
-            window, place = self._merged(assigned) if assigner.merges else (assigned, namespace_of(assigned))
-            if place is not None and not self._is_over(window):
-                is_skipped = False
-                self._add(record, window, place, out)
-        if is_skipped and assigner.time == "event":
+            window: Window = assigned
+            place: Place | None = tuple(window)
+            if assigner.merges:
+                window, place = self._merged(window)
+            cleanup_ms = self._cleanup_ms(window)
+            if place is not None and cleanup_ms > over_ms:
+                is_late = False
+                self._add(record, window, place, cleanup_ms, out)
+        if is_late and assigner.time == "event":
             self._skip(record, out)
 
     def _skip(self, record: Any, out: Collector) -> None:
-        """A record belongs to no window: it is late, or lies in a gap between windows."""
+        """A record belongs to no open window: it is late, or lies in a gap between windows."""
         if self.timestamp + self._settings.allowed_lateness_ms <= self.watermark:
             self.late_records += 1
             out.collect_to(LATE, record)
@@ -127,43 +144,42 @@ class WindowOperator(KeyedOperator):
             case None:
                 return 0
 
-    def _is_over(self, window: Window) -> bool:
-        """Whether it has been forgotten."""
-        return self._assigner.time == "event" and self._settings.cleanup_ms(window) <= self.watermark
-
-    def _add(self, record: Any, window: Window, place: Place, out: Collector) -> None:
+    def _add(self, record: Any, window: Window, place: Place, cleanup_ms: int, out: Collector) -> None:
         time_ms = None if self.timestamps is None else self.timestamp
         contents = self._contents
         contents.set_namespace(place)
         contents.add(record if self._evictor is None else (time_ms, record))
-        result = self._trigger.on_record(record, time_ms, window, self._at(window, place))
+        namespace = namespace_of(window)
+        result = self._trigger.on_record(record, time_ms, window, self._context.enter(namespace, place, cleanup_ms))
         if result is not CONTINUE:
             self._act(result, window, place, out)
-        self._set_cleanup(window)
+        self._set_cleanup(cleanup_ms, namespace)
 
-    def _at(self, window: Window, place: Place) -> TriggerState:
-        return self._context.enter(window, place, self._assigner.time, self._settings.cleanup_ms(window))
+    def _reached(self) -> int:
+        return self._reached_ms
 
     # -- windows that merge
 
     def _merged(self, added: Window) -> tuple[Window, Place | None]:
         """The open window that a new one has become a part of, and its place; None where that is over already."""
         assert isinstance(added, TimeWindow), "only windows of time merge"
-        windows = MergingWindows.of(self._open_windows.value() or ())
+        kept = self._open_windows
+        windows = MergingWindows(dict(kept.items()))
         merge = windows.with_window(added)
-        if self._is_over(merge.window):
-            return merge.window, None
-        place = (merge.slot,)
-        if merge.replaced:
-            self._merge_into(merge, windows)
-        if merge.replaced or windows.slot(merge.window) is None:
-            self._open_windows.update(windows.after(merge).stored())
-        return merge.window, place
+        if merge.is_new:
+            if self._assigner.time == "event" and self._cleanup_ms(merge.window) <= self.watermark:
+                return merge.window, None
+            if merge.replaced:
+                self._merge_into(merge, windows)
+            for window in merge.replaced:
+                kept.remove(window)
+            kept.put(tuple(merge.window), merge.slot)
+        return merge.window, (merge.slot,)
 
     def _merge_into(self, merge: Merge, windows: MergingWindows) -> None:
         """Contents, triggers and timers of the replaced windows become those of one."""
         place = (merge.slot,)
-        places = [(slot,) for slot in windows.slots(merge.replaced)]
+        places = [(slot,) for slot in windows.slots_of(merge.replaced)]
         values = [self._context.take(each) for each in places]
         self._trigger.on_merge(merge.window, self._at(merge.window, place).with_merged(values))
         for window, each, had in zip(merge.replaced, places, values, strict=True):
@@ -177,6 +193,7 @@ class WindowOperator(KeyedOperator):
     # -- a timer
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        self._reached_ms = self.watermark
         window = window_of(timer.namespace)
         place = self._place_of(window)
         if place is None:  # a trigger has not deleted the timer of a window that merged since
@@ -188,29 +205,30 @@ class WindowOperator(KeyedOperator):
             result = self._trigger.on_processing_time(timer.time_ms, window, context)
         if result is not CONTINUE:
             self._act(result, window, place, out)
-        if timer.domain == self._assigner.time and timer.time_ms == self._settings.cleanup_ms(window):
+        if timer.domain == self._assigner.time and timer.time_ms == self._cleanup_ms(window):
             self._forget(window, place)
+
+    def _at(self, window: Window, place: Place) -> TriggerState:
+        return self._context.enter(namespace_of(window), place, self._cleanup_ms(window))
 
     def _place_of(self, window: Window) -> Place | None:
         """Of an open window."""
         if not self._assigner.merges:
             return namespace_of(window)
-        assert isinstance(window, TimeWindow)
-        slot = MergingWindows.of(self._open_windows.value() or ()).slot(window)
+        slot = self._open_windows.get(namespace_of(window))
         return None if slot is None else (slot,)
 
-    def _set_cleanup(self, window: Window) -> None:
+    def _set_cleanup(self, cleanup_ms: int, namespace: Place) -> None:
         """Have the window forgotten when it is over; one that lasts to the end of time never is."""
-        cleanup_ms = self._settings.cleanup_ms(window)
-        if cleanup_ms == END_OF_TIME:
+        if cleanup_ms == END_OF_TIME or self._trigger_cleans_up:
             return
         if self._assigner.time == "event":
-            self.timers.at_event_time(cleanup_ms, namespace_of(window))
+            self.timers.at_event_time(cleanup_ms, namespace)
         elif self._assigner.time == "processing":
-            self.timers.at_processing_time(cleanup_ms, namespace_of(window))
+            self.timers.at_processing_time(cleanup_ms, namespace)
 
     def _delete_cleanup(self, window: Window) -> None:
-        cleanup_ms = self._settings.cleanup_ms(window)
+        cleanup_ms = self._cleanup_ms(window)
         if self._assigner.time == "event":
             self.timers.delete_event_time(cleanup_ms, namespace_of(window))
         else:
@@ -226,9 +244,7 @@ class WindowOperator(KeyedOperator):
             state.set_namespace(place)
             state.clear()
         if self._assigner.merges:
-            assert isinstance(window, TimeWindow)
-            left = MergingWindows.of(self._open_windows.value()).without(window).stored()
-            self._open_windows.update(left or None)
+            self._open_windows.remove(namespace_of(window))
 
     # -- a firing
 
@@ -301,7 +317,7 @@ class WindowOperator(KeyedOperator):
             return
         for time_ms, key, namespace in list(self.timers.queues.processing.due(END_OF_TIME)):
             window = window_of(namespace)
-            if time_ms == self._settings.cleanup_ms(window):
+            if time_ms == self._cleanup_ms(window):
                 self._enter_key(key)
                 self.on_timer(KeyedTimer(time_ms, "processing", namespace), out)
 

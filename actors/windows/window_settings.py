@@ -12,7 +12,8 @@ from ..operators.collector import OutputTag
 from .assigners import WindowAssigner
 from .errors import InvalidWindow
 from .evictors import Evictor
-from .triggers import Trigger, can_merge, check_trigger, purging
+from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger
+from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, purging
 from .window import Window
 from .window_contents import AggregateFunction
 from .window_function import ProcessWindowFunction, states_of
@@ -92,7 +93,17 @@ class WindowSettings:
 
     def cleanup_ms(self, window: Window) -> int:
         """When the window is forgotten, by the time that the assigner goes by; the end of time: never."""
-        return min(window.max_timestamp + self.allowed_lateness_ms, END_OF_TIME)
+        cleanup_ms = window.max_timestamp + self.allowed_lateness_ms
+        return cleanup_ms if cleanup_ms < END_OF_TIME else END_OF_TIME
+
+    @property
+    def trigger_cleans_up(self) -> bool:
+        """Whether the trigger itself sets, with every record, the timer at which the window is forgotten."""
+        trigger = self.trigger
+        while isinstance(trigger, PurgingTrigger):
+            trigger = trigger.trigger
+        sets_the_end = type(trigger) in (EventTimeTrigger, ContinuousEventTimeTrigger)
+        return sets_the_end and self.assigner.time == "event" and not self.allowed_lateness_ms
 
 
 def _with_method(what: str, given: Any, method: str, wanted: str) -> Any:

@@ -26,7 +26,7 @@ from benchmarks.side import (
     received_order,
 )
 
-from . import bytewax_flows
+from . import bytewax_flows, bytewax_windows
 
 WORKERS = 2
 
@@ -58,7 +58,8 @@ def run(order: Order) -> None:
 def _work(order: Order, out: Path, folder: Path, addresses: list[str], index: int) -> None:
     testing: Any = importlib.import_module("bytewax.testing")
     recovery: Any = importlib.import_module("bytewax.recovery")
-    flow = bytewax_flows.FLOWS[order.workload](order.data, out, order.options["call"])
+    flows = {**bytewax_flows.FLOWS, "windows": bytewax_windows.windows}
+    flow = flows[order.workload](order.data, out, order.options.get("shape") or order.options["call"])
     testing.cluster_main(
         flow,
         addresses,

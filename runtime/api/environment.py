@@ -78,6 +78,8 @@ class StreamEnvironment:
     JobManager, up to 5 MiB a subtask.
     `slow_step_ms`: a `poll`, `process`, hook or commit that holds its task's thread for longer is logged as a warning,
     with the operator and the line, and again when it ends; None: no watch.
+    `watermark_warn_ms`: event time that stands still for so long while records come is logged as a warning, with the
+    input or split that holds it back, and again when it goes on; None: it is not.
     `restart_strategy` None: with checkpoints an exponential delay from 0.3 s to a minute, none without.
     `max_same_failures`: how often the same failure of the program, at the same record or with the same message, may
     come with no completed checkpoint in between, until the job fails whatever its restart strategy; None: no limit.
@@ -104,6 +106,7 @@ class StreamEnvironment:
         state_backend: str = "filesystem",
         batch_rows: int | None = None,
         slow_step_ms: int | None = 1_000,
+        watermark_warn_ms: int | None = 10_000,
     ) -> None:
         self.parallelism = at_least_or_none("parallelism", parallelism, 1)
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
@@ -111,6 +114,7 @@ class StreamEnvironment:
         self.state_backend = one_of("state_backend", state_backend, backend_names())
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
         self.restart_is_default = restart_strategy is None
+        self.watermark_warn_ms = at_least_or_none("watermark_warn_ms", watermark_warn_ms, 1)
         self.slow_step_ms = at_least_or_none("slow_step_ms", slow_step_ms, 1)
         self.restart = _restart_strategy(restart_strategy, checkpoint_interval_ms is not None)
         self.max_same_failures = at_least_or_none("max_same_failures", max_same_failures, 1)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...actors.operators.assign_timestamps import Alignment, AssignTimestamps
+from ...actors.operators.source import Source
+from ...actors.operators.source_reader import assigner_behind
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...messages import shown
 from .errors import InvalidProgram
 from .operator_checks import function_of
+from .stream_graph import StreamNode
+
+log = logging.getLogger(__name__)
 
 _STRATEGIES = "bounded_out_of_orderness(5_000), monotonous(), punctuated(function) or a WatermarkStrategy of your own"
 
@@ -29,3 +36,49 @@ def checked_strategy(watermarks: Any) -> WatermarkStrategy:
     if isinstance(watermarks, type) or not callable(getattr(watermarks, "generator", None)):
         raise InvalidProgram(f"assign_timestamps: wanted {_STRATEGIES} as watermarks, found {shown(watermarks)}")
     return watermarks  # type: ignore[no-any-return]
+
+
+def checked_ms(name: str, value: Any) -> int | None:
+    """A duration of assign_timestamps, or None. Raises InvalidProgram."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InvalidProgram(f"assign_timestamps: wanted {name} in whole milliseconds, at least 1, found {shown(value)}")
+
+
+def checked_alignment(max_drift_ms: Any, group: Any) -> Alignment | None:
+    """How subtasks and splits wait for each other, if they do. Raises InvalidProgram."""
+    drift_ms = checked_ms("max_drift_ms", max_drift_ms)
+    if not isinstance(group, str) or not group:
+        raise InvalidProgram(f"assign_timestamps: wanted the name of a group, found {shown(group)}")
+    return None if drift_ms is None else Alignment(group, drift_ms)
+
+
+def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
+    """What goes by the splits of a source must stand in its chain. Raises InvalidProgram; warns of lost splits."""
+    for chain in chains:
+        behind = [node.operator for node in chain[1:]] if chain[0].role == "source" else []
+        assigner = assigner_behind(behind)
+        for node in chain:
+            if not isinstance(node.operator, AssignTimestamps) or node.operator is assigner:
+                continue
+            if node.operator.alignment is not None:
+                raise InvalidProgram(
+                    f"operator {node.name!r} aligns watermarks (max_drift_ms), but runs in no task of a source: "
+                    "put assign_timestamps behind the source, or behind map, filter and flat_map only, with the same "
+                    "parallelism, before the stream branches"
+                )
+            source = _origin(node)
+            if isinstance(source, Source) and type(source).current_splits is not Source.current_splits:
+                log.warning(
+                    "operator %r does not see the splits of %s, and keeps one watermark for all: put "
+                    "assign_timestamps behind the source, before the stream branches",
+                    node.name,
+                    type(source).__name__,
+                )
+
+
+def _origin(node: StreamNode) -> Any:
+    """The operator that the stream begins with, if there is just one."""
+    while len(node.inputs) == 1:
+        node = node.inputs[0].source
+    return node.operator

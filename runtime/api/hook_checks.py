@@ -32,6 +32,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "open": NO_YIELD,
         "process_batch": COLLECT,
         "process_batch_2": COLLECT,
+        "on_watermark": COLLECT,
         "on_end": COLLECT,
         "on_idle": COLLECT,
         "before_barrier": COLLECT,
@@ -42,7 +43,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "on_receive": RETURN,
         "output_schema": RETURN,
     },
-    KeyedOperator: {"process": COLLECT, "process_2": COLLECT},
+    KeyedOperator: {"process": COLLECT, "process_2": COLLECT, "on_timer": COLLECT},
     Source: {
         "poll": _BATCH,
         "offset": RETURN,
@@ -71,7 +72,10 @@ FUNCTIONS: Mapping[str, str | None] = {
     "map_batches": None,
     "reduce": "return the new result",
     "process": COLLECT,
+    "co_group": COLLECT,
+    "top_n": "return what the record is sorted by",
     "key_by": "return the key",
+    "assign_timestamps": "return the event time",
     "generate": "return the record of that index",
     "on_event": NO_YIELD,
 }

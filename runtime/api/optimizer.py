@@ -1,8 +1,9 @@
 """Rewrites of the written program into one with the same result and less work. Flink SQL: the planner's rewrites.
 
-- A columnar aggregation takes two phases: rows become partials before the shuffle, and partials are merged after it.
-- A source of files that is read for aggregation alone reads only the columns that count, and in larger batches; one
-  that compiled operators alone read gives larger batches too.
+- A columnar aggregation, over windows too, takes two phases: rows become partials before the shuffle, and partials are
+  merged after it. Windows whose late records are wanted take one: partials are records no more.
+- A source of files that is read for aggregation alone, perhaps of records with event times, reads only the columns that
+  count, and in larger batches; one that compiled operators alone read gives larger batches too.
 
 The user's graph stays as it is: nodes are copied. Names and identities of the user's operators stay too, so state is
 found again whichever way it was written.
@@ -13,10 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.aggregate import ColumnarAggregate, LocalAggregate
+from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
+from ...actors.windows.columnar_windows import ColumnarWindows
+from ...actors.windows.local_windows import LocalWindows
 from ...messages import Partitioning
 from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource
 from .schemas import key_columns
@@ -28,7 +34,7 @@ def optimized(nodes: Sequence[StreamNode]) -> list[StreamNode]:
     plan = _Plan(nodes)
     for node in nodes:
         edges = [replace(edge, source=plan.copies[edge.source.position]) for edge in node.inputs]
-        if _is_two_phase(node):
+        if _is_two_phase(node, nodes):
             plan.add_phases(node, edges)
         else:
             plan.copies[node.position] = plan.add(node, node.operator, edges)
@@ -53,7 +59,7 @@ class _Plan:
 
     def add_phases(self, node: StreamNode, edges: Sequence[StreamEdge]) -> None:
         """A local phase behind each input, with as many subtasks as that has, and the merging one in place of it."""
-        assert isinstance(node.operator, ColumnarAggregate)
+        assert isinstance(node.operator, ColumnarAggregate | ColumnarWindows)
         merged = []
         for edge in edges:
             local, merging = node.operator.in_two_phases()
@@ -75,12 +81,19 @@ class _Plan:
         return name
 
 
-def _is_two_phase(node: StreamNode) -> bool:
+def _is_two_phase(node: StreamNode, nodes: Sequence[StreamNode]) -> bool:
     """Whether this aggregates columns that are known, behind a shuffle by just its keys."""
     operator = node.operator
-    if type(operator) is not ColumnarAggregate or operator.takes_partials:
+    if type(operator) is ColumnarWindows:
+        if not operator.has_two_phases or _has_side_output(node, nodes):
+            return False
+    elif type(operator) is not ColumnarAggregate or operator.takes_partials:
         return False
     return all(edge.schema is not None and _is_keyed_by(edge, operator.keys) for edge in node.inputs)
+
+
+def _has_side_output(node: StreamNode, nodes: Sequence[StreamNode]) -> bool:
+    return any(edge.source is node and edge.output_tag for each in nodes for edge in each.inputs)
 
 
 def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
@@ -94,12 +107,54 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
     source = node.operator
     if type(source) is not FileSource and type(source) is not ScanSource:
         return
-    readers = [each.operator for each in nodes for edge in each.inputs if edge.source is node]
+    readers = _readers(node, nodes)
     names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
-    if all(isinstance(each, LocalAggregate) for each in readers):
-        wanted = {name for each in readers if isinstance(each, LocalAggregate) for name in each.columns}
+    wanted = _wanted(node, nodes)
+    if wanted is not None:
         names, batch_rows = [name for name in names if name in wanted], COLUMN_BATCH_ROWS
-    elif not all(isinstance(each, KeyedOperator) and each.compiled for each in readers):
+    elif not all(isinstance(each.operator, KeyedOperator) and each.operator.compiled for each in readers):
         return
     node.operator = source.for_columns(names, batch_rows)
-    node.schema = node.operator.source_schema()
+    _set_schema(node, node.operator.source_schema(), nodes)
+
+
+def _readers(node: StreamNode, nodes: Sequence[StreamNode]) -> list[StreamNode]:
+    return [each for each in nodes for edge in each.inputs if edge.source is node]
+
+
+def _wanted(node: StreamNode, nodes: Sequence[StreamNode]) -> set[str] | None:
+    """The columns that are read of what a node emits; None where it may be all."""
+    names: set[str] = set()
+    for reader in _readers(node, nodes):
+        columns = _columns_read(reader, nodes)
+        if columns is None:
+            return None
+        names |= columns
+    return names
+
+
+def _columns_read(node: StreamNode, nodes: Sequence[StreamNode]) -> set[str] | None:
+    match node.operator:
+        case LocalAggregate(columns=columns) | LocalWindows(columns=columns):
+            return set(columns)
+        case ColumnarWindows(columns=columns) if _reads_by_name(node, nodes):
+            return set(columns)
+        case AssignTimestamps(column=str(column)) if (behind := _wanted(node, nodes)) is not None:
+            return {column, *behind}
+    return None
+
+
+def _reads_by_name(node: StreamNode, nodes: Sequence[StreamNode]) -> bool:
+    """Whether the columns of windows in one phase, and of their keys, are found by name, and nobody else sees them."""
+    if _has_side_output(node, nodes):
+        return False
+    parts = [part for edge in node.inputs if edge.selector is not None for part in edge.selector.parts]
+    return all(isinstance(part, str) for part in parts)
+
+
+def _set_schema(node: StreamNode, schema: pa.Schema, nodes: Sequence[StreamNode]) -> None:
+    """Of a node, and of those behind it that hand on what they get."""
+    node.schema = schema
+    for reader in _readers(node, nodes):
+        if isinstance(reader.operator, AssignTimestamps):
+            _set_schema(reader, schema, nodes)

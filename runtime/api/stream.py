@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...actors.flow.key_selector import KeySelector
+from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.collector import OutputTag
@@ -34,7 +35,8 @@ from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
-from .event_time import checked_strategy, checked_time
+from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
+from .joined_streams import KeyedJoins, Options, TableLookups
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
@@ -43,14 +45,6 @@ from .windowed_stream import WindowedStream
 
 if TYPE_CHECKING:
     from typing import Self
-
-
-class Options(TypedDict, total=False):
-    """What every operator can be given."""
-
-    name: str | None
-    parallelism: int | None
-    slot_sharing_group: str | None
 
 
 class _Named:
@@ -80,12 +74,20 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named):
+class DataStream(_Named, TableLookups["DataStream"]):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
         super().__init__(graph, edges[0].source if len(edges) == 1 else None)
         self._edges = tuple(edges)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only for what there is not: says so of what there is on keyed streams."""
+            if hasattr(KeyedStream, name) and not name.startswith("_"):
+                raise AttributeError(f"{name} needs a keyed stream: call key_by(...) before it", name=name, obj=self)
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}", name=name, obj=self)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -132,6 +134,10 @@ class DataStream(_Named):
         self,
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
+        *,
+        idle_after_ms: int | None = None,
+        max_drift_ms: int | None = None,
+        group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
         """Give each record its event time: what stands in a column or field of this name, or what a function of the
@@ -139,29 +145,47 @@ class DataStream(_Named):
 
         `watermarks`: how far event time has come, judged by the records: `bounded_out_of_orderness(5_000)`,
         `monotonous()`, `punctuated(function)`, or a WatermarkStrategy of your own. Windows and event-time timers behind
-        this go by them.
+        this go by them. Right behind a source that names its splits there is a watermark for each.
+
+        `idle_after_ms`: a split, or a subtask of a source without splits, that brings no record for so long is not
+        waited for until it does; None: it is always. The time in which it is not read does not count. Flink:
+        withIdleness.
+        `max_drift_ms`: what is further than the slowest of its `group` by more than this is not read until the others
+        have caught up; right behind sources only. Flink: withWatermarkAlignment.
         """
-        timed = AssignTimestamps(checked_time(time), checked_strategy(watermarks))
+        alignment = checked_alignment(max_drift_ms, group)
+        timed = AssignTimestamps(
+            checked_time(time), checked_strategy(watermarks), checked_ms("idle_after_ms", idle_after_ms), alignment
+        )
         return self._then("assign-timestamps", timed, **options)
 
     def side_output(self, tag: OutputTag) -> DataStream:
-        """What the operator before sends to this side output, with `out.collect_to(tag, record)`. Flink: getSideOutput."""
+        """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
         return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
 
     @property
     def late(self) -> DataStream:
-        """Of windows: the records that came too late for them."""
+        """Of windows and joins by event time: the records that came too late; of a join, those of the first stream."""
         tag = getattr(self._own_node().operator, "late_tag", None)
         if tag is None:
-            raise InvalidProgram(f"late: {self._own_node().name!r} has no windows: records are late for windows only")
+            name = self._own_node().name
+            raise InvalidProgram(f"late: {name!r} has no windows: records are late for windows and some joins only")
         return self.side_output(tag)
 
     def window_all(self, assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Windows over all records: one subtask takes them all. Flink: windowAll."""
         keyed = self.key_by(_one_key)
         return WindowedStream(partial(keyed._then, parallelism=1), (), self.schema, assigner)
+
+    @property
+    def late_right(self) -> DataStream:
+        """Of an interval join: the records of the second stream that came too late."""
+        tag = getattr(self._own_node().operator, "late_right_tag", None)
+        if tag is None:
+            raise InvalidProgram(f"late_right: {self._own_node().name!r} is no interval join")
+        return self.side_output(tag)
 
     def key_by(self, *keys: str | int | Callable[[Any], Any]) -> KeyedStream:
         """Partition by columns (names or positions), or by what one function returns for a record.
@@ -216,6 +240,11 @@ class DataStream(_Named):
     def _then(self, kind: str, operator: Operator, **options: Any) -> DataStream:
         return DataStream(self._graph, [StreamEdge(self._add("operator", kind, operator, **options))])
 
+    def _with_others(self, kind: str, operator: Operator, others: Sequence[Any], **options: Any) -> DataStream:
+        for other in others:
+            self._check_same_environment(other, kind)
+        return DataStream(self._graph, [StreamEdge(_add_node("operator", kind, operator, [self, *others], **options))])
+
     def _add(self, role: Role, kind: str, operator: Operator, **options: Any) -> StreamNode:
         return _add_node(role, kind, operator, [self], **options)
 
@@ -226,7 +255,7 @@ class DataStream(_Named):
             raise ForeignStream(f"{method}: the streams belong to different environments; build both on one")
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream, KeyedJoins[DataStream]):
     """A stream partitioned by key: records of one key meet in one subtask, in the order of each producer."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge], keys: tuple[Any, ...]) -> None:
@@ -264,6 +293,22 @@ class KeyedStream(DataStream):
         return self._then(
             "aggregate", operator, name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
+
+    def _co_grouped(
+        self, other: Any, assigner: WindowAssigner, function: Callable[..., None], kind: str, **options: Any
+    ) -> DataStream:
+        self._check_same_environment(other, kind)
+        tagged = self._tagged("left").union(other._tagged("right")).key_by(key_of)
+        windows = WindowedStream(partial(tagged._then_as, kind), (), None, OfTagged(assigner))
+        return windows.process(CoGroup(function), **options)
+
+    def _tagged(self, side: Side) -> DataStream:
+        """Not partitioned by the key yet: that comes behind it."""
+        plain = DataStream(self._graph, [replace(edge, partitioning=None, selector=None) for edge in self._edges])
+        return plain._then("tag", TagSide(side, KeySelector(*self._keys)))
+
+    def _then_as(self, kind: str, _kind: str, operator: Operator, **options: Any) -> DataStream:
+        return self._then(kind, operator, **options)
 
 
 class ConnectedStreams:

@@ -29,6 +29,7 @@ from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
+from .event_time import check_assigners
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -94,6 +95,7 @@ def translate(
         task_managers=task_managers,
     )
     chains = chains_of(nodes, sizes)
+    check_assigners(chains)
     edges = _edges_between(chains)
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
@@ -109,6 +111,7 @@ def translate(
         state_backend=environment.state_backend,
         buffer_timeout_ms=environment.buffer_timeout_ms,
         slow_step_ms=environment.slow_step_ms,
+        watermark_warn_ms=environment.watermark_warn_ms,
     )
     validate(graph)
     _warn_of_sinks_that_wait(nodes, checkpoints)

@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar, Unpack
 import pyarrow as pa
 
 from ...actors.windows.assigners import WindowAssigner
+from ...actors.windows.columnar_shape import columnar_shape
+from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.durations import Duration, Units, duration_ms
 from ...actors.windows.evictors import Evictor
 from ...actors.windows.record_aggregation import AggregatedRows, RecordAggregation
@@ -92,6 +94,9 @@ class WindowedStream(Generic[S]):
         """Named aggregates, as in `aggregate(bids=Count(), best=Max("price"))`: a row per key and firing, of the key
         columns, `window_start`, `window_end` and the aggregates. Windows that go by no time have no such two columns.
 
+        Of a stream of columns it takes and makes whole Arrow batches, where the windows go by event time and have the
+        trigger, the evictor and the firings that they have if nothing is said.
+
         Or an AggregateFunction of your own: emits its result, or what `final` makes of it, as in `process`.
         """
         options = {"name": name, "parallelism": parallelism, "slot_sharing_group": slot_sharing_group}
@@ -105,6 +110,9 @@ class WindowedStream(Generic[S]):
             return self._operator("window-aggregate", Aggregated(_aggregate_of(function)), final, given)
         if final is not None:
             raise InvalidProgram("aggregate: named aggregates make rows: map what comes out in place of `final`")
+        columnar = self._columnar(specs)
+        if columnar is not None:
+            return self._then("window-aggregate", columnar, **given)
         rows = AggregatedRows(self._key_columns(), specs, has_times=self._assigner.time is not None)
         return self._operator("window-aggregate", Aggregated(RecordAggregation(specs)), rows, given)
 
@@ -119,6 +127,17 @@ class WindowedStream(Generic[S]):
     def _operator(self, kind: str, contents: Contents, function: Final, options: dict[str, Any]) -> S:
         made = None if function is None else _function_of(function)
         return self._then(kind, WindowOperator(self._settings(), contents, made), **options)
+
+    def _columnar(self, specs: dict[str, Any]) -> ColumnarWindows | None:
+        """The operator for whole batches; None if there is none for such windows, keys or records."""
+        if self._schema is None or not self._keys or any(map(callable, self._keys)):
+            return None
+        if self._trigger is not None or self._evictor is not None or self._mode != "accumulating":
+            return None
+        shape = columnar_shape(self._assigner)
+        if shape is None:
+            return None
+        return ColumnarWindows(shape, self._key_columns(), specs, self._allowed_lateness_ms)
 
     def _settings(self) -> WindowSettings:
         return WindowSettings.of(self._assigner, self._trigger, self._evictor, self._allowed_lateness_ms, self._mode)

@@ -17,6 +17,7 @@ _HOMES = {
     "savepoint": "savepoint",
     "simulate": "simulate",
     "stop": "savepoint",
+    "watermarks": "watermarks",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 

@@ -20,12 +20,14 @@ from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
 from .spark_cluster import SparkCluster
+from .watermark_explanation import HeldBy, SubtaskWatermark, WatermarkExplanation
 
 __all__ = [
     "AmbiguousJob",
     "Announcement",
     "Cluster",
     "ClusterSettings",
+    "HeldBy",
     "InvalidConfiguration",
     "JobCanceled",
     "JobClient",
@@ -45,5 +47,7 @@ __all__ = [
     "SavepointFailed",
     "SavepointNotDisposed",
     "SparkCluster",
+    "SubtaskWatermark",
     "UnknownOperator",
+    "WatermarkExplanation",
 ]

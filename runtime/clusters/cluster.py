@@ -341,6 +341,7 @@ class Cluster(Blocking, ABC):
             job_name=graph.name,
             log_levels=LogLevels.of_this_process(),
             slow_step_ms=graph.slow_step_ms,
+            watermark_warn_ms=graph.watermark_warn_ms,
         )
 
     def _cancel_all(self, job_manager: Ref) -> None:

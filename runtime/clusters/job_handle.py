@@ -32,6 +32,7 @@ from ...messages import (
     JobSubmitted,
     RequestCheckpointStatistics,
     RequestJobStatus,
+    RequestWatermarks,
     StopJob,
     StopWithSavepoint,
     TaskMetrics,
@@ -54,6 +55,7 @@ from .job_future import JobFuture
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
 from .readiness import Readiness
+from .watermark_explanation import WatermarkExplanation, explain
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +211,17 @@ class JobHandle(Blocking):
         return self.details(timeout).tasks
 
     metrics_async = async_twin(metrics)
+
+    def explain_watermark(self, operator: str, timeout: float = _ANSWER_SECONDS) -> WatermarkExplanation:
+        """Why event time is no further at this operator, given by name or id: which input holds it back, up to the
+        split of the source, since when, and what to do. `str()` of it is meant to be read. By the last heartbeats.
+        Raises UnknownOperator.
+        """
+        self._check_known(operator)
+        asked = self._future(RequestWatermarks(self.job_id), "the question for the watermarks")
+        return explain(asked.result(timeout=timeout), operator)
+
+    explain_watermark_async = async_twin(explain_watermark)
 
     def ask(self, operator: str, *, message: Any, key: Any = NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
         """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.

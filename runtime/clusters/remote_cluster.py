@@ -31,9 +31,11 @@ from ...messages import (
     JobId,
     JobList,
     JobSummary,
+    JobWatermarks,
     ListJobs,
     RequestCheckpointStatistics,
     RequestJobStatus,
+    RequestWatermarks,
     StopWithSavepoint,
     TriggerSavepoint,
     TriggerSavepointFailure,
@@ -48,6 +50,7 @@ from .job_client import disposed_path, savepoint_path
 from .job_future import JobFuture
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
+from .watermark_explanation import WatermarkExplanation, explain, explain_all
 
 T = TypeVar("T")
 ANSWER_TIMEOUT_MS = 30_000.0
@@ -136,6 +139,18 @@ class RemoteCluster(Blocking):
 
     checkpoints_async = async_twin(checkpoints)
 
+    def explain_watermark(self, job_id: JobId, operator: str) -> WatermarkExplanation:
+        """As `job.explain_watermark`. Raises UnknownOperator."""
+        return explain(self._watermarks(job_id), operator)
+
+    explain_watermark_async = async_twin(explain_watermark)
+
+    def explain_watermarks(self, job_id: JobId) -> tuple[WatermarkExplanation, ...]:
+        """The same of the last operator of each task."""
+        return tuple(explain_all(self._watermarks(job_id)))
+
+    explain_watermarks_async = async_twin(explain_watermarks)
+
     # -- orders
 
     def cancel(self, job_id: JobId) -> JobDetails:
@@ -165,6 +180,9 @@ class RemoteCluster(Blocking):
         return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
 
     # -- inside
+
+    def _watermarks(self, job_id: JobId) -> JobWatermarks:
+        return self._ask(RequestWatermarks(job_id), _expect(JobWatermarks)).result()
 
     def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
         return self._ask(message, _savepoint_path, self._savepoint_timeout_ms)

@@ -68,6 +68,7 @@ class TaskManagerLaunch:
     log_levels: LogLevels = field(default_factory=LogLevels)
     """Of the user's process, when the job was submitted."""
     slow_step_ms: int | None = None
+    watermark_warn_ms: int | None = None
     """A step that takes longer is logged; None: no watch."""
 
 
@@ -140,6 +141,7 @@ def make_task_manager(
         resources=resources,
         task_manager_name=task_manager_id,
         when_failed=when_failed,
+        watermark_warn_ms=launch.watermark_warn_ms,
     )
     spec = TaskManagerSpec(
         task_manager_id,

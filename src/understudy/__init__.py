@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
     from .actors.operators import Count as Count
+    from .actors.operators import FromSplit as FromSplit
     from .actors.operators import KeyedOperator as KeyedOperator
     from .actors.operators import KeyedTimer as KeyedTimer
     from .actors.operators import Max as Max
@@ -105,6 +106,8 @@ if TYPE_CHECKING:
     from .messages import FailureCause as FailureCause
     from .messages import FailureKind as FailureKind
     from .messages import FirstBatchProcessed as FirstBatchProcessed
+    from .messages import HoldingChannel as HoldingChannel
+    from .messages import HoldingSplit as HoldingSplit
     from .messages import JobDetails as JobDetails
     from .messages import JobId as JobId
     from .messages import JobStatus as JobStatus
@@ -120,6 +123,7 @@ if TYPE_CHECKING:
     from .messages import Serializer as Serializer
     from .messages import SnapshotMetrics as SnapshotMetrics
     from .messages import SubtaskStatistics as SubtaskStatistics
+    from .messages import TaskEventTime as TaskEventTime
     from .messages import TaskManagerChanged as TaskManagerChanged
     from .messages import TaskMetrics as TaskMetrics
     from .messages import UnregisteredMessage as UnregisteredMessage
@@ -153,6 +157,7 @@ if TYPE_CHECKING:
     from .runtime.clusters import Announcement as Announcement
     from .runtime.clusters import Cluster as Cluster
     from .runtime.clusters import ClusterSettings as ClusterSettings
+    from .runtime.clusters import HeldBy as HeldBy
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
@@ -171,7 +176,9 @@ if TYPE_CHECKING:
     from .runtime.clusters import SavepointFailed as SavepointFailed
     from .runtime.clusters import SavepointNotDisposed as SavepointNotDisposed
     from .runtime.clusters import SparkCluster as SparkCluster
+    from .runtime.clusters import SubtaskWatermark as SubtaskWatermark
     from .runtime.clusters import UnknownOperator as UnknownOperator
+    from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
     from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
@@ -240,8 +247,8 @@ _HOMES = {
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector Count END KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag Source "
-        "SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
+        "Avg Collector Count END FromSplit KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag "
+        "Source SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
         "bounded_out_of_orderness monotonous punctuated"
     ),
     "actors.windows": (
@@ -252,10 +259,10 @@ _HOMES = {
     ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
-        "FailureCause FailureKind FirstBatchProcessed JobDetails JobId JobStatus JobStatusChanged JobSubmitted "
-        "JobSummary MessageError MessageTooLarge MissingColumn Predecessor RestartStrategyConfig Row Serializer "
-        "SnapshotMetrics SubtaskStatistics TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue "
-        "message register_serializer"
+        "FailureCause FailureKind FirstBatchProcessed HoldingChannel HoldingSplit JobDetails JobId JobStatus "
+        "JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn Predecessor "
+        "RestartStrategyConfig Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime TaskManagerChanged "
+        "TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
     ),
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
@@ -264,9 +271,10 @@ _HOMES = {
         "fixed_delay no_restart"
     ),
     "runtime.clusters": (
-        "AmbiguousJob Announcement Cluster ClusterSettings InvalidConfiguration JobCanceled JobFailed JobFuture "
-        "JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster RemoteError "
-        "ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster UnknownOperator"
+        "AmbiguousJob Announcement Cluster ClusterSettings HeldBy InvalidConfiguration JobCanceled JobFailed "
+        "JobFuture JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster "
+        "RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster SubtaskWatermark "
+        "UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
         "ConnectorError FileSink IndexShare InputChanged LostTransaction NoInput NonDeterministicSource "

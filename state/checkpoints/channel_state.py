@@ -14,7 +14,6 @@ from ..backends.backend import ReadState
 from ..errors import CorruptState
 from ..storage import inline_handle
 
-
 T = TypeVar("T")
 
 

@@ -7,39 +7,33 @@ the columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, pack_plain, unpack_plain
+from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
 from ..backends.timer_queue import TimerQueues
-from ..columns.column_values import narrowed, widened
-from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
+from ..columns.column_values import narrowed
+from ..errors import CorruptState, InvalidState, StateIncompatible
 from ..keys.key_groups import KeyGroupRange, key_groups_of
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
-from ..storage import inline_handle
 from .columnar_table import ColumnarTable, FrozenTable
+from .group_sections import Share, check_owned, read_header, read_sections, shares_of, write_sections
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
 
-_HEADER = -1
 _FORMAT = 2
 _FORMATS_READ = (1, _FORMAT)
 """The first had all columns in their own types."""
-_MERGED_AT_A_TIME = 1 << 17
-"""Rows of a snapshot."""
-
-FORMAT_NAME: Final = "columnar"
-"""What a handle says of the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +48,8 @@ class _Layout:
     """The key columns in that order."""
     narrow_keys: Sequence[pa.Array]
     """The same as they are stored."""
-    shares: Sequence[tuple[int, int, int]]
-    """Key group, begin and end in that order."""
+    shares: Sequence[Share]
+    """In that order."""
 
 
 class ColumnarBackend:
@@ -114,11 +108,10 @@ class ColumnarBackend:
         for handle in handles:
             data, path = read(handle.handle), handle.handle.path or "inline state"
             try:
-                schema, stored = self._read_header(unpack_plain(_section(data, handle, _HEADER).to_pybytes()))
-                groups = sorted(handle.offsets.keys() & set(self._key_groups.groups))
-                shares = (pa.ipc.read_record_batch(_section(data, handle, group), stored) for group in groups)
-                for partials in _joined(shares):
-                    self.table_for(schema, partials=True).merge(widened(partials, schema))
+                header = read_header(data, handle)
+                self._check_header(header)
+                for partials in read_sections(data, handle, header, self._key_groups):
+                    self.table_for(partials.schema, partials=True).merge(partials)
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
                 raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
 
@@ -149,17 +142,7 @@ class ColumnarBackend:
         partials = frozen.take_partials(layout.slots, layout.keys)
         values = [narrowed(column) for column in partials.columns[len(self._keys) :]]
         stored = pa.RecordBatch.from_arrays([*layout.narrow_keys, *values], names=partials.schema.names)
-        sections: dict[int, Any] = {_HEADER: self._header(partials.schema, stored.schema)}
-        for group, start, end in layout.shares:
-            sections[group] = stored.slice(start, end - start).serialize()
-        offsets: dict[int, tuple[int, ...]] = {}
-        at = 0
-        for group, section in sections.items():
-            size = memoryview(section).nbytes
-            offsets[group] = (at, size)
-            at += size
-        data = inline_handle(b"".join(sections.values()))
-        return KeyedStateHandle(self._key_groups.first, self._key_groups.last, offsets, data, FORMAT_NAME)
+        return write_sections(self._key_groups, self._header(), partials.schema, stored, layout.shares)
 
     def _layout_of(self, frozen: FrozenTable) -> _Layout:
         """The one of the last snapshot if there are no new keys since. Two writers at a time make it twice."""
@@ -171,43 +154,23 @@ class ColumnarBackend:
     def _new_layout(self, frozen: FrozenTable, last: _Layout | None) -> _Layout:
         known = np.empty(0, np.uint16) if last is None or len(last.groups) > len(frozen) else last.groups
         new = key_groups_of(frozen.keys(np.arange(len(known), len(frozen))), self._max_parallelism)
-        self._check_owned(new)
+        check_owned(new, self._key_groups, self._keys)
         groups = np.concatenate((known, new.astype(np.uint16)))
-        slots = np.argsort(groups, kind="stable")
-        ends = np.cumsum(np.bincount(groups))
-        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-        shares = [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
+        slots, shares = shares_of(groups)
         keys = frozen.keys(slots)
         return _Layout(groups, slots, keys, [narrowed(key) for key in keys], shares)
 
-    def _check_owned(self, groups: npt.NDArray[np.int32]) -> None:
-        first, last = self._key_groups
-        if groups.min() < first or groups.max() > last:
-            raise StateNotStorable(
-                f"keys {self._keys}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
-                f"{first} to {last}: the stream is not partitioned by these columns"
-            )
+    def _header(self) -> dict[str, Any]:
+        described = {what: self._described(None)[what] for what in ("keys", "aggregates")}
+        return {"format": _FORMAT, "max_parallelism": self._max_parallelism, **described}
 
-    def _header(self, schema: pa.Schema, stored: pa.Schema) -> bytes:
-        header = {
-            "format": _FORMAT,
-            "max_parallelism": self._max_parallelism,
-            **{what: self._described(None)[what] for what in ("keys", "aggregates")},
-            "schema": schema.serialize().to_pybytes(),
-            "stored": stored.serialize().to_pybytes(),
-        }
-        return pack_plain(header)
-
-    def _read_header(self, header: dict[str, Any]) -> tuple[pa.Schema, pa.Schema]:
-        """The schema of partials, and the one they are stored in."""
+    def _check_header(self, header: dict[str, Any]) -> None:
         if header["format"] not in _FORMATS_READ:
             raise ValueError(f"format {header['format']}; wanted one of {_FORMATS_READ}")
         wanted, found = self._max_parallelism, header["max_parallelism"]
         if found != wanted:
             raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
         self._check_fit(None, {**header, "types": None})
-        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
-        return schema, schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
 
     def _described(self, schema: pa.Schema | None) -> dict[str, Any]:
         return cast("dict[str, Any]", describe_aggregation(self._keys, self._aggregates, schema).schema)
@@ -216,25 +179,3 @@ class ColumnarBackend:
         difference = aggregation_misfit(self._described(schema), stored)
         if difference is not None:
             raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
-
-
-def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches: each call on a small one is a moment at which other threads take the lock."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for share in shares:
-        held.append(share)
-        rows += share.num_rows
-        if rows >= _MERGED_AT_A_TIME:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held, rows = [], 0
-    if held:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-
-
-def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
-    """A part of the data, which is not copied."""
-    offset, length = handle.offsets[group]
-    if not 0 <= offset <= offset + length <= len(data):
-        raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
-    return pa.py_buffer(data).slice(offset, length)

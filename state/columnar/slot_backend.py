@@ -85,9 +85,7 @@ class SlotBackend(SlotScope):
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         keys = self.slot_keys.known
-        views: list[FrozenState] = [
-            SlotView(state, keys, len(keys), self._orders) for state in self._states.values()
-        ]
+        views: list[FrozenState] = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
         views += [self._timers.freeze()] if self._timers is not None else ()
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = SnapshotWriter(

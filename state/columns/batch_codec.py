@@ -42,8 +42,10 @@ class EncodedBatch(NamedTuple):
     payload: Payload
 
 
-_TIMED_HEADER = struct.Struct("<BxxxIQ")
-"""Format of the records, length of the name of the time column in bytes (0: there is none), number of records."""
+_TIMED_HEADER = struct.Struct("<BBxxIQ")
+"""Format of the records, whether they have watermarks, length of the name of the time column in bytes (0: there is
+none), number of records.
+"""
 
 _ALIGNMENT = 64
 """Arrow's: the records begin at a multiple of it, so that nothing of them is copied when they are read."""
@@ -90,28 +92,34 @@ def unpack_batch(data: bytes) -> Batch | TimedBatch:
 
 
 def _encode_timed(batch: TimedBatch) -> bytes:
-    """Header, times, name of the time column, padding, records."""
+    """Header, times, watermarks if there are any, name of the time column, padding, records."""
     format, payload = encode(batch.records)
     name = (batch.column or "").encode()
     times = batch.times.astype("<i8", copy=False).tobytes()
-    padding = bytes(-(_TIMED_HEADER.size + len(times) + len(name)) % _ALIGNMENT)
-    return b"".join((_TIMED_HEADER.pack(format, len(name), len(batch)), times, name, padding, payload))
+    watermarks = b"" if batch.watermarks is None else batch.watermarks.astype("<i8", copy=False).tobytes()
+    head = _TIMED_HEADER.pack(format, batch.watermarks is not None, len(name), len(batch))
+    padding = bytes(-(len(head) + len(times) + len(watermarks) + len(name)) % _ALIGNMENT)
+    return b"".join((head, times, watermarks, name, padding, payload))
 
 
 def _decode_timed(payload: Any) -> TimedBatch:
     view = memoryview(payload)
     try:
-        kind, name_length, count = _TIMED_HEADER.unpack_from(view)
-        name_start = _TIMED_HEADER.size + 8 * count
+        kind, has_watermarks, name_length, count = _TIMED_HEADER.unpack_from(view)
+        start, length = _TIMED_HEADER.size, 8 * count
+        name_start = start + length * (1 + bool(has_watermarks))
         end = name_start + name_length
-        times = np.frombuffer(view[_TIMED_HEADER.size : name_start], "<i8").astype(np.int64, copy=False)
+        times = np.frombuffer(view[start : start + length], "<i8").astype(np.int64, copy=False)
+        watermarks = np.frombuffer(view[start + length : name_start], "<i8").astype(np.int64, copy=False)
         name = bytes(view[name_start:end]).decode()
         records = _DECODE[BatchFormat(kind)](pa.py_buffer(view[end + -end % _ALIGNMENT :]))
     except (struct.error, ValueError, LookupError) as error:
         raise MalformedMessage(f"wanted records with event times, found {bytes(view[:16])!r}: {error}") from None
     if isinstance(records, TimedBatch) or not len(records) == len(times) == count:
         raise MalformedMessage(f"wanted an event time for each record, found {len(times)} for {len(records)}")
-    return TimedBatch(records, times, name or None)
+    if has_watermarks and len(watermarks) != count:
+        raise MalformedMessage(f"wanted a watermark for each of {count} records, found {len(watermarks)}")
+    return TimedBatch(records, times, name or None, watermarks if has_watermarks else None)
 
 
 def _encode_records(records: list[Any]) -> EncodedBatch:

@@ -22,16 +22,25 @@ class TimedBatch:
     """Records, Arrow or Python, and an event time for each. Nobody changes either.
 
     `column`: the name of the records' column that the times come from, if they come from one; so they can be read again
-    from what a function makes of the batch.
+    from what a function makes of the batch. `watermarks`: where some of the records came later than their own split of
+    the source had promised, for each record the split's watermark before it. So the same records are late however the
+    stream is cut into batches, and whatever other channels bring; None: all came in time.
     """
 
-    __slots__ = ("column", "records", "times")
+    __slots__ = ("column", "records", "times", "watermarks")
 
-    def __init__(self, records: pa.RecordBatch | list[Any], times: Times, column: str | None = None) -> None:
+    def __init__(
+        self,
+        records: pa.RecordBatch | list[Any],
+        times: Times,
+        column: str | None = None,
+        watermarks: Times | None = None,
+    ) -> None:
         assert len(records) == len(times), f"{len(records)} records with {len(times)} event times"
         self.records = records
         self.times = times
         self.column = column
+        self.watermarks = watermarks
 
     def __len__(self) -> int:
         return len(self.times)
@@ -42,7 +51,10 @@ class TimedBatch:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimedBatch):
             return NotImplemented
-        return bool(self.records == other.records) and np.array_equal(self.times, other.times)
+        return bool(self.records == other.records) and all(
+            np.array_equal(own, its) if own is not None and its is not None else own is its
+            for own, its in ((self.times, other.times), (self.watermarks, other.watermarks))
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -52,7 +64,8 @@ class TimedBatch:
             part = self.records.slice(start, length)
         else:
             part = self.records[start : start + length]
-        return TimedBatch(part, self.times[start : start + length], self.column)
+        watermarks = None if self.watermarks is None else self.watermarks[start : start + length]
+        return TimedBatch(part, self.times[start : start + length], self.column, watermarks)
 
 
 def joined(batches: Sequence[TimedBatch]) -> TimedBatch:
@@ -64,4 +77,9 @@ def joined(batches: Sequence[TimedBatch]) -> TimedBatch:
     else:
         records = list(chain.from_iterable(batch.records for batch in batches))
     column = first.column if all(batch.column == first.column for batch in batches) else None
-    return TimedBatch(records, np.concatenate([batch.times for batch in batches]), column)
+    watermarks: Times | None = None
+    if any(batch.watermarks is not None for batch in batches):
+        none = np.iinfo(np.int64).min
+        marks = [np.full(len(each), none) if each.watermarks is None else each.watermarks for each in batches]
+        watermarks = np.concatenate(marks)
+    return TimedBatch(records, np.concatenate([batch.times for batch in batches]), column, watermarks)

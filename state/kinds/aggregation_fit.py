@@ -1,7 +1,8 @@
 """How a columnar aggregation is described, and whether it fits one that was stored. See schema_fit.py.
 
 A description is plain data: `keys`, the key columns in order; `aggregates`, name to what is computed; `types`, by
-column of a partial, or None when they are not known before the first batch. A batch, or a snapshot, tells them.
+column of a partial, or None when they are not known before the first batch. A batch, or a snapshot, tells them;
+`windows`, for windows alone: their kind and its numbers.
 """
 
 from __future__ import annotations
@@ -33,11 +34,17 @@ class AggregationMisfit(NamedTuple):
 
 
 def describe_aggregation(
-    keys: Sequence[str], aggregates: Mapping[str, Aggregate], partial_schema: pa.Schema | None
+    keys: Sequence[str],
+    aggregates: Mapping[str, Aggregate],
+    partial_schema: pa.Schema | None,
+    windows: Mapping[str, Any] | None = None,
 ) -> StateDescription:
     types = None if partial_schema is None else {field.name: str(field.type) for field in partial_schema}
     told = {name: str(aggregate) for name, aggregate in aggregates.items()}
-    return StateDescription(STATE_NAME, AGGREGATION, {"keys": list(keys), "aggregates": told, "types": types})
+    schema = {"keys": list(keys), "aggregates": told, "types": types}
+    if windows is not None:
+        schema["windows"] = dict(windows)
+    return StateDescription(STATE_NAME, AGGREGATION, schema)
 
 
 def aggregation_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> AggregationMisfit | None:
@@ -45,9 +52,16 @@ def aggregation_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> Aggr
     for what in ("keys", "aggregates"):
         if declared[what] != stored[what]:
             return AggregationMisfit("", f"{what} {declared[what]}", f"{what} {stored[what]}")
+    if declared.get("windows") != stored.get("windows"):
+        return AggregationMisfit("", _windows_text(declared), _windows_text(stored))
     stored_types = stored["types"] or {}
     for column, kind in (declared["types"] or {}).items():
         found = stored_types.get(column, kind)
         if found != kind:
             return AggregationMisfit(f", {column}", kind, found)
     return None
+
+
+def _windows_text(described: dict[str, Any]) -> str:
+    windows = described.get("windows")
+    return "no windows" if windows is None else " ".join(f"{what} {value}" for what, value in windows.items())

@@ -6,6 +6,7 @@ from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
 from .descriptors import OperatorListState, StateDeclaration, declared_states
+from .rows_fit import ROWS, rows_misfit
 from .schema_fit import misfit
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
@@ -42,6 +43,8 @@ def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
         case "ColumnarAggregate":
             found = aggregation_misfit(declared.schema, stored.schema)
             return "" if found is None else str(found)
+        case "KeyedRows":
+            return str(rows_misfit(declared.schema, stored.schema) or "")
         case "SourceOffset":
             was, now = stored.schema["source"], declared.schema["source"]
             return "" if was == now else f"the source was a {was} and is a {now} now: its offset means nothing to that"
@@ -53,4 +56,5 @@ def is_keyed(state: StateDescription) -> bool:
 
 
 def is_columnar(state: StateDescription) -> bool:
-    return state.kind == AGGREGATION
+    """Whether it is all that its operator holds, in a format of its own."""
+    return state.kind in (AGGREGATION, ROWS)

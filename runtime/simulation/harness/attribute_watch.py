@@ -24,6 +24,7 @@ _FRAMEWORK = frozenset(
         "key",
         "timestamp",
         "timestamps",
+        "split_watermarks",
         "time_column",
         "timers",
         "watermark",

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
-from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of, poll
+from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
+from ....actors.operators.source_reader import SourceReader
 from ....actors.tasks.operator_chain import OperatorChain, blame
 from ....actors.tasks.task_setup import by_id, place
 from ....actors.tasks.task_state import StateServices, TaskState
@@ -107,6 +108,7 @@ class HostedAttempt:
         self._inputs = [_Input(index, SubtaskIndex(0), index) for index in range(max(job.chain.inputs, 1))]
         self._watermarks = TaskWatermarks(len(self._inputs))
         self.source = operators[0] if isinstance(operators[0], Source) else None
+        self._reader = None if self.source is None else SourceReader(self.source, operators[1:])
         self.ended = self.state.data_ended
         with self._deadly():
             self._open(snapshots)
@@ -137,7 +139,7 @@ class HostedAttempt:
         self.woken = False
         with self._deadly():
             with blame(source, self._polled):
-                polled = poll(source)
+                polled = self._reader.poll() if self._reader is not None else END
             if polled is END:
                 self.end()
             elif polled is not None:

@@ -168,9 +168,7 @@ class _History:
         if status == JobStatus.FINISHED.value and self._topology.counts_up:
             self._report(self._not_whole(found))
         if self._user.goes_on_from_drained and (more := self._lineage.committed_by_the_latest()):
-            self._report(
-                Violation("drained-is-the-end", f"{len(more)} records came after it: {more[0]!r}")
-            )
+            self._report(Violation("drained-is-the-end", f"{len(more)} records came after it: {more[0]!r}"))
         if status == STALLED:
             self._report(Violation("liveness", f"the job did not end: {job.status.value}"))
         if not self._scenario.faults:

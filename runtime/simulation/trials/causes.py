@@ -73,7 +73,7 @@ class Causes:
         operator.open, operator.on_checkpoint, operator.on_checkpoint_complete = open_, barrier, complete
 
     def _restored(self, place: _Place, held: Held) -> None:
-        """An attempt is opened. It restores the newest complete checkpoint, or one after it that nobody has heard of."""
+        """An attempt is opened. It restores the newest complete checkpoint, or a later one that nobody has heard of."""
         barriers = self._at_barriers[place]
         for before, at_barrier in barriers.values():
             for line in what_was_lost(before, at_barrier, held):
@@ -91,8 +91,8 @@ class Causes:
             for log in self._grown():
                 self._found.setdefault(
                     f"{operator.context.name} {log}",
-                    f"{operator.context.name!r} made records of the log {log!r} visible {moment}, when their checkpoint "
-                    "was not complete: after a restore they come again. Make them visible in commit",
+                    f"{operator.context.name!r} made records of the log {log!r} visible {moment}, when their "
+                    "checkpoint was not complete: after a restore they come again. Make them visible in commit",
                 )
             return result
 

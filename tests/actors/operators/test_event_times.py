@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.actors.errors import NoEventTime, UserCodeError
-from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch, Watermark
+from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch, Watermark, joined
+from understudy.actors.flow.key_selector import KeySelector
+from understudy.actors.flow.partitioner import HashByKey
 from understudy.actors.operators import (
     AssignTimestamps,
     Collector,
@@ -32,6 +35,7 @@ from understudy.actors.operators import (
 )
 from understudy.actors.operators.event_times import times_of, times_of_list
 from understudy.actors.tasks.operator_chain import OperatorChain
+from understudy.state import pack_batch, unpack_batch
 
 Opened = Callable[..., Any]
 HOUR = 3_600_000
@@ -106,7 +110,8 @@ def test_one_watermark_per_batch_behind_it(opened: Opened) -> None:
     assign = opened(AssignTimestamps("t", bounded_out_of_orderness(3)))
     batch = pa.record_batch({"t": [5, 9, 7]})
     assert through(assign, batch=batch) == [timed(batch, [5, 9, 7]), Watermark(5)]
-    assert through(assign, batch=batch) == [timed(batch, [5, 9, 7])]  # nothing new
+    again = TimedBatch(batch, np.array([5, 9, 7]), None, np.array([5, 5, 5]))
+    assert through(assign, batch=batch) == [again]  # no new watermark; and 5 is late
     assert through(assign, batch=[{"t": 8}]) == [timed([{"t": 8}], [8])]
     assert through(assign, batch=[{"t": 10}]) == [timed([{"t": 10}], [10]), Watermark(6)]
 
@@ -238,3 +243,52 @@ def test_an_output_tag_needs_a_name_and_a_side_output_a_tag() -> None:
         OutputTag("")
     with pytest.raises(TypeError, match="wanted an OutputTag"):
         Collector().collect_to("late", 1)  # type: ignore[arg-type]
+
+
+# --- the same records are late however the stream is cut into batches
+
+
+class Judge(KeyedOperator):
+    """Which records are late."""
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        if self.timestamp <= self.watermark:
+            out.collect(record["n"])
+
+
+@given(
+    times=st.lists(st.integers(0, 30), min_size=1, max_size=40),
+    cuts=st.sets(st.integers(1, 39)),
+    delay=st.integers(0, 10),
+    columnar=st.booleans(),
+)
+def test_which_records_are_late_does_not_depend_on_batches(
+    opened: Opened, times: list[int], cuts: set[int], delay: int, columnar: bool
+) -> None:
+    records = [{"n": n, "t": time} for n, time in enumerate(times)]
+    expected = [n for n, time in enumerate(times) if any(time < before - delay for before in times[:n])]
+    assign = opened(AssignTimestamps("t", bounded_out_of_orderness(delay)))
+    keep_all, judge = opened(Filter(lambda record: True)), opened(Judge(), "n")
+    found: list[int] = []
+    chain = OperatorChain([assign, keep_all, judge], lambda each, tag="": found.extend(each.records))
+    edges = [0, *sorted(cut for cut in cuts if cut < len(records)), len(records)]
+    for start, end in pairwise(edges):
+        batch: Any = records[start:end]
+        chain.process(pa.RecordBatch.from_pylist(batch) if columnar else batch)
+    assert found == expected
+
+
+def test_marks_of_late_records_travel_with_them() -> None:
+    late = TimedBatch([1, 2, 3], np.array([10, 5, 20]), None, np.array([NO_WATERMARK, 9, 9]))
+    assert unpack_batch(pack_batch(late)) == late
+    in_time = timed([4], [30])
+    both = joined([late, in_time])
+    assert both.watermarks is not None
+    assert both.watermarks.tolist() == [NO_WATERMARK, 9, 9, NO_WATERMARK]
+    assert both.slice(3, 1).watermarks is not None
+    found = {}
+    for _, part in HashByKey(3, KeySelector(lambda n: n), 128).split(late):
+        assert isinstance(part, TimedBatch)
+        assert part.watermarks is not None
+        found.update(zip(part.records, part.watermarks.tolist(), strict=True))
+    assert found == {1: NO_WATERMARK, 2: 9, 3: 9}

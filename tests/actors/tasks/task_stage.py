@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pykka
@@ -153,22 +154,32 @@ def deployment(inputs: int = 0, **fields: Any) -> TaskDeployment:
 
 
 class TaskStage:
-    """One attempt, started and restored. It sends each batch as it comes, unless it is given a buffer timeout."""
+    """One attempt, started and restored. It sends each batch as it comes, unless it is given a buffer timeout.
+
+    A chain of several operators has the ids "op", "op-1", ...
+    """
 
     def __init__(
         self,
-        operator: Operator,
+        operator: Operator | Sequence[Operator],
         deployed: TaskDeployment,
         directory: str,
         buffer_timeout_ms: int = 0,
         *,
         key: str | None = None,
+        watermark_warn_ms: int | None = None,
     ) -> None:
+        operators = [operator] if isinstance(operator, Operator) else operator
+        ids = [OperatorId(f"op-{place}" if place else "op") for place in range(len(operators))]
         selectors = () if key is None else (KeySelector(key),)
-        program = JobProgram.of({VertexId("v"): [ProgramOperator(OperatorId("op"), operator, selectors)]}, {}, 128)
+        chain = [ProgramOperator(each, one, selectors) for each, one in zip(ids, operators, strict=True)]
+        deployed = replace(deployed, operators=tuple(OperatorDescription(each, each, "operator") for each in ids))
+        program = JobProgram.of({VertexId("v"): chain}, {}, 128)
         self.owner, self.plane, self.context = Heard(), Wires(), StageContext()
         state = StateServices(CheckpointStorage(directory), backend_named("memory"), 1024)
-        services = TaskServices(program, self.plane, state, True, buffer_timeout_ms, {}, "tm-1")
+        services = TaskServices(
+            program, self.plane, state, True, buffer_timeout_ms, {}, "tm-1", watermark_warn_ms=watermark_warn_ms
+        )
         self.task = Task(deployed, services, self.owner)
         self.task.context = self.context  # type: ignore[assignment]  # what a task uses of it, and no more
         self.task.on_start()
@@ -188,14 +199,14 @@ class TaskStage:
                 return
         raise AssertionError(f"the task is still busy after {MAX_STEPS} steps")
 
-    def passes(self, ms: float) -> None:
-        """The clock goes on, and the task steps."""
-        self.context.ms += ms
-        self.settle()
-
     def arrives(self, wire: int, *elements: Element) -> None:
         """Elements on an input channel, which the task takes."""
         self.plane.wires[ChannelId(wire)].elements.extend(elements)
+        self.settle()
+
+    def passes(self, ms: float) -> None:
+        """Time passes, and the task looks what there is to do."""
+        self.context.ms += ms
         self.settle()
 
     def emitted(self) -> list[Element]:

@@ -21,21 +21,15 @@ def after(*added: TimeWindow) -> MergingWindows:
 
 @given(st.lists(windows, max_size=12))
 def test_what_is_open_is_what_merging_all_at_once_gives_in_whatever_order(added: list[TimeWindow]) -> None:
-    found = after(*added).stored()
-    assert sorted(zip(found[::3], found[1::3], strict=True)) == [whole for whole, _ in merged(added)]
+    found = after(*added).slots
+    assert sorted(found) == [whole for whole, _ in merged(added)]
 
 
 @given(st.lists(windows, max_size=12))
 def test_no_two_open_windows_share_a_slot_and_slots_are_small(added: list[TimeWindow]) -> None:
-    slots = after(*added).stored()[2::3]
+    slots = after(*added).slots.values()
     assert len(set(slots)) == len(slots)
     assert all(slot < len(added) for slot in slots)
-
-
-@given(st.lists(windows, max_size=8))
-def test_what_is_stored_comes_back(added: list[TimeWindow]) -> None:
-    stored = after(*added).stored()
-    assert MergingWindows.of(stored).stored() == stored
 
 
 def test_a_window_within_an_open_one_changes_nothing() -> None:
@@ -45,12 +39,11 @@ def test_a_window_within_an_open_one_changes_nothing() -> None:
 def test_a_bridge_replaces_both_and_the_earlier_slot_stays() -> None:
     late_first = after(TimeWindow(200, 300), TimeWindow(0, 100))
     bridge = late_first.with_window(TimeWindow(100, 200))
-    assert bridge == Merge(TimeWindow(0, 300), 1, (TimeWindow(0, 100), TimeWindow(200, 300)))
-    assert late_first.slots(bridge.replaced) == [1, 0]
-    assert late_first.after(bridge).stored() == (0, 300, 1)
+    assert bridge == Merge(TimeWindow(0, 300), 1, (TimeWindow(0, 100), TimeWindow(200, 300)), is_new=True)
+    assert late_first.slots_of(bridge.replaced) == [1, 0]
+    assert late_first.after(bridge).slots == {(0, 300): 1}
 
 
 def test_a_slot_is_free_again_when_its_window_is_gone() -> None:
-    left = after(TimeWindow(0, 10), TimeWindow(20, 30)).without(TimeWindow(0, 10))
-    assert left.slot(TimeWindow(0, 10)) is None
-    assert left.with_window(TimeWindow(40, 50)).slot == 0
+    assert MergingWindows({(20, 30): 1}).with_window(TimeWindow(40, 50)).slot == 0
+    assert MergingWindows({(20, 30): 0}).with_window(TimeWindow(40, 50)).slot == 1

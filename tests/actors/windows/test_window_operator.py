@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from understudy import (
@@ -34,6 +35,7 @@ from understudy import (
     tumbling,
 )
 from understudy.actors.errors import UserCodeError
+from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch
 from understudy.actors.windows.window_contents import Aggregated, AllRecords, Reduced
 from understudy.actors.windows.window_operator import WindowOperator
 from understudy.actors.windows.window_settings import WindowSettings
@@ -107,6 +109,17 @@ def test_a_record_in_a_gap_between_windows_is_dropped_and_not_late() -> None:
     stage = summed(sliding(10, 25))
     stage.put(("a", 1), at=[15])
     assert (stage.late(), stage.operator.late_records, stage.holds()) == ([], 0, (0, 0))
+
+
+def test_a_record_behind_its_own_split_is_late_by_that_and_windows_fire_by_the_watermark_of_all() -> None:
+    """A slower split has not come as far, so nothing fires before it has."""
+    stage = summed(tumbling(10), allowed_lateness_ms=5)
+    marks = np.array([12, 14, NO_WATERMARK], np.int64)
+    records = [("a", 1), ("a", 2), ("a", 4)]
+    stage.harness._attempt.process(TimedBatch(records, np.array([3, 4, 5], np.int64), None, marks), 0)
+    assert stage.taken() == []
+    assert stage.late() == [("a", 2)]
+    assert stage.advance(9) == [("a", (0, 10), 5)]
 
 
 def test_what_is_late_is_decided_the_same_after_a_restore() -> None:

@@ -159,7 +159,7 @@ class TestHooks:
         for base in (Operator, KeyedOperator, Source, TwoPhaseCommitSink):
             methods = {name for name, each in vars(base).items() if name[0] != "_" and callable(each)}
             known = {hook for hooks in HOOKS.values() for hook in hooks}
-            assert methods - known <= {"keys", "transactions"}, base
+            assert methods - known <= {"keys", "processing_time", "transactions"}, base
 
     def test_it_says_what_to_write(self, env: StreamEnvironment) -> None:
         class Yielding(KeyedOperator):

@@ -140,6 +140,16 @@ def test_aggregate_and_process_take_functions_of_ones_own() -> None:
     ]
 
 
+def test_times_may_come_from_a_function() -> None:
+    env = StreamEnvironment(parallelism=1)
+    timed = env.from_collection([("a", 0), ("a", 1500)]).assign_timestamps(lambda record: record[1], monotonous())
+    timed.key_by(0).window(tumbling(seconds=1)).aggregate(n=Count()).collect(name="results")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        assert [(row[0], row.window_end) for row in job.results("results")] == [("a", 1000), ("a", 2000)]
+
+
 def test_window_all_takes_all_records_together() -> None:
     found = results(lambda s: s.window_all(tumbling(seconds=2)).aggregate(n=Count(), total=Sum("price")))
     assert [tuple(row.asdict().items()) for row in found] == [

@@ -51,7 +51,7 @@ def counts(path: Path) -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("verb", ["run", "info", "list", "savepoint", "stop", "cancel", "checkpoints"])
+@pytest.mark.parametrize("verb", ["run", "info", "list", "savepoint", "stop", "cancel", "checkpoints", "watermarks"])
 def test_every_option_that_is_shown_is_one(verb: str) -> None:
     command = main.get_command(click.Context(main), verb)
     assert command is not None
@@ -74,7 +74,7 @@ def test_every_command_line_that_is_shown_is_understood(line: str) -> None:
 
 
 def test_every_command_takes_json_if_it_prints_anything() -> None:
-    for verb in ("run", "info", "list", "savepoint", "stop", "cancel", "checkpoints"):
+    for verb in ("run", "info", "list", "savepoint", "stop", "cancel", "checkpoints", "watermarks"):
         command = main.get_command(click.Context(main), verb)
         assert command is not None
         assert any("--json" in parameter.opts for parameter in command.params), verb

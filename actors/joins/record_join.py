@@ -1,0 +1,93 @@
+"""RecordJoin: the regular join of records of any kind; results are pairs (left, right).
+
+An outer join gives (kind, left, right), with None for a side that is missing. What it does is what RegularJoin says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...state.kinds.descriptors import ListState
+from ..errors import NoEventTime
+from ..operators.collector import Collector
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.timers import KeyedTimer
+from .joined_columns import DELETE, INSERT, How
+from .time_to_live import TimeToLive
+
+
+class RecordJoin(KeyedOperator):
+    """See the module."""
+
+    inputs: ClassVar[int] = 2
+
+    _left: ListState[Any] = ListState(object, name="left")
+    _right: ListState[Any] = ListState(object, name="right")
+    """(record, since when it lives, whether it has had a match, its event time or None), as lists."""
+
+    def __init__(self, how: How, ttl: TimeToLive) -> None:
+        self._ttl = ttl
+        self._outer = (how in ("left", "full"), how in ("right", "full"))
+
+    def process(self, record: Any, out: Collector) -> None:
+        self._take(0, record, out)
+
+    def process_2(self, record: Any, out: Collector) -> None:
+        self._take(1, record, out)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        """Rows may be over."""
+        for state in (self._left, self._right):
+            state.update([held for held in state.get() if not self._is_over(held[1])])
+
+    def _take(self, side: int, record: Any, out: Collector) -> None:
+        own, other = (self._left, self._right) if side == 0 else (self._right, self._left)
+        matches = other.get()
+        came_ms = self._came_ms()
+        if self._ttl.ttl_ms is not None:
+            matches = [held for held in matches if not self._is_over(held[1])]
+            self._wait(came_ms + self._ttl.ttl_ms)
+        own.add([record, came_ms, bool(matches), self._time_ms()])
+        if self._outer[1 - side] and not all(held[2] for held in matches):
+            for held in matches:
+                if not held[2]:
+                    self._emit(DELETE, side, None, held[0], held[3], out)
+        if any(self._outer) and not all(held[2] for held in matches):
+            other.update([[record, came_ms, True, time_ms] for record, came_ms, _, time_ms in matches])
+        for held in matches:
+            self._emit(INSERT, side, record, held[0], held[3], out)
+        if not matches and self._outer[side]:
+            self._emit(INSERT, side, record, None, None, out)
+
+    def _emit(self, kind: str, side: int, own: Any, other: Any, other_ms: int | None, out: Collector) -> None:
+        pair = (own, other) if side == 0 else (other, own)
+        result = (kind, *pair) if any(self._outer) else pair
+        if other_ms is not None and self.timestamps is not None and other_ms > self.timestamp:
+            out.emit([result], np.array([other_ms]))
+        else:
+            out.collect(result)
+
+    def _time_ms(self) -> int | None:
+        return None if self.timestamps is None else self.timestamp
+
+    def _came_ms(self) -> int:
+        if self._ttl.ttl_ms is None:
+            return 0
+        if self._ttl.domain == "processing":
+            return self.processing_time()
+        if self.timestamps is None:
+            raise NoEventTime(self.context.name, "a TTL by event time")
+        return self.timestamp
+
+    def _wait(self, until_ms: int) -> None:
+        if self._ttl.domain == "event":
+            self.timers.at_event_time(until_ms)
+        else:
+            self.timers.at_processing_time(until_ms)
+
+    def _is_over(self, came_ms: int) -> bool:
+        assert self._ttl.ttl_ms is not None, "rows without a TTL are never over"
+        now_ms = self.watermark if self._ttl.domain == "event" else self.processing_time()
+        return came_ms + self._ttl.ttl_ms <= now_ms

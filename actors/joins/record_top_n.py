@@ -1,0 +1,71 @@
+"""RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). What it does is what TopN says, after
+every record; the order is that of what a function returns for a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ...state.kinds.descriptors import ListState
+from ..operators.collector import Collector
+from ..operators.keyed_operator import KeyedOperator
+from .joined_columns import AFTER, BEFORE, DELETE, INSERT
+
+
+class RecordTopN(KeyedOperator):
+    """See the module. `by` None: by event time, the newest first, and of records without event times by arrival."""
+
+    _top: ListState[Any] = ListState(object, name="top")
+    """(record, what it is sorted by) from the first to the n-th, as lists."""
+
+    def __init__(self, n: int, by: Callable[[Any], Any] | None, descending: bool, *, ranked: bool = True) -> None:
+        self._n, self._by, self._descending, self._ranked = n, by, descending, ranked
+
+    def process(self, record: Any, out: Collector) -> None:
+        value = self._by(record) if self._by is not None else (0 if self.timestamps is None else self.timestamp)
+        before = self._top.get()
+        place = self._place(value, before)
+        if place >= self._n:
+            return
+        after = [*before[:place], [record, value], *before[place:]]
+        self._top.update(after[: self._n])
+        moved = list(enumerate(before[place : self._n - 1], place + 1))
+        if len(before) == self._n:
+            self._emit(DELETE, before[-1][0], self._n, out)
+        if self._ranked:
+            for rank, (held, _) in moved:
+                self._emit(BEFORE, held, rank, out)
+            for rank, (held, _) in moved:
+                self._emit(AFTER, held, rank + 1, out)
+        self._emit(INSERT, record, place + 1, out)
+
+    def _place(self, value: Any, before: list[Any]) -> int:
+        """Before the first that is worse, or for newest first, no better."""
+        for place, (_, held) in enumerate(before):
+            if value == held:
+                is_before = self._by is None
+            else:
+                is_before = value > held if self._descending else value < held
+            if is_before:
+                return place
+        return len(before)
+
+    def _emit(self, kind: str, record: Any, rank: int, out: Collector) -> None:
+        out.collect((kind, record, rank) if self._ranked else (kind, record))
+
+
+def of_field(names: Sequence[str]) -> Callable[[Any], Any]:
+    """What gives these fields of a record: items of a dict, attributes of any other."""
+    return _Fields(tuple(names))
+
+
+class _Fields:
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def __call__(self, record: Any) -> Any:
+        get = record.__getitem__ if isinstance(record, dict) else partial(getattr, record)
+        values = tuple(get(name) for name in self._names)
+        return values[0] if len(values) == 1 else values

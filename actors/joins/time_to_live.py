@@ -1,0 +1,38 @@
+"""TimeToLive: for how long a row is kept, and what measures it. Flink: StateTtlConfig.
+
+By processing time a row lives from when it came; by event time, from its own time, and until the watermark has passed
+the end of its life. What is over is never seen again, whether it has been removed already or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+TimeDomain: TypeAlias = Literal["event", "processing"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToLive:
+    """`ttl_ms` None: rows live forever. Raises ValueError for anything else that is no time."""
+
+    ttl_ms: int | None = None
+    domain: TimeDomain = "processing"
+
+    def __post_init__(self) -> None:
+        if self.ttl_ms is not None and (type(self.ttl_ms) is not int or not 0 < self.ttl_ms < 2**60):
+            raise ValueError(f"wanted a whole number of ms above 0, found {self.ttl_ms!r}")
+        if self.domain not in get_args(TimeDomain):
+            raise ValueError(f"wanted 'event' or 'processing' time, found {self.domain!r}")
+
+    @property
+    def goes_by_event_time(self) -> bool:
+        return self.ttl_ms is not None and self.domain == "event"
+
+    def is_over(self, since_ms: npt.NDArray[np.int64], now_ms: int) -> npt.NDArray[np.bool_]:
+        """Of rows that live since these times, with a `ttl_ms`."""
+        assert self.ttl_ms is not None, "rows without a ttl_ms live forever"
+        return since_ms <= max(now_ms, -(2**62)) - self.ttl_ms

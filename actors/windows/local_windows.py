@@ -1,0 +1,115 @@
+"""LocalWindows: the first phase of aligned windows, before the shuffle: many rows become one partial per key and pane.
+
+Partials are held back, the more the better, until a watermark reaches the end of the first window that they belong to:
+they go before it, so behind the shuffle they are on time whenever their rows were. Those of rows that come later than
+that go at once. All go before a barrier, at the end, and when there are many; so there is no state to snapshot. Flink
+SQL: LocalSlicingWindowAggOperator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...messages import CheckpointId
+from ...state.columnar.columnar_table import joined_batches
+from ...state.columnar.pane_table import PaneTable
+from ...state.columnar.pane_windows import PaneWindows
+from ...state.columnar.window_rows import WindowRows
+from ...state.kinds.aggregates import Aggregate
+from ..errors import NoEventTime
+from ..flow.elements import END_OF_TIME, Times
+from ..operators.collector import Collector
+from ..operators.operator import Operator, Takes
+
+
+class LocalWindows(Operator):
+    """A ColumnarWindows of the same windows, keys and aggregates merges what comes out."""
+
+    takes: ClassVar[Takes] = "columns"
+
+    MOST_PARTIALS: ClassVar[int] = 1 << 20
+    ENOUGH_ROWS: ClassVar[int] = 1 << 17
+    """Smaller batches wait for each other: tables are out of the processor's cache by the time the next one comes."""
+
+    _schema: pa.Schema | None = None
+    """Of the input, when it is known before the job runs."""
+    _table: PaneTable | None = None
+
+    def __init__(self, windows: PaneWindows, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+        self._windows, self._keys, self._aggregates = windows, tuple(keys), dict(aggregates)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_times: list[Times] = []
+        self._waiting_rows = 0
+        self._waiting_end_ms = END_OF_TIME
+        """The end of the first window that a waiting row is in."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self._keys
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads of its input, but for the times."""
+        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
+        return tuple(dict.fromkeys((*self._keys, *used)))
+
+    def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
+        if self.timestamps is None:
+            raise NoEventTime(self.context.name, "the window of a record")
+        if self._table is None:
+            rows = WindowRows.of_input(self._keys, self._aggregates, self._schema or batch.schema)
+            self._table = PaneTable(self._windows, rows)
+        self._waiting.append(self._table.rows.readable(batch))
+        self._waiting_times.append(self.timestamps)
+        self._waiting_rows += len(batch)
+        first_ms = int(self.timestamps.min())
+        self._waiting_end_ms = min(self._waiting_end_ms, self._table.first_end_of(first_ms))
+        if self._waiting_rows >= self.ENOUGH_ROWS:
+            self._take_in(self._table)
+        self._flush(self.watermark, out)
+
+    def before_barrier(self, checkpoint_id: CheckpointId, out: Collector) -> None:
+        self._flush(END_OF_TIME, out)
+
+    def on_end(self, out: Collector) -> None:
+        self._flush(END_OF_TIME, out)
+        self._table = None
+
+    def _advance(self, watermark_ms: int, out: Collector) -> bool:
+        self._flush(watermark_ms, out)
+        return False
+
+    def _take_in(self, table: PaneTable) -> None:
+        """Aggregate the batches that wait."""
+        if self._waiting_rows:
+            batches, times = joined_batches(self._waiting), np.concatenate(self._waiting_times)
+            at = 0
+            for batch in batches:
+                table.update(batch, times[at : at + len(batch)])
+                at += len(batch)
+        self._waiting, self._waiting_times = [], []
+        self._waiting_rows, self._waiting_end_ms = 0, END_OF_TIME
+
+    def _flush(self, watermark_ms: int, out: Collector) -> None:
+        """Emit the partials of windows that this watermark reaches the end of, or all when there are many."""
+        table = self._table
+        if table is None:
+            return
+        if self._waiting_end_ms <= watermark_ms + 1:
+            self._take_in(table)
+        if len(table) > self.MOST_PARTIALS:
+            watermark_ms = END_OF_TIME
+        if table.first_end() <= watermark_ms + 1:
+            out.emit_each(table.take_partials(watermark_ms + 1))
+
+    def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
+        (self._schema,) = inputs
+        if self._schema is None:
+            return None
+        rows = WindowRows.of_input(self._keys, self._aggregates, self._schema)
+        return PaneTable(self._windows, rows).partial_schema

@@ -1,0 +1,35 @@
+"""Flink's Java engine: windows in SQL, by its window functions with a local and a global phase.
+
+The wheel has no Parquet format, so it reads the same rows as raw pairs, in which value and time share a number, and
+computed columns take both apart. Otherwise as in flink.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import VALUES
+from benchmarks.side import Order, answer, elapsed, read_digests, received_order
+from benchmarks.timed_data import DELAY_MS, GAP_MS, SIZE_MS, SLIDE_MS, START_MS
+
+from . import java_side
+from .flink import pairs_of
+
+
+def run(order: Order) -> None:
+    pyflink: Any = importlib.import_module("pyflink")
+    home = Path(pyflink.__file__).parent
+    warm_up, out = order.out / "warm-up", order.out / "measured"
+    numbers = (VALUES, START_MS, DELAY_MS, SIZE_MS, SLIDE_MS, GAP_MS)
+    arguments = [order.options["shape"], *map(str, numbers)]
+    for pairs, folder in ((order.options["warm_up"], warm_up), (pairs_of(order.data), out)):
+        folder.mkdir()
+        arguments += [str(pairs), str(folder)]
+    java_side.run("Windows", arguments, home, Path(order.options["cache"]))
+    answer(elapsed(out), ["apache-flink"], **read_digests(out))
+
+
+if __name__ == "__main__":
+    run(received_order())

@@ -1,0 +1,64 @@
+package benchmarks;
+
+import java.nio.file.Path;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+
+/**
+ * windows in Flink SQL, by its window functions. Arguments: the shape, the numbers that the data was made with (see
+ * timed_data.py), then pairs of a folder of input and an existing folder for the outcome.
+ */
+public final class Windows {
+    private static final String ROWS =
+            "CREATE TABLE numbers (`key` BIGINT, `packed` BIGINT, `value` AS MOD(`packed`, %d),"
+                    + " `at` AS TO_TIMESTAMP_LTZ(`packed` / %d + %d, 3),"
+                    + " WATERMARK FOR `at` AS `at` - INTERVAL '%s' SECOND) WITH ("
+                    + "'connector' = 'filesystem', 'path' = '%s', 'format' = 'pairs', 'pairs.out' = '%s')";
+    private static final String DIGEST =
+            "CREATE TABLE digests (`key` BIGINT, `ends` BIGINT, `count` BIGINT, `sum` BIGINT) WITH ("
+                    + "'connector' = 'outcome', 'keeps' = 'digest', 'out' = '%s')";
+    private static final String QUERY =
+            "INSERT INTO digests SELECT `key`,"
+                    + " CAST(TIMESTAMPDIFF(SECOND, TO_TIMESTAMP_LTZ(0, 3), window_time) AS BIGINT) * 1000"
+                    + " + EXTRACT(MILLISECOND FROM window_time) + 1, COUNT(*), SUM(`value`) FROM TABLE(%s)"
+                    + " GROUP BY `key`, window_start, window_end, window_time";
+
+    public static void main(String[] arguments) throws Exception {
+        for (int index = 7; index < arguments.length; index += 2) {
+            run(arguments, Path.of(arguments[index]), Path.of(arguments[index + 1]));
+        }
+    }
+
+    private static void run(String[] arguments, Path input, Path out) throws Exception {
+        StreamExecutionEnvironment environment = Settings.environment(out);
+        StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
+        tables.getConfig().set("table.local-time-zone", "UTC");
+        tables.getConfig().set("table.optimizer.agg-phase-strategy", "TWO_PHASE");
+        String delay = String.valueOf(Long.parseLong(arguments[3]) / 1000);
+        tables.executeSql(
+                String.format(
+                        ROWS,
+                        Long.parseLong(arguments[1]),
+                        Long.parseLong(arguments[1]),
+                        Long.parseLong(arguments[2]),
+                        delay,
+                        input.toUri(),
+                        out));
+        tables.executeSql(String.format(DIGEST, out));
+        tables.executeSql(String.format(QUERY, function(arguments))).await();
+    }
+
+    private static String function(String[] arguments) {
+        String size = "INTERVAL '" + Long.parseLong(arguments[4]) / 1000 + "' SECOND";
+        String slide = "INTERVAL '" + Long.parseLong(arguments[5]) / 1000 + "' SECOND";
+        String gap = "INTERVAL '" + Long.parseLong(arguments[6]) / 1000 + "' SECOND";
+        switch (arguments[0]) {
+            case "tumbling":
+                return "TUMBLE(TABLE numbers, DESCRIPTOR(`at`), " + size + ")";
+            case "sliding":
+                return "HOP(TABLE numbers, DESCRIPTOR(`at`), " + slide + ", " + size + ")";
+            default:
+                return "SESSION(TABLE numbers PARTITION BY `key`, DESCRIPTOR(`at`), " + gap + ")";
+        }
+    }
+}

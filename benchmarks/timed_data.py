@@ -1,0 +1,141 @@
+"""The rows of `data.py` with an event time each, and the right answers of windows over them.
+
+Times are int64 milliseconds from START_MS on, `RATE` rows a second of event time in all, in order but for a jitter of
+up to JITTER_MS, drawn from a seed. A reader of one half's files, in their order, therefore sees no time that is more
+than JITTER_MS behind an earlier one; all sides allow DELAY_MS. For peers that cannot read Parquet there are pairs of
+the key, and of time and value in one number: `(time - START_MS) * VALUES + value`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .data import FILE_ROWS, HALVES, LAYOUT, SEED, SKEW, VALUES, Dataset, dataset, read
+from .digest import combined, digest
+
+RATE = 100_000
+JITTER_MS = 200
+DELAY_MS = 1_000
+START_MS = 1_700_000_000_000
+
+SIZE_MS, SLIDE_MS, GAP_MS = 10_000, 2_000, 2_000
+"""Of the windows: tumbling, sliding ones of the same size, and sessions."""
+SHAPES = ("tumbling", "sliding", "session")
+
+SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("time", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The number of results, and the digest of their (key, window end, count, sum)."""
+
+    outputs: int
+    digest: str
+
+
+def timed_dataset(cache: Path, rows: int, keys: int, rate: int = RATE) -> Dataset:
+    """The data, made now unless it is there. `rows` must be even."""
+    folder = cache / "data" / f"v{LAYOUT}-timed{rate}-zipf{SKEW}-{keys}keys-{rows}rows"
+    made = Dataset(folder, rows, keys)
+    if not folder.exists():
+        plain = dataset(cache, rows, keys)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+            _write(plain, Path(name), rate)
+            shutil.copytree(name, folder, dirs_exist_ok=True)
+    return made
+
+
+def packed_pairs(data: Dataset) -> Path:
+    """The same rows as pairs of key and packed time and value, in a folder with one file per half."""
+    folder = data.folder / "pairs"
+    folder.mkdir(exist_ok=True)
+    for half in range(HALVES):
+        path, part = folder / f"half-{half}.bin", folder / f".half-{half}.part"
+        if not path.exists():
+            with part.open("wb") as file:
+                for keys, values, times in _read(data.half(half)):
+                    packed = (times - START_MS) * VALUES + values
+                    file.write(np.column_stack((keys, packed)).astype("<i8").tobytes())
+            part.rename(path)
+    return folder
+
+
+def right_answer(data: Dataset, shape: str) -> Answer:
+    """Worked out here by the definition, and kept beside the data."""
+    kept = data.folder / f"answer-{shape}.npy"
+    if not kept.exists():
+        made = [
+            _session_results(*part) if shape == "session" else _aligned_results(shape, *part) for part in _halves(data)
+        ]
+        outputs, found = sum(len(part[0]) for part in made), combined(digest(*part) for part in made)
+        np.save(kept, np.array([outputs, found], np.uint64))
+    outputs, found = np.load(kept).tolist()
+    return Answer(int(outputs), f"{int(found):016x}")
+
+
+def _write(plain: Dataset, folder: Path, rate: int) -> None:
+    (folder / "parquet").mkdir(parents=True)
+    for half in range(HALVES):
+        index = 0
+        for chunk, (path, (keys, values)) in enumerate(zip(plain.half(half), read(plain.half(half)), strict=True)):
+            random = np.random.default_rng([SEED, 7, half, chunk])
+            in_order = START_MS + JITTER_MS + np.arange(index, index + len(keys)) * (1000 * HALVES) // rate
+            times = in_order - random.integers(0, JITTER_MS, len(keys))
+            index += len(keys)
+            table = pa.table([keys, values, times], schema=SCHEMA)
+            pq.write_table(table, folder / "parquet" / path.name, row_group_size=FILE_ROWS)
+
+
+def _read(files: list[Path]) -> Iterator[tuple[Any, Any, Any]]:
+    for path in files:
+        table = pq.read_table(path)
+        yield tuple(table[name].to_numpy() for name in SCHEMA.names)
+
+
+def _halves(data: Dataset) -> Iterator[tuple[Any, Any, Any]]:
+    """Keys, values and times of each half: no key is in both."""
+    for half in range(HALVES):
+        parts = list(zip(*_read(data.half(half)), strict=True))
+        yield tuple(np.concatenate(part) for part in parts)  # type: ignore[misc]
+
+
+def _results(shape: str, keys: Any, values: Any, times: Any) -> tuple[Any, Any, Any, Any]:
+    """Keys, ends, counts and sums."""
+    if shape == "session":
+        return _session_results(keys, values, times)
+    return _aligned_results(shape, keys, values, times)
+
+
+def _aligned_results(shape: str, keys: Any, values: Any, times: Any) -> tuple[Any, Any, Any, Any]:
+    slide = SIZE_MS if shape == "tumbling" else SLIDE_MS
+    keys, panes, counts, sums = _grouped(keys, times // slide, np.ones_like(keys), values)
+    windows = SIZE_MS // slide
+    repeated = [np.tile(column, windows) for column in (keys, counts, sums)]
+    last_panes = np.concatenate([panes + window for window in range(windows)])
+    keys, last_panes, counts, sums = _grouped(repeated[0], last_panes, *repeated[1:])
+    return keys, (last_panes + 1) * slide, counts, sums
+
+
+def _grouped(keys: Any, panes: Any, counts: Any, sums: Any) -> tuple[Any, Any, Any, Any]:
+    order = np.lexsort((panes, keys))
+    keys, panes = keys[order], panes[order]
+    starts = np.flatnonzero(np.concatenate(([True], (keys[1:] != keys[:-1]) | (panes[1:] != panes[:-1]))))
+    return keys[starts], panes[starts], np.add.reduceat(counts[order], starts), np.add.reduceat(sums[order], starts)
+
+
+def _session_results(keys: Any, values: Any, times: Any) -> tuple[Any, Any, Any, Any]:
+    order = np.lexsort((times, keys))
+    keys, values, times = keys[order], values[order], times[order]
+    begins = np.concatenate(([True], (keys[1:] != keys[:-1]) | (np.diff(times) > GAP_MS)))
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(keys))
+    return keys[starts], times[ends - 1] + GAP_MS, ends - starts, np.add.reduceat(values, starts)

@@ -1,0 +1,227 @@
+"""What streams have for joins: `lookup_join` of any stream, and the joins, `deduplicate` and `top_n` of a keyed one.
+
+Parts of DataStream and KeyedStream, which add the operators to the program. Which operator it is, joins.py decides.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack
+
+import pyarrow as pa
+
+from ...actors.joins.joined_columns import How
+from ...actors.joins.tagged_records import Pairs
+from ...actors.operators.operator import Operator
+from ...actors.windows.assigners import WindowAssigner
+from .errors import InvalidProgram
+from .joins import (
+    Keyed,
+    TimeDomain,
+    deduplicate,
+    interval_join,
+    lookup_join,
+    regular_join,
+    temporal_join,
+    top_n,
+    window_join,
+)
+from .operator_checks import function_of
+
+S = TypeVar("S")
+"""The stream of results."""
+
+
+class Options(TypedDict, total=False):
+    """What every operator can be given."""
+
+    name: str | None
+    parallelism: int | None
+    slot_sharing_group: str | None
+
+
+class TableLookups(Generic[S]):
+    """A part of every stream."""
+
+    @abstractmethod
+    def _with_others(self, kind: str, operator: Operator, others: Sequence[Any], **options: Unpack[Options]) -> S:
+        """The stream of an operator of this stream and the others, which may be none."""
+
+    def lookup_join(
+        self,
+        table: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        left_on: str | Sequence[str] | None = None,
+        right_on: str | Sequence[str] | None = None,
+        how: Literal["inner", "left"] = "left",
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each row with the row of a table that has its key now; where there is none with nulls, or with how="inner"
+        not at all. The columns of both are known.
+
+        `table`: a pyarrow Table or RecordBatch, which does not change; or a stream, which every subtask gets whole: of
+        each key its newest row counts. `on`: the key columns; if they are called differently, `left_on` and `right_on`.
+        """
+        made = lookup_join(table, (on, left_on, right_on), how, suffix)
+        if isinstance(table, pa.Table | pa.RecordBatch):
+            return self._with_others("lookup-join", made, [], **options)
+        if not isinstance(table, TableLookups):
+            raise InvalidProgram(
+                f"lookup_join: wanted a stream, a pyarrow.Table or RecordBatch, found a {type(table).__name__}"
+            )
+        return self._with_others("lookup-join", made, [table.broadcast()], **options)  # type: ignore[attr-defined]
+
+
+class KeyedJoins(TableLookups[S]):
+    """A part of KeyedStream."""
+
+    _keys: tuple[Any, ...]
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> pa.Schema | None: ...
+
+    def join(
+        self,
+        other: KeyedJoins[S],
+        how: How = "inner",
+        *,
+        ttl_ms: int | None = None,
+        ttl_time: TimeDomain = "processing",
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each record with each record of the other stream that has the same key, whenever they come. `how`: "inner",
+        "left", "right" or "full"; all but "inner" give a changelog, with "+I" and "-D" in a column `kind`.
+
+        Results are rows of the columns of both, where they are known; columns of the other whose names are taken get
+        the suffix. Else they are pairs of records. Both streams are kept, each record for `ttl_ms`, by the clock or by
+        event time.
+        """
+        made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl_ms, ttl_time)
+        return self._with_others("join", made, [other], **options)
+
+    def interval_join(
+        self,
+        other: KeyedJoins[S],
+        lower_ms: int,
+        upper_ms: int,
+        *,
+        how: How = "inner",
+        lower_exclusive: bool = False,
+        upper_exclusive: bool = False,
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each record with those of the other stream that have the same key and an event time from `lower_ms` to
+        `upper_ms` after its own; negative numbers are before it. What no other record can match any more is forgotten.
+
+        In a "left", "right" or "full" join a record without a match is a result once it is certain that there is none.
+        `late` and `late_right` of the results are the records that came too late.
+        """
+        sides = self._keyed, _keyed(other, "interval_join")
+        made = interval_join(*sides, (lower_ms, upper_ms), (lower_exclusive, upper_exclusive), how, suffix)
+        return self._with_others("interval-join", made, [other], **options)
+
+    def temporal_join(
+        self,
+        versions: KeyedJoins[S],
+        how: Literal["inner", "left"] = "inner",
+        *,
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each record with the version of its key that is valid at its event time: the newest record of the other
+        stream that is not newer than it. It is emitted when the watermark has reached its time; `late` of the results
+        are the records that came too late.
+        """
+        made = temporal_join(self._keyed, _keyed(versions, "temporal_join"), how, suffix)
+        return self._with_others("temporal-join", made, [versions], **options)
+
+    def deduplicate(
+        self,
+        keep: Literal["first", "last"] = "first",
+        *,
+        within_ms: int | None = None,
+        within_time: TimeDomain = "event",
+        **options: Unpack[Options],
+    ) -> S:
+        """Of the records of a key only the first. `within_ms`: a record is a duplicate of one that went on less than
+        this before or after it, by event time or by the clock; then keys are not kept forever.
+
+        keep="last": the newest of each key by event time, as a changelog: "+I" when there is one, and when a newer one
+        comes "-D" of the one before and "+I".
+        """
+        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within_ms, within_time), [], **options)
+
+    def top_n(
+        self,
+        n: int,
+        by: str | Sequence[str] | Callable[[Any], Any],
+        *,
+        descending: bool | Sequence[bool] = True,
+        rank: str | None = "rank",
+        **options: Unpack[Options],
+    ) -> S:
+        """The first `n` records of each key by these columns, or by what a function returns, as a changelog: "+I",
+        "-U", "+U" and "-D" in a column `kind`, and the rank in a column of this name. Without a rank only records that
+        come and go are changes. Of equal records the first that came is the better one.
+        """
+        return self._with_others("top-n", top_n(self._keyed, n, by, descending, rank), [], **options)
+
+    def window_join(
+        self,
+        other: KeyedJoins[S],
+        assigner: WindowAssigner,
+        *,
+        how: How = "inner",
+        suffix: str = "_right",
+        **options: Unpack[Options],
+    ) -> S:
+        """Each record with those of the other stream that have the same key and are in the same window, when the window
+        fires: rows with `window_start` and `window_end`, or pairs of records.
+
+        They are rows where the columns of both streams are known and windows are tumbling by event time, without a time
+        zone. In a "left", "right" or "full" join a record without a match in its window is a result too.
+        """
+        keyed = _keyed(other, "window_join")
+        made = window_join(self._keyed, keyed, assigner, how, suffix)
+        if made is not None:
+            return self._with_others("window-join", made, [other], **options)
+        return self._co_grouped(other, assigner, Pairs(how), "window-join", **options)
+
+    def co_group(
+        self,
+        other: KeyedJoins[S],
+        assigner: WindowAssigner,
+        function: Callable[[Any, Any, list[Any], list[Any], Any], None],
+        **options: Unpack[Options],
+    ) -> S:
+        """Give the records of both streams that have one key and are in one window, when it fires, to
+        `function(key, window, left, right, out)`. `late` of the results are ("left" or "right", key, record).
+        """
+        _keyed(other, "co_group")
+        return self._co_grouped(other, assigner, function_of(function, "co_group"), "co-group", **options)
+
+    @abstractmethod
+    def _co_grouped(
+        self, other: Any, assigner: WindowAssigner, function: Callable[..., None], kind: str, **options: Unpack[Options]
+    ) -> S:
+        """Both streams as one of tagged records, in windows."""
+
+    @property
+    def _keyed(self) -> Keyed:
+        return Keyed(self._keys, self.schema)
+
+
+def _keyed(other: Any, method: str) -> Keyed:
+    """Raises InvalidProgram for what is no keyed stream."""
+    if not isinstance(other, KeyedJoins):
+        raise InvalidProgram(
+            f"{method}: wanted another keyed stream, found a {type(other).__name__}: call key_by(...) on both"
+        )
+    return other._keyed

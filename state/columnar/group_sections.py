@@ -1,0 +1,112 @@
+"""Arrow rows by key group as one run of bytes: a header, then for each key group that has rows, a record batch message.
+
+The header is plain data, at the pseudo key group HEADER of the handle's offsets. Integers stand in as few bytes as will
+do; the header says the schema they are stored in, and the one they are read back into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...messages import KeyedStateHandle, pack_plain, unpack_plain
+from ..columns.column_values import widened
+from ..errors import StateNotStorable
+from ..keys.key_groups import KeyGroupRange
+from ..storage import inline_handle
+
+FORMAT_NAME: Final = "columnar"
+"""What a handle says of the format."""
+
+HEADER: Final = -1
+
+_READ_AT_A_TIME = 1 << 17
+"""Rows of a snapshot."""
+
+Share = tuple[int, int, int]
+"""Key group, begin and end in the rows."""
+
+
+def shares_of(groups: npt.NDArray[np.uint16]) -> tuple[npt.NDArray[np.int64], list[Share]]:
+    """The order by key group of rows that are of these groups, and what each group has in that order."""
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups))
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    return order, [(group, int(starts[group]), int(ends[group])) for group in np.flatnonzero(ends > starts).tolist()]
+
+
+def check_owned(groups: npt.NDArray[Any], owned: KeyGroupRange, keys: Sequence[str]) -> None:
+    """Raises StateNotStorable for a key group that the subtask does not own."""
+    if groups.min() < owned.first or groups.max() > owned.last:
+        raise StateNotStorable(
+            f"keys {tuple(keys)}: some are of key groups {groups.min()} to {groups.max()}, and this subtask owns "
+            f"{owned.first} to {owned.last}: the stream is not partitioned by these columns"
+        )
+
+
+def write_sections(
+    owned: KeyGroupRange, header: dict[str, Any], schema: pa.Schema, stored: pa.RecordBatch, shares: Sequence[Share]
+) -> KeyedStateHandle:
+    """`stored`: the rows in the order of the shares, narrowed from the schema."""
+    schemas = {"schema": schema.serialize().to_pybytes(), "stored": stored.schema.serialize().to_pybytes()}
+    sections: dict[int, Any] = {HEADER: pack_plain(header | schemas)}
+    for group, start, end in shares:
+        sections[group] = stored.slice(start, end - start).serialize()
+    offsets: dict[int, tuple[int, ...]] = {}
+    at = 0
+    for group, section in sections.items():
+        size = memoryview(section).nbytes
+        offsets[group] = (at, size)
+        at += size
+    return KeyedStateHandle(owned.first, owned.last, offsets, inline_handle(b"".join(sections.values())), FORMAT_NAME)
+
+
+def read_header(data: bytes, handle: KeyedStateHandle) -> dict[str, Any]:
+    """Raises MalformedMessage or ValueError."""
+    header = unpack_plain(_section(data, handle, HEADER).to_pybytes())
+    if not isinstance(header, dict):
+        raise ValueError(f"wanted a header, found {header!r:.60}")
+    return header
+
+
+def schema_of(header: dict[str, Any]) -> pa.Schema:
+    """The schema of the rows. Raises an ArrowInvalid, which is a ValueError, or a LookupError."""
+    return pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+
+
+def read_sections(
+    data: bytes, handle: KeyedStateHandle, header: dict[str, Any], owned: KeyGroupRange
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these key groups. Raises ValueError, LookupError or OSError for bytes that hold something else."""
+    schema = schema_of(header)
+    stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
+    groups = sorted(handle.offsets.keys() & set(owned.groups))
+    shares = (pa.ipc.read_record_batch(_section(data, handle, group), stored) for group in groups)
+    for batch in _joined(shares):
+        yield widened(batch, schema)
+
+
+def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches: each call on a small one is a moment at which other threads take the lock."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for share in shares:
+        held.append(share)
+        rows += share.num_rows
+        if rows >= _READ_AT_A_TIME:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
+    """A part of the data, which is not copied."""
+    offset, length = handle.offsets[group]
+    if not 0 <= offset <= offset + length <= len(data):
+        raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
+    return pa.py_buffer(data).slice(offset, length)

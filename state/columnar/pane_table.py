@@ -1,0 +1,419 @@
+"""PaneTable: aggregates per key and window, kept per key and pane. Pure: batches, times and watermarks in, results out.
+
+A row goes into its pane, of which overlapping windows share what it holds. When the watermark passes a window's end,
+the panes of the window are merged by slot; a pane is dropped when the last window that holds it has closed. So nothing
+is kept per window, and no timer per key. Source: slicing, as in Flink's SliceSharedWindowAggProcessor.
+
+- *fired*: windows that end at this bound or before have had their first result.
+- *closed*: those that end here or before have also had their allowed lateness; a row whose windows have all closed is
+  late. Rows for a window that has fired and not closed give another result of it at once, for their keys alone.
+
+A window that fires is taken out of the panes whole, and its results are then given out `MOST_ROWS` at a time. Those not
+yet given out are state: a snapshot in between holds them, so none is lost or repeated, wherever keys go in a rescale.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..columns.column_values import Numbers
+from ..columns.timed_batch import Times
+from ..keys.key_index import KeyIndex
+from ..keys.word_table import Slots
+from .pane import Pane
+from .pane_windows import (
+    END_OF_TIME,
+    FIRST_BOUND,
+    LAST_BOUND,
+    NO_WATERMARK,
+    EvenGrid,
+    PaneWindows,
+    Rows,
+    bound_at,
+    rows_by_pane,
+    time_of,
+)
+from .part_columns import ROWS, RowsOfSlots, Values
+from .window_rows import MOST_ROWS, Results, Stored, WindowRows
+
+_FEWEST_KEYS = 1 << 17
+_PARTIALS_AT_A_TIME = 1 << 17
+_ONE_BY_ONE = EvenGrid(1)
+"""The grid of numbers of panes."""
+
+GroupsOf: TypeAlias = "Callable[[Sequence[pa.Array]], npt.NDArray[Any]]"
+"""The key group of each row of key columns."""
+
+
+class Taken(NamedTuple):
+    """What came of a batch."""
+
+    late: npt.NDArray[np.int64] | None
+    """The numbers of rows of which all windows had closed, if there are any. They changed nothing."""
+    late_rows: int
+    """How many rows these are, or stand for."""
+    results: list[Results]
+    """Of windows that had fired already."""
+
+
+class _Run(NamedTuple):
+    """Rows of one window, or one pane, that are given out."""
+
+    start: int
+    end: int
+    slots: Slots
+    values: Values
+
+
+class _Leaving:
+    """A window that has fired. What is still to be given out is from place `at` on."""
+
+    def __init__(self, start: int, end: int, pane: Pane) -> None:
+        self.start, self.end, self.pane, self.at = start, end, pane, 0
+
+    def __len__(self) -> int:
+        return len(self.pane) - self.at
+
+    def next_run(self, most_rows: int) -> _Run:
+        places = slice(self.at, min(self.at + most_rows, len(self.pane)))
+        return _Run(self.start, self.end, self.pane.slots[places], self.pane.parts.at(places))
+
+
+class PaneTable:
+    """The open panes of one subtask."""
+
+    def __init__(self, windows: PaneWindows, rows: WindowRows, allowed_lateness_ms: int = 0) -> None:
+        self.rows = rows
+        self.fired = self.closed = FIRST_BOUND
+        self._windows, self._grid, self._lateness_ms = windows, windows.grid, allowed_lateness_ms
+        self._index = KeyIndex(list(rows.keys.values()))
+        self._panes: dict[int, Pane] = {}
+        self._leaving: deque[_Leaving] = deque()
+        self._most_entries = 0
+        """The greatest length since keys were last given up."""
+        self._watermark = NO_WATERMARK
+        self._ahead: tuple[npt.NDArray[np.int64], GroupsOf] | None = None
+        self._pane_name, self._span_name = rows.free_name("pane"), rows.free_name("span")
+
+    def __len__(self) -> int:
+        """How many pairs there are of a key and a pane, or a window that is being given out."""
+        return sum(map(len, self._panes.values())) + sum(map(len, self._leaving))
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there is memory for."""
+        return len(self._index)
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        return self.rows.partial_schema([self._pane_name])
+
+    @property
+    def ahead(self) -> npt.NDArray[np.int64] | None:
+        """By key group, up to which bound windows have fired, where a restore has left some ahead of others."""
+        return None if self._ahead is None else self._ahead[0]
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """Of state: the partials of a pane have span 0, and those of a window being given out its number of panes."""
+        return self.rows.partial_schema([self._pane_name, self._span_name])
+
+    def update(self, batch: pa.RecordBatch, times: Times) -> Taken:
+        """Take in rows. Raises InvalidKey for a null key, and ValueError for a column that is missing or unfit.
+
+        A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late
+        goes by its own time, as if it were alone in its window.
+        """
+        kept, late = self._open_ones(rows_by_pane(self._grid, times), times)
+        results = self._take_in(batch, kept, partials=False)
+        return Taken(late, 0 if late is None else len(late), results)
+
+    def merge(self, partials: pa.RecordBatch) -> Taken:
+        """Take in partials, as `take_partials` gives them."""
+        kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)), None)
+        results = self._take_in(partials, kept, partials=True)
+        counts = self.rows.numbers(partials, self.rows.names[ROWS])
+        return Taken(late, 0 if late is None else int(counts[late].sum()), results)
+
+    def fire(self, watermark_ms: int, most_rows: int = MOST_ROWS) -> tuple[list[Results], bool]:
+        """The next results of windows that this watermark has passed, by their end; whether there are more.
+
+        To be called until there are no more; snapshots may be taken in between.
+        """
+        self._watermark = watermark_ms
+        target, closing = self._bounds(watermark_ms)
+        runs: list[_Run] = []
+        rows = 0
+        while rows < most_rows:
+            if not self._leaving and not self._fire_next(target, closing):
+                break
+            first = self._leaving[0]
+            run = first.next_run(most_rows)
+            rows += len(run.slots)
+            runs.append(run)
+            first.at += len(run.slots)
+            if not len(first):
+                self._leaving.popleft()
+        results = [self._results(runs)] if rows else []
+        if self._leaving or self._next_end() <= target:
+            return results, True
+        self.fired = max(self.fired, target)
+        self._close(closing)
+        return results, False
+
+    def resume(self, watermark_ms: int) -> None:
+        """Go on from a restored watermark."""
+        self._watermark = watermark_ms
+        target, closing = self._bounds(watermark_ms)
+        if not len(self):
+            self.fired = target
+        self._close(closing)
+
+    def first_end(self) -> int:
+        """The end, in ms, of the first window that holds anything and has not fired."""
+        return time_of(self._grid, self._next_end())
+
+    def first_end_of(self, time_ms: int) -> int:
+        """The end, in ms, of the first window that holds this time; the end of time if none does."""
+        end = self._windows.first_end(self._grid.pane_of(time_ms), FIRST_BOUND)
+        return END_OF_TIME if end is None else time_of(self._grid, end)
+
+    def take_partials(self, until_ms: int = END_OF_TIME) -> Iterator[pa.RecordBatch]:
+        """The partials of panes that a window holds which ends by then; they are gone afterwards.
+
+        To be used up before anything else is done.
+        """
+        bound = bound_at(self._grid, until_ms)
+        runs: list[_Run] = []
+        rows = 0
+        self._most_entries = max(self._most_entries, len(self))
+        for number in sorted(self._panes):
+            if (self._windows.first_end(number, FIRST_BOUND) or 0) > bound:
+                continue
+            pane = self._panes.pop(number)
+            for start in range(0, len(pane), _PARTIALS_AT_A_TIME):
+                places = slice(start, min(start + _PARTIALS_AT_A_TIME, len(pane)))
+                runs.append(_Run(number, number, pane.slots[places], pane.parts.at(places)))
+                rows += len(runs[-1].slots)
+                if rows >= _PARTIALS_AT_A_TIME:
+                    yield self._partials(runs)
+                    runs, rows = [], 0
+        if runs:
+            yield self._partials(runs)
+        self._give_up_keys()
+
+    def stored(self) -> Stored | None:
+        """All state as of now; None if there is none."""
+        runs = [_Run(number, 0, pane.slots, pane.values()) for number, pane in self._panes.items() if len(pane)]
+        for leaving in self._leaving:
+            run = leaving.next_run(len(leaving))
+            runs.append(run._replace(end=run.end - run.start))
+        if not runs:
+            return None
+        slots, values = _joined(runs)
+        places = {self._pane_name: _each(runs, "start"), self._span_name: _each(runs, "end")}
+        return Stored(self._index, slots, self.rows.without_keys(places, values))
+
+    def restore(self, stored: pa.RecordBatch) -> None:
+        """Take in rows of state, with their key columns, besides what is there."""
+        panes, spans = (self.rows.numbers(stored, name) for name in (self._pane_name, self._span_name))
+        for span, rows in rows_by_pane(_ONE_BY_ONE, spans):
+            part, numbers = _taken(stored, rows), panes[rows]
+            if not span:
+                self._take_in(part, rows_by_pane(_ONE_BY_ONE, numbers), partials=True)
+                continue
+            slots = self._index.slots_of(self.rows.key_columns(part))
+            for start, at in rows_by_pane(_ONE_BY_ONE, numbers):
+                leaving = Pane(self.rows.parts)
+                self._merge(leaving, _taken(part, at), slots[at])
+                self._leaving.append(_Leaving(start, start + span, leaving))
+
+    def fired_by_group(self, fired: npt.NDArray[np.int64], groups_of: GroupsOf) -> None:
+        """What was restored came from subtasks that had fired different windows: by key group, up to which bound."""
+        self.fired = int(fired.min())
+        self._ahead = (fired, groups_of) if fired.max() > self.fired else None
+
+    def _open_ones(
+        self, by_pane: Sequence[tuple[int, Rows]], times: Times | None
+    ) -> tuple[list[tuple[int, Rows]], Slots | None]:
+        """Those of the panes that a window still needs, and the late rows, in order."""
+        kept, late = [], []
+        for number, rows in by_pane:
+            if self._windows.first_end(number, self.closed) is not None:
+                kept.append((number, rows))
+                continue
+            numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            if self._windows.has_gaps and self._windows.first_end(number, FIRST_BOUND) is None:
+                assert times is not None, "there are no partials of panes that are in no window"
+                numbers = numbers[times[numbers] <= self._watermark - self._lateness_ms]
+            late.append(numbers)
+        return kept, np.sort(np.concatenate(late)) if sum(map(len, late)) else None
+
+    def _take_in(self, batch: pa.RecordBatch, by_pane: Sequence[tuple[int, Rows]], *, partials: bool) -> list[Results]:
+        if not by_pane:
+            return []
+        slots = self._index.slots_of(self.rows.key_columns(batch))
+        again: dict[int, list[Slots]] = {}
+        for number, rows in by_pane:
+            pane = self._panes.get(number)
+            if pane is None:
+                pane = self._panes[number] = Pane(self.rows.parts)
+            self._merge(pane, _taken(batch, rows), slots[rows], partials=partials)
+            end = self._windows.first_end(number, self.closed)
+            while end is not None and end <= self.fired:
+                again.setdefault(end, []).append(slots[rows])
+                end = self._windows.first_end(number, end)
+        return [
+            result for end in sorted(again) for result in self._fire_again(end, np.unique(np.concatenate(again[end])))
+        ]
+
+    def _merge(self, pane: Pane, batch: pa.RecordBatch, slots: Slots, *, partials: bool = True) -> None:
+        rows = RowsOfSlots(batch, pane.places_of(slots, len(self._index)))
+        if partials:
+            pane.parts.merge(rows, self.rows.names)
+        else:
+            pane.parts.take_in(rows)
+
+    def _fire_again(self, end: int, slots: Slots) -> Iterator[Results]:
+        """Results of these keys as they are now."""
+        for at in range(0, len(slots), MOST_ROWS):
+            merged = Pane(self.rows.parts)
+            for number in self._numbers(end):
+                pane = self._panes[number]
+                places = pane.find(slots[at : at + MOST_ROWS], len(self._index))
+                there = places[places >= 0]
+                merged.merge_values(pane.slots[there], pane.parts.at(there), len(self._index))
+            yield self._results([_Run(self._windows.start_of(end), end, merged.slots, merged.values())])
+
+    def _bounds(self, watermark_ms: int) -> tuple[int, int]:
+        """Windows that end at the first or before are to be fired, at the second or before, closed."""
+        if watermark_ms >= END_OF_TIME:
+            return LAST_BOUND, LAST_BOUND
+        first, second = (bound_at(self._grid, watermark_ms + 1 - delay) for delay in (0, self._lateness_ms))
+        return first, second
+
+    def _next_end(self) -> int:
+        """The end of the first window that has not fired and holds anything; LAST_BOUND if there is none."""
+        ends = (self._windows.first_end(number, self.fired) for number in self._panes)
+        return min((end for end in ends if end is not None), default=LAST_BOUND + 1)
+
+    def _fire_next(self, target: int, closing: int) -> bool:
+        """Take the next window that ends at `target` or before out of its panes; False if there is none."""
+        while not self._leaving:
+            end = self._next_end()
+            if end > target:
+                return False
+            window = self._without_fired(self._window(end, closing), end)
+            self.fired = end
+            self._close(min(end, closing))
+            window.seal()
+            if len(window):
+                self._leaving.append(_Leaving(self._windows.start_of(end), end, window))
+        return True
+
+    def _window(self, end: int, closing: int) -> Pane:
+        """What a window holds. It is the pane itself if there is one, which nothing needs afterwards."""
+        numbers = self._numbers(end)
+        if len(numbers) > 1:
+            return self._merged(numbers)
+        pane = self._panes[numbers[0]]
+        is_last = end <= closing and self._windows.first_end(numbers[0], end) is None
+        return pane if is_last else pane.copy()
+
+    def _merged(self, numbers: Sequence[int]) -> Pane:
+        largest = max(numbers, key=lambda number: len(self._panes[number]))
+        merged = self._panes[largest].copy()
+        for number in numbers:
+            if number != largest:
+                merged.merge(self._panes[number], len(self._index))
+        return merged
+
+    def _without_fired(self, window: Pane, end: int) -> Pane:
+        """The same without keys for which it has fired before a rescale."""
+        if self._ahead is None:
+            return window
+        fired, groups_of = self._ahead
+        if end >= fired.max():
+            self._ahead = None
+        places = np.flatnonzero(fired[groups_of(self._index.keys(window.slots))] < end)
+        left = Pane(self.rows.parts)
+        left.merge_values(window.slots[places], window.parts.at(places), len(self._index))
+        return left
+
+    def _numbers(self, end: int) -> list[int]:
+        """The panes that the window holds and that hold anything, in order."""
+        start = self._windows.start_of(end)
+        if end - start <= len(self._panes):
+            return [number for number in range(start, end) if number in self._panes]
+        return sorted(number for number in self._panes if start <= number < end)
+
+    def _close(self, bound: int) -> None:
+        """Windows that end there or before have closed."""
+        self.closed = max(self.closed, min(bound, self.fired))
+        gone = [number for number in self._panes if self._windows.first_end(number, self.closed) is None]
+        if gone:
+            self._most_entries = max(self._most_entries, len(self))
+            for number in gone:
+                del self._panes[number]
+            self._give_up_keys()
+
+    def _give_up_keys(self) -> None:
+        """Forget keys that are in no pane, when there may be as many of them as of others."""
+        if len(self._index) <= max(_FEWEST_KEYS, 2 * self._most_entries):
+            return
+        panes = [*self._panes.values(), *(leaving.pane for leaving in self._leaving)]
+        live = np.zeros(len(self._index), np.bool_)
+        for pane in panes:
+            live[pane.slots] = True
+        kept = np.flatnonzero(live)
+        new_slots = np.zeros(len(live), np.int64)
+        index = KeyIndex(list(self.rows.keys.values()))
+        if len(kept):
+            new_slots[kept] = index.slots_of(self._index.keys(kept))
+        for pane in panes:
+            pane.renumber(new_slots)
+        self._index, self._most_entries = index, 0
+
+    def _results(self, runs: Sequence[_Run]) -> Results:
+        slots, values = _joined(runs)
+        keys = self._index.keys(slots)
+        if len(runs) == 1:
+            start, end = (time_of(self._grid, bound) for bound in (runs[0].start, runs[0].end))
+            return self.rows.results(keys, start, end, values)
+        times = [run._replace(start=time_of(self._grid, run.start), end=time_of(self._grid, run.end)) for run in runs]
+        return self.rows.results(keys, _each(times, "start"), _each(times, "end"), values)
+
+    def _partials(self, runs: Sequence[_Run]) -> pa.RecordBatch:
+        slots, values = _joined(runs)
+        places = {self._pane_name: _each(runs, "start")}
+        return self.rows.partials(self._index.keys(slots), places, values)
+
+
+def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    if isinstance(rows, slice):
+        return batch.slice(rows.start, rows.stop - rows.start)
+    return batch.take(pa.array(rows))
+
+
+def _each(runs: Sequence[_Run], field: str) -> Numbers:
+    """A field of the run for each of its rows."""
+    return np.repeat(np.array([getattr(run, field) for run in runs], np.int64), [len(run.slots) for run in runs])
+
+
+def _joined(runs: Sequence[_Run]) -> tuple[Slots, Values]:
+    """The slots and values of all."""
+    if len(runs) == 1:
+        return runs[0].slots.copy(), runs[0].values
+    values: Values = {}
+    for part in runs[0].values:
+        if part != ROWS and all(run.values[part] is run.values[ROWS] for run in runs):
+            values[part] = values[ROWS]
+        else:
+            values[part] = np.concatenate([run.values[part] for run in runs])
+    return np.concatenate([run.slots for run in runs]), values

@@ -1,0 +1,220 @@
+"""WindowBackend: columnar windows as keyed state: snapshotted by key group, restored by key group.
+
+A snapshot has the format of a columnar aggregation's (group_sections.py): rows of keys, places in time and parts, and a
+header that also says what the windows are, and up to where they had fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.timer_queue import TimerQueues
+from ..columns.column_values import narrowed
+from ..errors import CorruptState, InvalidState, StateIncompatible
+from ..keys.key_groups import KeyGroupRange, key_groups_of
+from ..keys.key_index import KeyIndex
+from ..kinds.aggregates import Aggregate
+from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
+from ..kinds.descriptors import KeyedStateDeclaration
+from .group_sections import check_owned, read_header, read_sections, schema_of, shares_of, write_sections
+from .window_rows import Stored, WindowRows
+
+S = TypeVar("S", bound=KeyedStateDeclaration)
+
+_FORMAT = 1
+
+
+class WindowTable(Protocol):
+    """What holds the rows: a PaneTable or a SessionTable."""
+
+    @property
+    def rows(self) -> WindowRows: ...
+
+    @property
+    def fired(self) -> int:
+        """How far it has fired windows that it still holds something of."""
+
+    @property
+    def ahead(self) -> npt.NDArray[np.int64] | None:
+        """The same by key group, where some have fired more."""
+
+    def __len__(self) -> int: ...
+
+    def stored(self) -> Stored | None: ...
+
+    def restore(self, stored: pa.RecordBatch) -> None: ...
+
+    def fired_by_group(
+        self, fired: npt.NDArray[np.int64], groups_of: Callable[[Sequence[pa.Array]], npt.NDArray[Any]]
+    ) -> None: ...
+
+
+T = TypeVar("T", bound=WindowTable)
+
+
+class WindowBackend(Generic[T]):
+    """The keyed state of one subtask. Owned by its task; snapshots are written elsewhere.
+
+    `make` gives a table for rows; `windows` describes the windows as plain data, and a restored snapshot must have the
+    same.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str],
+        aggregates: Mapping[str, Aggregate],
+        windows: Mapping[str, Any],
+        make: Callable[[WindowRows], T],
+        key_groups: KeyGroupRange,
+        max_parallelism: int,
+    ) -> None:
+        self.current_key: Any = NO_KEY
+        self.operator_name = ""
+        self.table: T | None = None
+        """None until something has come."""
+        self._keys, self._aggregates, self._windows = tuple(keys), dict(aggregates), dict(windows)
+        self._make = make
+        self._key_groups, self._max_parallelism = key_groups, max_parallelism
+        self._groups: tuple[KeyIndex | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
+        """The key group of each slot of an index, as far as a snapshot has needed them."""
+
+    def table_for(self, schema: pa.Schema, *, partials: bool = False) -> T:
+        """The table; made for batches, or partials, with these columns if there is none yet."""
+        if self.table is None:
+            self.table = self._make(self._rows(schema, partials))
+        return self.table
+
+    def expect(self, schema: pa.Schema, *, partials: bool = False) -> None:
+        """Have a table for columns known beforehand. Raises StateIncompatible if a restored one has other types."""
+        expected = self._rows(schema, partials)
+        if self.table is not None:
+            self._check_fit(expected, self._described(self.table.rows))
+        else:
+            self.table = self._make(expected)
+
+    def state(self, declaration: S) -> S:
+        raise InvalidState(f"state {declaration.name!r}: columnar windows hold their aggregates and no other state")
+
+    def timers(self) -> TimerQueues:
+        raise InvalidState("columnar windows have no timers")
+
+    def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        stored = self.table.stored() if self.table is not None else None
+        if self.table is None or stored is None:
+            return lambda target: None
+        rows, fired, ahead = self.table.rows, self.table.fired, self.table.ahead
+        progress: dict[str, Any] = {"fired": fired}
+        if ahead is not None:
+            progress["ahead"] = {group: int(ahead[group]) for group in self._key_groups.groups if ahead[group] > fired}
+        return lambda target: self._write(rows, stored, progress)
+
+    def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
+        assert self.table is None, "a backend is restored before it is used"
+        fired: dict[int, int] = {}
+        for handle in handles:
+            data, path = read(handle.handle), handle.handle.path or "inline state"
+            try:
+                header = read_header(data, handle)
+                self._check_header(header)
+                self.table_for(schema_of(header), partials=True)
+                for rows in read_sections(data, handle, header, self._key_groups):
+                    self._held().restore(rows)
+                groups = handle.offsets.keys() & set(self._key_groups.groups)
+                fired |= {group: header.get("ahead", {}).get(group, header["fired"]) for group in groups}
+            except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+                raise CorruptState(
+                    path, "a snapshot of columnar windows", f"{type(error).__name__}: {error}"
+                ) from error
+        if fired:
+            by_group = np.full(self._max_parallelism, max(fired.values()), np.int64)
+            by_group[list(fired)] = list(fired.values())
+            self._held().fired_by_group(by_group, lambda keys: key_groups_of(keys, self._max_parallelism))
+
+    def read_only(self) -> AbstractContextManager[None]:
+        """Nothing can be asked of them."""
+        return nullcontext()
+
+    def keys(self, state_name: str = "", namespace: Hashable = ()) -> Collection[Any]:
+        stored = self.table.stored() if self.table is not None else None
+        if stored is None:
+            return []
+        lists = [column.to_pylist() for column in stored.keys.keys(np.unique(stored.slots))]
+        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    def each_key(self) -> Iterator[Any]:
+        for key in self.keys():
+            self.current_key = key
+            yield key
+
+    def entry_count(self) -> int:
+        return len(self.table) if self.table is not None else 0
+
+    def close(self) -> None:
+        self.table = None
+
+    def description(self, schema: pa.Schema | None, *, partials: bool = False) -> StateDescription:
+        """For a savepoint, of windows over such columns; without them, as far as it is known."""
+        return self._description(None if schema is None else self._rows(schema, partials))
+
+    def _rows(self, schema: pa.Schema, partials: bool) -> WindowRows:
+        make = WindowRows.of_partials if partials else WindowRows.of_input
+        return make(self._keys, self._aggregates, schema)
+
+    def _held(self) -> T:
+        assert self.table is not None
+        return self.table
+
+    def _write(self, rows: WindowRows, stored: Stored, progress: Mapping[str, Any]) -> KeyedStateHandle:
+        order, shares = shares_of(self._groups_of(stored))
+        keys = stored.keys.keys(stored.slots[order])
+        whole = rows.with_keys(keys, stored.batch.take(pa.array(order)))
+        narrow = pa.RecordBatch.from_arrays([narrowed(column) for column in whole.columns], names=whole.schema.names)
+        header = {
+            "format": _FORMAT,
+            "max_parallelism": self._max_parallelism,
+            **progress,
+            **{what: each for what, each in self._described(None).items() if what != "types"},
+        }
+        return write_sections(self._key_groups, header, whole.schema, narrow, shares)
+
+    def _groups_of(self, stored: Stored) -> npt.NDArray[np.uint16]:
+        """The key group of each row. Those of slots are kept for the next snapshot: they do not change."""
+        index, known = self._groups
+        if index is not stored.keys:
+            known = np.empty(0, np.uint16)
+        count = int(stored.slots.max()) + 1
+        if count > len(known):
+            new = key_groups_of(stored.keys.keys(np.arange(len(known), count)), self._max_parallelism)
+            known = np.concatenate((known, new.astype(np.uint16)))
+            self._groups = stored.keys, known
+        groups: npt.NDArray[np.uint16] = known[stored.slots]
+        check_owned(groups, self._key_groups, self._keys)
+        return groups
+
+    def _check_header(self, header: dict[str, Any]) -> None:
+        if header["format"] != _FORMAT:
+            raise ValueError(f"format {header['format']}; wanted {_FORMAT}")
+        wanted, found = self._max_parallelism, header["max_parallelism"]
+        if found != wanted:
+            raise StateIncompatible(STATE_NAME, f"max_parallelism {wanted}", f"max_parallelism {found}")
+        self._check_fit(None, {**header, "types": None})
+
+    def _description(self, rows: WindowRows | None) -> StateDescription:
+        schema = None if rows is None else rows.partial_schema([])
+        return describe_aggregation(self._keys, self._aggregates, schema, self._windows)
+
+    def _described(self, rows: WindowRows | None) -> dict[str, Any]:
+        return cast("dict[str, Any]", self._description(rows).schema)
+
+    def _check_fit(self, rows: WindowRows | None, stored: dict[str, Any]) -> None:
+        difference = aggregation_misfit(self._described(rows), stored)
+        if difference is not None:
+            raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)

@@ -1,0 +1,37 @@
+"""How rows that are kept by key are described, and whether those stored fit those declared.
+
+A description is plain data: `sides`, for each side of a join, or the one stream, `keys`, its key columns in order, and
+`types`, by column.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+ROWS = "KeyedRows"
+"""The kind of the one state that such an operator has."""
+
+ROWS_NAME = "rows by key"
+
+
+class RowsMisfit(NamedTuple):
+    """The first difference."""
+
+    declared: str
+    stored: str
+
+    def __str__(self) -> str:
+        return f"declared {self.declared}, stored {self.stored}"
+
+
+def rows_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> RowsMisfit | None:
+    """What keeps stored rows from being taken for those declared; None if nothing does."""
+    wanted, found = declared["sides"], stored["sides"]
+    if len(wanted) != len(found):
+        return RowsMisfit(f"rows of {len(wanted)} streams", f"rows of {len(found)} streams")
+    for side, (one, other) in enumerate(zip(wanted, found, strict=True), 1):
+        for what in ("keys", "types"):
+            if one[what] != other[what] or list(one[what]) != list(other[what]):
+                where = f"{what} of input {side}"
+                return RowsMisfit(f"{where} {one[what]}", f"{where} {other[what]}")
+    return None

@@ -1,0 +1,85 @@
+"""assign_timestamps in a program: what it refuses, and where it must stand."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from understudy import InvalidOperator, InvalidProgram, Source, StreamEnvironment, monotonous
+from understudy.actors.operators.source_reader import assigner_behind
+from understudy.runtime.api.translation import translate
+
+
+class Splits(Source):
+    def poll(self) -> None: ...
+
+    def offset(self) -> None: ...
+
+    def seek(self, offset: Any) -> None: ...
+
+    def current_splits(self) -> Collection[str]:
+        return ["a", "b"]
+
+
+@pytest.fixture
+def env() -> StreamEnvironment:
+    return StreamEnvironment(parallelism=2)
+
+
+def submitted(env: StreamEnvironment) -> None:
+    translate(env, default_parallelism=1, task_managers=2, work_dir="/nowhere")
+
+
+@pytest.mark.parametrize("wanted", [0, -5, 1.5, True, "1 s"])
+@pytest.mark.parametrize("name", ["idle_after_ms", "max_drift_ms"])
+def test_durations_are_whole_milliseconds(env: StreamEnvironment, name: str, wanted: Any) -> None:
+    stream = env.from_source(Splits())
+    with pytest.raises(InvalidProgram, match=f"assign_timestamps: wanted {name} in whole milliseconds"):
+        stream.assign_timestamps("at", monotonous(), **{name: wanted})
+
+
+def test_a_group_has_a_name(env: StreamEnvironment) -> None:
+    with pytest.raises(InvalidProgram, match="wanted the name of a group"):
+        env.from_source(Splits()).assign_timestamps("at", monotonous(), max_drift_ms=5, group="")
+
+
+def test_a_function_gives_the_time_and_no_coroutine(env: StreamEnvironment) -> None:
+    async def fetch(record: Any) -> int:
+        return 1
+
+    stream = env.from_source(Splits())
+    stream.assign_timestamps(lambda record: record[0], monotonous())
+    with pytest.raises(InvalidOperator, match=r"assign_timestamps: the function .*fetch is `async def`"):
+        stream.assign_timestamps(fetch, monotonous())
+
+
+def test_alignment_wants_a_source_in_its_task(env: StreamEnvironment) -> None:
+    first, second = env.from_source(Splits()), env.from_source(Splits())
+    first.map(lambda each: each).assign_timestamps("at", monotonous(), max_drift_ms=5).print()
+    submitted(env)
+    second.key_by("at").reduce(max).assign_timestamps("at", monotonous(), max_drift_ms=5, name="late-times").print()
+    with pytest.raises(InvalidProgram, match=r"operator 'late-times' aligns watermarks.*put assign_timestamps behind"):
+        submitted(env)
+
+
+def test_splits_that_are_not_seen_are_warned_of(env: StreamEnvironment, caplog: pytest.LogCaptureFixture) -> None:
+    ticks = env.from_source(Splits())
+    ticks.assign_timestamps("at", monotonous(), name="times").print()
+    with caplog.at_level(logging.WARNING):
+        submitted(env)
+        assert not [each for each in caplog.messages if "splits" in each]
+        ticks.print()
+        submitted(env)
+    (line,) = (each for each in caplog.messages if "splits" in each)
+    assert "operator 'times' does not see the splits of Splits" in line
+
+
+def test_an_operator_that_may_keep_records_back_hides_the_splits(env: StreamEnvironment) -> None:
+    from understudy.actors.operators import AssignTimestamps, Map, Operator
+
+    assigner = AssignTimestamps("at", monotonous())
+    assert assigner_behind([Map(str), assigner]) is assigner
+    assert assigner_behind([Operator(), assigner]) is None

@@ -1,0 +1,149 @@
+"""Why event time is no further: the explanation, from what tasks say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from understudy.messages import (
+    END_OF_TIME,
+    NO_WATERMARK,
+    ExecutionAttemptId,
+    HoldingChannel,
+    HoldingSplit,
+    JobEdge,
+    JobId,
+    JobStatus,
+    JobVertex,
+    JobWatermarks,
+    OperatorDescription,
+    OperatorId,
+    Partitioning,
+    SubtaskIndex,
+    TaskEventTime,
+    TaskMetrics,
+    VertexId,
+)
+from understudy.runtime.clusters.job_errors import UnknownOperator
+from understudy.runtime.clusters.watermark_explanation import HeldBy, WatermarkExplanation, explain, explain_all
+
+SECOND = 1_000
+
+
+def vertex(name: str, *operators: str, parallelism: int = 2) -> JobVertex:
+    described = tuple(OperatorDescription(OperatorId(f"id-{each}"), each, "operator") for each in operators)
+    return JobVertex(VertexId(name), " -> ".join(operators), parallelism, 128, described)
+
+
+VERTICES = (vertex("source", "bids", "times"), vertex("window", "window", "sink", parallelism=1))
+
+
+def task(name: str, index: int, **said: Any) -> TaskMetrics:
+    time = {
+        "input_watermark_ms": NO_WATERMARK,
+        "output_watermark_ms": NO_WATERMARK,
+        "standing_ms": 12 * SECOND,
+        "lag_ms": None,
+        "is_idle": False,
+        "is_held_back": False,
+        "late_records_dropped": 0,
+    }
+    attempt, subtask = ExecutionAttemptId(f"{name}-{index}"), SubtaskIndex(index)
+    return TaskMetrics(attempt, VertexId(name), name, subtask, 10, 0, 1, 0, 0, "running", TaskEventTime(**time | said))
+
+
+def source(index: int, *splits: HoldingSplit, **said: Any) -> TaskMetrics:
+    """A task that assigns event times, and the split that holds it back, if one does."""
+    watermark_ms = said.pop("at", splits[0].watermark_ms if splits else NO_WATERMARK)
+    defaults = {"assigner": OperatorId("id-times"), "split": splits[0] if splits else None, "splits": 1}
+    return task("source", index, output_watermark_ms=watermark_ms, **defaults | said)
+
+
+def window(holder: int, at: int, **said: Any) -> TaskMetrics:
+    channel = HoldingChannel(0, SubtaskIndex(holder), at, 30 * SECOND)
+    return task("window", 0, **{"input_watermark_ms": at, "output_watermark_ms": at, "channel": channel} | said)
+
+
+def explained(*tasks: TaskMetrics, operator: str = "window") -> WatermarkExplanation:
+    edges = (JobEdge(VertexId("source"), VertexId("window"), Partitioning.HASH),)
+    return explain(JobWatermarks(JobId("job"), "job", JobStatus.RUNNING, VERTICES, edges, tasks), operator)
+
+
+def split(name: str, at: int, is_paused: bool = False, records: int = 10) -> HoldingSplit:
+    return HoldingSplit(name, at, 31 * SECOND, is_paused, records)
+
+
+ABLE = source(0, split("a", 9_000))
+
+
+def test_a_split_that_stands_is_found_and_named() -> None:
+    found = explained(ABLE, source(1, split("b", 1_500), splits=3, idle_splits=1), window(1, 1_500))
+    assert found.held_by is HeldBy.RECORDS
+    assert str(found).splitlines() == [
+        "event time at 'window':",
+        "  subtask 0: 1970-01-01 00:00:01.500, for 12.0 s",
+        "why:",
+        "  'window -> sink', subtask 0 waits for 'bids -> times', subtask 1: 1970-01-01 00:00:01.500, for 30.0 s",
+        "  'bids -> times', subtask 1: split 'b' of 3: 1970-01-01 00:00:01.500, for 31.0 s",
+        "  1 of 3 splits idle",
+        found.advice,
+    ]
+    assert "idle_after_ms" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("slow", "held_by", "last"),
+    [
+        (source(1, split("", NO_WATERMARK, records=0)), HeldBy.NO_RECORDS, "it has brought no record yet"),
+        (source(1, split("b", 5, is_paused=True)), HeldBy.ALIGNMENT, "paused"),
+        (source(1, split("b", 5), is_held_back=True), HeldBy.BACK_PRESSURE, "back-pressure"),
+        (source(1, splits=0), HeldBy.IDLE, "it has no splits"),
+        (source(1, splits=2, idle_splits=2), HeldBy.IDLE, "no record for its idle_after_ms"),
+        (task("source", 1), HeldBy.NO_ASSIGNER, "no assign_timestamps between 'bids' and 'window'"),
+        (source(1, at=END_OF_TIME), HeldBy.NOTHING, "end of its data"),
+    ],
+)
+def test_so_is_what_else_holds_it(slow: TaskMetrics, held_by: HeldBy, last: str) -> None:
+    at = min(slow.event_time.output_watermark_ms, 5) if slow.event_time else 5
+    at = END_OF_TIME if held_by is HeldBy.NOTHING else at
+    found = explained(ABLE, slow, window(1, at) if at != END_OF_TIME else window(1, at, channel=None))
+    assert found.held_by is held_by
+    assert last in found.path[-1]
+    assert bool(found.advice) == (held_by is not HeldBy.NOTHING)
+
+
+def test_a_watermark_that_is_on_its_way_is_not_the_sources_fault() -> None:
+    found = explained(ABLE, source(1, split("b", 8_000)), window(1, 1_500))
+    assert found.held_by is HeldBy.BACK_PRESSURE
+    assert "is at 1970-01-01 00:00:08.000: that waits behind records on the way" in found.path[-1]
+
+
+def test_all_inputs_may_be_idle() -> None:
+    found = explained(ABLE, window(1, 5, channel=None, is_idle=True))
+    assert found.held_by is HeldBy.IDLE
+    assert str(found.subtasks[0]).endswith("idle")
+
+
+def test_a_task_that_does_not_run_is_the_first_to_look_at() -> None:
+    found = explained(ABLE, operator="times")
+    assert (found.behind, found.held_by) == (1, HeldBy.NOT_RUNNING)
+    assert str(found.subtasks[1]) == "subtask 1: has not reported"
+
+
+def test_at_the_source_itself_its_own_watermark_counts() -> None:
+    tasks = ABLE, source(1, split("b", 1_500), late_records_dropped=1_234)
+    found = explained(*tasks, operator="times")
+    assert [each.watermark_ms for each in found.subtasks] == [9_000, 1_500]
+    assert str(found.subtasks[1]).endswith("1,234 late records dropped")
+    assert explained(*tasks, operator="id-times") == found
+
+
+def test_an_unknown_operator_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownOperator, match="no operator 'windows'; it has bids, times, window, sink"):
+        explained(operator="windows")
+
+
+def test_all_are_explained_chain_by_chain() -> None:
+    report = JobWatermarks(JobId("job"), "job", JobStatus.RUNNING, VERTICES, (), ())
+    assert [each.operator for each in explain_all(report)] == ["times", "sink"]
