@@ -27,7 +27,7 @@ from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
-    from ...state.backends.timer_queue import TimerQueue
+    from ...state.backends.timer_queue import PendingTimers
     from ..flow.key_selector import KeySelector
 
 
@@ -43,6 +43,12 @@ class BatchProcess(Protocol):
 
     def process(self, batch: Batch, out: Collector) -> None:
         """Raises UserCodeError with the position of the record at which `process` raised."""
+        ...
+
+    def fire(self, watermark_ms: int, out: Collector) -> bool:
+        """Fire a part of the event-time timers that are due, in the order of their times for each key; whether there
+        may be more. What has not fired is part of a snapshot.
+        """
         ...
 
 
@@ -249,12 +255,15 @@ class KeyedOperator(Operator):
         self._taken += len(keys)
 
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
-        if self._fire(self.timers.queues.event, "event", watermark_ms, out):
-            return True
-        if watermark_ms != END_OF_TIME:
-            self._reached_ms = watermark_ms
-        self.on_watermark(watermark_ms, out)
-        return False
+        if self._batch_process is not None:
+            more = self._batch_process.fire(watermark_ms, out)
+        else:
+            more = self._fire(self.timers.queues.event, "event", watermark_ms, out)
+        if not more:
+            if watermark_ms != END_OF_TIME:
+                self._reached_ms = watermark_ms
+            self.on_watermark(watermark_ms, out)
+        return more
 
     def _due_ms(self) -> int | None:
         return self.timers.queues.processing.next_ms()
@@ -266,7 +275,7 @@ class KeyedOperator(Operator):
         finally:
             self._is_due = False
 
-    def _fire(self, queue: TimerQueue, domain: Domain, until_ms: int, out: Collector) -> bool:
+    def _fire(self, queue: PendingTimers, domain: Domain, until_ms: int, out: Collector) -> bool:
         """Fire timers that are due, at most FIRED_AT_ONCE of them; whether there may be more."""
         if not queue:
             return False

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
-from ...state.backends.timer_queue import TimerEntry, TimerQueue
+from ...state.backends.timer_queue import PendingTimers, TimerEntry
 from ...state.errors import NoCurrentKey
 
 Domain = Literal["event", "processing"]
@@ -78,7 +78,7 @@ class Timers:
         """Delete the processing-time timer of this time; whether it was there."""
         return self.queues.processing.remove(self._entry(time_ms, namespace))
 
-    def _queue(self, domain: Domain) -> TimerQueue:
+    def _queue(self, domain: Domain) -> PendingTimers:
         return self.queues.event if domain == "event" else self.queues.processing
 
     def _entry(self, time_ms: int, namespace: Hashable) -> TimerEntry:
