@@ -84,7 +84,7 @@ class CompiledProcess:
         kept = self._fill(prepared, columns, keys, slots, times)
         try:
             prepared.kernel(len(columns), address_of(prepared.work))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever user code raises
             position = operator._taken + int(prepared.work[POSITION])
             raise UserCodeError(operator.context.name, position) from _named(error, operator)
         del kept

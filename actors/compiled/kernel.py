@@ -27,8 +27,8 @@ compiled method raises.
 
 
 def compile_kernel(operator: type, layout: Layout) -> Kernel:
-    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types and the columns that are
-    read.
+    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types, and the columns that
+    are read.
 
     Raises CannotCompile.
     """
@@ -117,7 +117,7 @@ def _timer_view(layout: Layout) -> Any:
 
 
 def _changed(layout: Layout) -> Any:
-    """Whether the timers of a row's slot have changed since the loop began; if not, the row's is not pending any more."""
+    """Whether the timers of a row's slot have changed since the loop began; if not, the row's is over."""
 
     @intrinsic
     def is_changed(typingctx: Any, work: Any, row: Any) -> Any:

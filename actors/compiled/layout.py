@@ -19,7 +19,7 @@ Kind = Literal["int", "float", "bool", "opaque"]
 """A value's kind in the compiled function; an opaque one can only be passed on."""
 
 POSITION, SLOTS, TIMES, WATERMARK, FIRST_GROWING = range(5)
-"""The first cells: the row at work; the addresses of the rows' slots and of their event times; how far event time is."""
+"""The first cells: the row at work; the addresses of the rows' slots and event times; how far event time is."""
 
 OUTPUT, TIMER_LOG = FIRST_GROWING, FIRST_GROWING + 3
 """Where rows that grow are described: first those collected, then what happens to timers. For each: how many there are;
@@ -31,8 +31,8 @@ LOG_KINDS = ("i8", "i8", "u1")
 """The addresses of the log's columns: time, slot, and whether the timer is registered, or deleted."""
 
 LAST, TOUCHED, SLICE, FIRST_FREE = range(LOG_COLUMNS.stop, LOG_COLUMNS.stop + 4)
-"""The address of the last registered time by slot, and of the number of the slice in which `on_timer` changed its timers;
-the number of this slice. See SlotTimers.
+"""The address of the last registered time by slot, and of the number of the slice in which `on_timer` changed its
+timers; the number of this slice. See SlotTimers.
 """
 
 _KINDS: Mapping[pa.DataType, tuple[Kind, str]] = {

@@ -47,7 +47,7 @@ class BatchProcess(Protocol):
 
     def fire(self, watermark_ms: int, out: Collector) -> bool:
         """Fire a part of the event-time timers that are due, in the order of their times for each key; whether there
-        may be more. What has not fired is part of a snapshot.
+        may be more. The others are part of a snapshot.
         """
         ...
 

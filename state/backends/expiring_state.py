@@ -19,7 +19,7 @@ from .backend import NO_TIME
 from .expiring_view import ExpiringView
 from .heap_blocks import KeyLayout
 from .heap_state import HeapScope, HeapState
-from .keyed_snapshot import FrozenState
+from .frozen_state import FrozenState
 from .timed_values import Shape, Timed, live
 
 ACCESSES_PER_CLEANING: Final = 64

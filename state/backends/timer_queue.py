@@ -23,7 +23,7 @@ from ..columns.packed_columns import column_of, packed, taken
 from ..keys.key_groups import key_groups_of_list
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
-from .keyed_snapshot import FrozenState
+from .frozen_state import FrozenState
 
 KIND: Final = "Timers"
 """The kind of state in snapshots."""

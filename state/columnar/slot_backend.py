@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
-from ..backends.keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from ..backends.frozen_state import FrozenState
+from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
@@ -136,7 +137,7 @@ class SlotBackend(SlotScope):
             state.reserve(len(self.slot_keys))
 
     def _forget_empty(self) -> None:
-        """Give all other keys new slots, if most hold nothing and have no timers. The next look is when there are twice as many."""
+        """Give all other keys new slots, if most hold nothing and have no timers. The next look is at twice as many."""
         count, kept, timers = len(self.slot_keys), self._holding(), self._event_timers().timers
         kept = np.union1d(kept, timers.slots())
         if 2 * len(kept) < count:

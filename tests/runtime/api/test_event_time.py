@@ -60,7 +60,9 @@ def test_alignment_wants_a_source_in_its_task(env: StreamEnvironment) -> None:
     ticks = env.from_source(Splits())
     ticks.map(lambda each: each).assign_timestamps("at", monotonous(), max_drift_ms=5).print()
     submitted(env)
-    env.from_source(Splits()).key_by("at").reduce(max).assign_timestamps("at", monotonous(), max_drift_ms=5, name="late-times").print()
+    env.from_source(Splits()).key_by("at").reduce(max).assign_timestamps(
+        "at", monotonous(), max_drift_ms=5, name="late-times"
+    ).print()
     with pytest.raises(InvalidProgram, match=r"operator 'late-times' aligns watermarks.*put assign_timestamps behind"):
         submitted(env)
 
