@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final
 from ..kinds.descriptors import KeyedStateDeclaration
 from .backend import NO_TIME
 from .expiring_view import ExpiringView
+from .frozen_state import FrozenState
 from .heap_blocks import KeyLayout
 from .heap_state import HeapScope, HeapState
-from .frozen_state import FrozenState
 from .timed_values import Shape, Timed, live
 
 ACCESSES_PER_CLEANING: Final = 64

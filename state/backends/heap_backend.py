@@ -19,9 +19,9 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .expiring_accessors import EXPIRING_ACCESSORS
+from .frozen_state import FrozenState
 from .heap_accessors import ACCESSORS
 from .heap_state import QUESTION, HeapScope, HeapState
-from .frozen_state import FrozenState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from .timer_queue import TimerQueues
 

@@ -18,9 +18,9 @@ from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
 from .backend import NO_KEY, NO_NAMESPACE, StateClock
+from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
-from .frozen_state import FrozenState
 from .private_copy import IMMUTABLE, private_copy
 
 QUESTION: Final = 0

@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...messages import (
     KeyedStateHandle,
