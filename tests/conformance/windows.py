@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.windows.columnar_shape import columnar_shape
 from understudy.actors.windows.columnar_windows import ColumnarWindows
-
-from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.windows.errors import InvalidWindow
 from understudy.actors.windows.evictors import keep_last, keep_newest
 from understudy.actors.windows.time_triggers import continuous_event_time, event_time, processing_time
