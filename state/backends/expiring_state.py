@@ -24,10 +24,10 @@ from .timed_values import Shape, Timed, live
 
 ACCESSES_PER_CLEANING: Final = 64
 LOOKS_PER_CLEANING: Final = 4 * ACCESSES_PER_CLEANING
-"""Four per access: while each access adds a key, no more than a third of what is held can have expired long since."""
-
+"""Four per access: while each access adds a key, about a third more is held than lives."""
 
 LATEST_MS: Final = 2**63 - 1
+"""No time is later."""
 
 
 class ExpiringState(HeapState):
