@@ -113,7 +113,8 @@ class _ExpiringParts(ExpiringState):
             self.clear()
             return None
         if self._on_read:
-            left = self.shape.with_times(left[0], list(map(self._updated_ms, self.shape.times(left))))
+            read_ms = self._updated_ms(NO_TIME)
+            left = self.shape.with_times(left[0], [max(read_ms, each) for each in self.shape.times(left)])
         if left is not pair:
             self._entries[self._scope.current_key] = left
         return left

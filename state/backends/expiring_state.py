@@ -24,10 +24,10 @@ from .timed_values import Shape, Timed, live
 
 ACCESSES_PER_CLEANING: Final = 64
 LOOKS_PER_CLEANING: Final = 4 * ACCESSES_PER_CLEANING
-"""Four per access: while each access adds a key, no more than a third of what is held can have expired long since."""
-
+"""Four per access: while each access adds a key, about a third more is held than lives."""
 
 LATEST_MS: Final = 2**63 - 1
+"""No time is later."""
 
 
 class ExpiringState(HeapState):
@@ -111,7 +111,7 @@ class ExpiringState(HeapState):
         now_ms = self._now_ms()
         if self._has_unknown and now_ms != NO_TIME:
             self._make_known(now_ms)
-        return now_ms - self._ttl.ms
+        return now_ms - self._ttl.duration_ms
 
     def _limit(self) -> int:
         """The same for one access."""
@@ -153,7 +153,7 @@ class ExpiringState(HeapState):
     def _clean(self) -> Iterator[int]:
         """Goes through all keys, turn after turn, and yields how many times it has compared since; 0 ends a turn."""
         while True:
-            oldest_ms = self._limit_of_cleaning + self._ttl.ms
+            oldest_ms = self._limit_of_cleaning + self._ttl.duration_ms
             for namespace in list(self.namespaces):
                 entries = self.namespaces.get(namespace, {})
                 keys = list(entries)

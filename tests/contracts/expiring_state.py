@@ -344,6 +344,27 @@ class ExpiringStateContract(ABC):
             hands.now_ms += TTL_MS - 1
             assert found(backend, declared) == expected
 
+    @pytest.mark.parametrize("on", ["write", "read"])
+    def test_late_records_make_nothing_older(self, on: Any) -> None:
+        hands, declared = Hands(), Declared(Ttl(TTL_MS, clock="event", on=on))
+        backend = self.filled(declared, hands)  # at 1000
+        for what in ("value", "table", "total", "folded", "read"):
+            apply(backend, declared, hands, [Step(what, "JFK", 3)])
+        hands.late_ms = 7
+        backend.state(declared.value).update(4)
+        backend.state(declared.items).add([4])
+        backend.state(declared.table).put(3, 4)
+        backend.state(declared.total).add(4)
+        backend.state(declared.folded).add(4)
+        if on == "read":
+            found(backend, declared)
+        hands.now_ms += TTL_MS - 7
+        assert looked_at(backend, declared) == {"JFK": (4, [[3]], {3: 4}, 10, [3, 3, 4])}
+        hands.now_ms += 6
+        assert looked_at(backend, declared) == {"JFK": (4, [[3]], {3: 4}, 10, [3, 3, 4])}
+        hands.now_ms += 1
+        assert looked_at(backend, declared) == {}
+
     def test_a_question_is_no_update_and_changes_nothing(self) -> None:
         hands, declared = Hands(), Declared(Ttl(TTL_MS, on="read"))
         backend = self.filled(declared, hands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -220,7 +221,10 @@ def test_a_value_that_does_not_fit_is_refused_as_without_a_ttl() -> None:
     ("make", "text"),
     [
         (lambda: Ttl(0), "Ttl: wanted a duration above 0 ms, such as Ttl(hours=1), found 0 ms"),
-        (lambda: Ttl(), "Ttl: wanted a duration above 0 ms, such as Ttl(hours=1), found 0 ms"),
+        (lambda: Ttl(timedelta(0)), "Ttl: wanted a duration above 0 ms, such as Ttl(hours=1), found 0 ms"),
+        (lambda: Ttl(), "Ttl: wanted a duration such as Ttl(hours=1) or Ttl(60_000), found no duration"),
+        (lambda: Ttl(1, hours=1), "Ttl: wanted a duration such as Ttl(hours=1) or Ttl(60_000), found both a duration"),
+        (lambda: Ttl(years=1), "Ttl: wanted days, hours, minutes, seconds, ms, clock or on, found years"),
         (lambda: Ttl(hours=-1), "Ttl: wanted a duration above 0 ms, such as Ttl(hours=1), found -3600000 ms"),
         (lambda: Ttl(hours=0.5), "Ttl: hours: wanted a whole number, found 0.5"),
         (lambda: Ttl(True), "Ttl: ms: wanted a whole number, found True"),
@@ -238,7 +242,8 @@ def test_what_cannot_be_a_ttl_is_refused_where_it_is_declared(make: Callable[[],
 
 
 def test_the_parts_of_a_duration_are_added_up() -> None:
-    assert Ttl(5, days=1, hours=2, minutes=3, seconds=4).ms == 93_784_005
+    assert Ttl(ms=5, days=1, hours=2, minutes=3, seconds=4).duration_ms == 93_784_005
+    assert Ttl(1500) == Ttl(timedelta(seconds=1.5)) == Ttl(seconds=1, ms=500)
     assert (Ttl(hours=1).clock, Ttl(hours=1).on) == ("processing", "write")
     assert Ttl(minutes=60) == Ttl(hours=1) != Ttl(hours=1, on="read")
-    assert repr(Ttl(hours=1)) == "Ttl(ms=3600000, clock='processing', on='write')"
+    assert repr(Ttl(hours=1)) == "Ttl(duration_ms=3600000, clock='processing', on='write')"
