@@ -12,6 +12,7 @@ from .first_output import first_output
 from .growth import growth
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
+from .nexmark.comparison import nexmark
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
@@ -33,6 +34,7 @@ for command in (
     recovery,
     simulator,
     windows,
+    nexmark,
 ):
     main.add_command(command)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,17 @@ def digest_of_table(table: pa.Table, columns: Sequence[str]) -> Digest:
     return sum((digest_of(row_words(batch, columns)) for batch in table.to_batches()), EMPTY)
 
 
+def write_answer(out: Path, found: Digest, part: int = 0) -> None:
+    (out / f"answer-{part}").write_text(f"{found.rows} {found.sum}")
+
+
+def answer_in(out: Path) -> Digest | None:
+    """The digest of what all parts have written; None when there is none."""
+    parts = [path.read_text().split() for path in sorted(out.glob("answer-*"))]
+    found = [Digest(int(rows), int(number)) for rows, number in parts]
+    return sum(found, EMPTY) if found else None
+
+
 def row_words(batch: pa.RecordBatch, columns: Sequence[str]) -> Words:
     """A word for each row, uint64."""
     total = np.zeros(len(batch), np.uint64)
@@ -70,7 +81,8 @@ def column_words(column: pa.Array) -> Words:
         return np.where(np.asarray(column.is_null()), np.uint64(NULL), values)
     kind = column.type
     if pt.is_dictionary(kind):
-        return column_words(column.dictionary)[np.asarray(column.indices)]
+        of_each: Words = column_words(column.dictionary)[np.asarray(column.indices)]
+        return of_each
     if pt.is_string(kind) or pt.is_large_string(kind):
         return _text_words(column)
     if pt.is_timestamp(kind):

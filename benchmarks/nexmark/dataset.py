@@ -28,7 +28,9 @@ SIDE_KEYS = 10_000
 
 def side_input() -> pa.Table:
     """The table that q13 looks up: a text for each key from 0 to 9,999."""
-    return pa.table({"key": np.arange(SIDE_KEYS), "value": [f"side-{key * 7_919 % SIDE_KEYS}" for key in range(SIDE_KEYS)]})
+    return pa.table(
+        {"key": np.arange(SIDE_KEYS), "value": [f"side-{key * 7_919 % SIDE_KEYS}" for key in range(SIDE_KEYS)]}
+    )
 
 
 def folder_of(cache: Path, model: Model) -> Path:
@@ -104,4 +106,5 @@ def _text_bytes(column: pa.Array) -> bytes:
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, "<i4", len(column) + 1, offset=4 * column.offset)
     text = b"" if data is None else data[int(ends[0]) : int(ends[-1])].to_pybytes()
-    return (ends - ends[0]).astype("<i4").tobytes() + text
+    whole: bytes = (ends - ends[0]).astype("<i4").tobytes() + text
+    return whole

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .model import SCHEMAS, STREAMS
+from .model import SCHEMAS, STREAMS, Stream
 
 EVENT_TIME = frozenset({"q5", "q7", "q8", "q11", "q12", "q18"})
 """Queries whose tables have a watermark; it costs the others nothing. Of q18 it makes a deduplication by event time."""
 
-_RANKS = {"total": "", "rank1": "price < 10000", "rank2": "price >= 10000 AND price < 1000000", "rank3": "price >= 1000000"}
+_RANKS = {
+    "total": "",
+    "rank1": "price < 10000",
+    "rank2": "price >= 10000 AND price < 1000000",
+    "rank3": "price >= 1000000",
+}
 _COUNTS = ", ".join(
     f"COUNT({what}){f' FILTER (WHERE {rule})' if rule else ''} AS {rank}_{name}"
     for name, what in (("bids", "*"), ("bidders", "DISTINCT bidder"), ("auctions", "DISTINCT auction"))
@@ -50,8 +55,8 @@ SELECTS: Mapping[str, str] = {
               SELECT seller, window_start, window_end FROM {_tumbled("auction")}
               GROUP BY seller, window_start, window_end) AS A
               ON P.id = A.seller AND P.window_start = A.window_start AND P.window_end = A.window_end""",
-    "q9": f"""SELECT id, price, bid_date_time, item_name, description, initial_bid, reserve, date_time, expires, seller,
-              category, extra FROM (SELECT A.*, B.auction, B.bidder, B.price, B.date_time AS bid_date_time,
+    "q9": f"""SELECT id, price, bid_date_time, item_name, description, initial_bid, reserve, seller, category, extra,
+              date_time, expires FROM (SELECT A.*, B.auction, B.bidder, B.price, B.date_time AS bid_date_time,
               B.extra AS bid_extra, ROW_NUMBER() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.date_time ASC) AS n
               FROM auction A, bid B WHERE {_WINNING}) WHERE n <= 1""",
     "q10": f"""SELECT auction, bidder, price, date_time, extra, {_DAY}, DATE_FORMAT(date_time, 'HH:mm') FROM bid""",
@@ -96,7 +101,7 @@ SELECTS: Mapping[str, str] = {
 """By name; q6 is not supported by Flink (FLINK-19059)."""
 
 _INT, _TEXT, _TIME, _DECIMAL = "BIGINT", "STRING", "TIMESTAMP(3)", "DECIMAL(23, 3)"
-_AUCTION = "STRING, STRING, BIGINT, BIGINT, TIMESTAMP(3), TIMESTAMP(3), BIGINT, BIGINT, STRING".split(", ")
+_AUCTION = ["STRING", "STRING", "BIGINT", "BIGINT", "TIMESTAMP(3)", "TIMESTAMP(3)", "BIGINT", "BIGINT", "STRING"]
 """All but its id."""
 
 RESULTS: Mapping[str, tuple[int, Sequence[str]]] = {
@@ -108,7 +113,7 @@ RESULTS: Mapping[str, tuple[int, Sequence[str]]] = {
     "q5": (0, [_TIME, _INT, _INT]),
     "q7": (0, [_INT, _INT, _INT, _TIME, _TEXT]),
     "q8": (0, [_INT, _TEXT, _TIME]),
-    "q9": (1, [_INT, _INT, _TIME, *_AUCTION]),
+    "q9": (1, [_INT, _INT, _TIME, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _TIME, _TIME]),
     "q10": (0, [_INT, _INT, _INT, _TIME, _TEXT, _TEXT, _TEXT]),
     "q11": (0, [_INT, _INT, _TIME, _TIME]),
     "q12": (0, [_INT, _INT, _TIME, _TIME]),
@@ -134,16 +139,32 @@ def statements(query: str, raw: Path, out: Path, compared: int) -> list[str]:
     names = [f"c{position}" for position in range(len(types))]
     key = f", PRIMARY KEY ({', '.join(names[:keys])}) NOT ENFORCED" if keys else ""
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
-    sink = f"CREATE TABLE answer ({columns}{key}) WITH ('connector' = 'answer', 'out' = '{out}', 'keys' = '{keys}', 'compared' = '{compared}')"
+    options = f"'connector' = 'answer', 'out' = '{out}', 'keys' = '{keys}', 'compared' = '{compared}'"
+    sink = f"CREATE TABLE answer ({columns}{key}) WITH ({options})"
+    if query == "q10":
+        sink = f"CREATE TABLE answer ({columns}) PARTITIONED BY (c5, c6) WITH ({_files(out)})"
     side = "CREATE TABLE side_input (`key` BIGINT, `value` STRING) WITH ('connector' = 'side-input')"
     function = "CREATE TEMPORARY FUNCTION count_char AS 'benchmarks.CountChar'"
     return [*tables, side, function, sink, f"INSERT INTO answer {SELECTS[query]}"]
 
 
-def _source(stream: str, raw: Path, out: Path, *, event_time: bool) -> str:
+def _files(out: Path) -> str:
+    options = {
+        "connector": "filesystem",
+        "path": (out / "files").as_uri(),
+        "format": "csv",
+        "sink.partition-commit.policy.kind": "success-file",
+        "sink.rolling-policy.rollover-interval": "1 min",
+        "sink.rolling-policy.check-interval": "1 min",
+    }
+    return ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+
+
+def _source(stream: Stream, raw: Path, out: Path, *, event_time: bool) -> str:
     kinds = {"int64": "BIGINT", "string": "STRING", "timestamp[ms]": "TIMESTAMP(3)"}
     columns = [f"{field.name} {kinds[str(field.type)]}" for field in SCHEMAS[stream]]
     if event_time:
         columns.append("WATERMARK FOR date_time AS date_time - INTERVAL '4' SECOND")
-    options = f"'connector' = 'filesystem', 'path' = '{(raw / stream).as_uri()}', 'format' = 'columns', 'columns.out' = '{out}'"
+    path = (raw / stream).as_uri()
+    options = f"'connector' = 'filesystem', 'path' = '{path}', 'format' = 'columns', 'columns.out' = '{out}'"
     return f"CREATE TABLE {stream} ({', '.join(columns)}) WITH ({options})"

@@ -118,7 +118,8 @@ class Model:
     def density(self) -> str:
         """What a window sees, in words: suites with another density have other results and other costs."""
         seconds = self.events / self.rate
-        return f"{self.rate:,} events per second of event time, {seconds:,.1f} s in all, {seconds / 10:,.1f} windows of 10 s"
+        windows = f"{seconds / 10:,.1f} windows of 10 s"
+        return f"{self.rate:,} events per second of event time, {seconds:,.1f} s in all, {windows}"
 
     def to_plain(self) -> dict[str, Any]:
         return asdict(self)

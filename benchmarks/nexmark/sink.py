@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from understudy import Operator, OperatorListState
 
-from .answers import EMPTY, Digest, digest_of, row_words
+from .answers import EMPTY, Digest, digest_of, row_words, write_answer
 
 _COMPACTED_AT = 1 << 21
 
 
 class AnswerSink(Operator):
-    """Writes a digest of all rows to `out` at the end, or with `key` of the last row of each key; see `answer_in`.
+    """Writes a digest of all rows to `out` at the end, or with `key` of the last row of each key: `answers.answer_in`.
 
-    `durable`: what it has is part of each checkpoint, so that the answer is exact after a failure too. A checkpoint then
-    takes 16 bytes per key, so a job with many keys that does not fail goes without.
+    `durable`: what it has is part of each checkpoint, so that the answer is exact after a failure too. A checkpoint
+    then takes 16 bytes per key, so a job with many keys that does not fail goes without.
     """
 
     takes = "columns"
@@ -58,7 +58,7 @@ class AnswerSink(Operator):
 
     def on_end(self, out: Any) -> None:
         total = digest_of(self._last_pairs()[:, 1]) if self._key else self._total
-        (self._out / f"answer-{self.context.subtask_index}").write_text(f"{total.rows} {total.sum}")
+        write_answer(self._out, total, self.context.subtask_index)
 
     def _last_pairs(self) -> Any:
         """The last one of each key, which is all that is kept."""
@@ -67,9 +67,3 @@ class AnswerSink(Operator):
         last = pairs[len(pairs) - 1 - places]
         self._pairs, self._waiting = [last], 0
         return last
-
-
-def answer_in(out: Path) -> Digest:
-    """The digest of what all subtasks have written."""
-    parts = [path.read_text().split() for path in sorted(out.glob("answer-*"))]
-    return sum((Digest(int(rows), int(number)) for rows, number in parts), EMPTY)

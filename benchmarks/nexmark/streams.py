@@ -45,18 +45,23 @@ def generated(env: StreamEnvironment, model: Model, events_per_second: float | N
         schema = pa.schema([SCHEMAS[stream].field(name) for name in wanted])
         return env.generate(make, model.rows(stream), schema=schema, records_per_second=pace, name=f"{stream}s")
 
-    return Streams(read, delay_ms=max(DELAY_MS, model.disorder_ms))
+    return Streams(read, delay_ms=_delay_ms(model))
 
 
 def rows_of(model: Model, stream: Stream, columns: tuple[str, ...], start: int, rows: int) -> pa.RecordBatch:
     return model.batch(stream, start, rows, columns)
 
 
-def stored(env: StreamEnvironment, folder: Path, delay_ms: int = DELAY_MS) -> Streams:
-    """From the Parquet files of a dataset."""
+def stored(env: StreamEnvironment, folder: Path, model: Model) -> Streams:
+    """From the Parquet files of the model's dataset."""
 
     def read(stream: Stream, columns: tuple[str, ...]) -> DataStream:
         wanted = list(columns or SCHEMAS[stream].names)
         return env.from_parquet(str(folder / f"{stream}.parquet"), columns=wanted, name=f"{stream}s")
 
-    return Streams(read, folder, delay_ms)
+    return Streams(read, folder, _delay_ms(model))
+
+
+def _delay_ms(model: Model) -> int:
+    """So that no event is late."""
+    return max(DELAY_MS, model.disorder_ms)

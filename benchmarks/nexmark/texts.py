@@ -61,7 +61,9 @@ def texts_of(seed: int) -> Texts:
         person_extras=_pool(seed, 3, 72, 108),
         names=_pool(seed, 4, 3, 21, blanks=True),
         descriptions=_pool(seed, 5, 3, 101, blanks=True),
-        emails=pa.array([f"{name}@{host}.com" for name, host in zip(_words(seed, 6, 7), _words(seed, 7, 5))]),
+        emails=pa.array(
+            [f"{name}@{host}.com" for name, host in zip(_words(seed, 6, 7), _words(seed, 7, 5), strict=True)]
+        ),
         four_digits=pa.array([f"{number:04d}" for number in range(10_000)]),
         people=pa.array([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]),
         channels=pa.array([*HOT_CHANNELS, *(f"channel-{number}" for number in range(CHANNELS))]),

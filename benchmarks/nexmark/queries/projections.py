@@ -56,7 +56,9 @@ def q10(streams: Streams) -> DataStream:
 
 def _with_minute(batch: pa.RecordBatch) -> pa.RecordBatch:
     when = batch.column("date_time")
-    return batch.append_column("dt", formatted(when, "%Y-%m-%d", "D")).append_column("hm", formatted(when, "%H:%M", "m"))
+    return batch.append_column("dt", formatted(when, "%Y-%m-%d", "D")).append_column(
+        "hm", formatted(when, "%H:%M", "m")
+    )
 
 
 def formatted(when: pa.Array, pattern: str, unit: str) -> pa.Array:
@@ -160,7 +162,7 @@ QUERIES = (
     Query("q0", q0, _BID),
     Query("q1", q1, _BID),
     Query("q2", q2, ("auction", "price")),
-    Query("q10", q10, (*_BID, "dt", "hm")),
+    Query("q10", q10, (*_BID, "dt", "hm"), writes_files=True),
     Query("q13", q13, ("auction", "bidder", "price", "date_time", "value")),
     Query("q14", q14, ("auction", "bidder", "price", "kind", "date_time", "extra", "counts")),
     Query("q21", q21, ("auction", "bidder", "price", "channel", "channel_id")),

@@ -115,9 +115,7 @@ class NewInChannel(KeyedOperator):
         if now != had:
             self.seen.update(now)
             is_new = 1 if had == 0 else 0
-            out.collect(
-                (record.channel, record.day, is_new, (now ^ had) & 1, (now ^ had) >> 1 & 1, (now ^ had) >> 2)
-            )
+            out.collect((record.channel, record.day, is_new, (now ^ had) & 1, (now ^ had) >> 1 & 1, (now ^ had) >> 2))
 
 
 class DayTogether(KeyedOperator):
@@ -179,16 +177,17 @@ def _counted(query: str, bids: DataStream) -> DataStream:
     """
     group = GROUPS[query]
     ranked = bids.map_batches(_grouped, schema=_grouped_schema(group), name="ranked")
-    sums = {name: Sum(name) for name in RANKS}
+    sums: dict[str, Any] = {name: Sum(name) for name in RANKS}
     total = ranked.key_by(*group).aggregate("updates", name="bid-totals", total=Count(), minute=Max("minute"), **sums)
     parts = [total]
     for who in ("bidder", "auction"):
-        flags = {name: Max(name) for name in RANKS}
+        flags: dict[str, Any] = {name: Max(name) for name in RANKS}
         ranks = ranked.key_by(*group, who).aggregate("updates", name=f"{who}-ranks", **flags)
         names = (*group, *_FOUR)
         news = ranks.key_by(*group, who).process(_NEW[query], name=f"new-{who}s")
         news = news.map_batches(_Renamed(names), schema=_numbers(names), name=f"new-{who}s-named")
-        parts.append(news.key_by(*group).aggregate("updates", name=f"{who}-totals", **{name: Sum(name) for name in _FOUR}))
+        counts: dict[str, Any] = {name: Sum(name) for name in _FOUR}
+        parts.append(news.key_by(*group).aggregate("updates", name=f"{who}-totals", **counts))
     told = (*group, "what", "minute", *_FOUR)
     labelled = [part.map_batches(_Labelled(told, what), schema=_numbers(told)) for what, part in enumerate(parts)]
     together = labelled[0].union(*labelled[1:]).key_by(*group).process(_TOGETHER[query], name="together")

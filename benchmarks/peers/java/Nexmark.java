@@ -33,6 +33,8 @@ public final class Nexmark {
             result = tables.executeSql(statement);
         }
         result.await();
-        Files.writeString(out.resolve("finished"), Long.toString(System.currentTimeMillis()));
+        if (Files.isDirectory(out.resolve("files"))) {
+            Files.writeString(out.resolve("ended-job"), Long.toString(System.currentTimeMillis()));
+        }
     }
 }
