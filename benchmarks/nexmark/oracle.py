@@ -62,7 +62,7 @@ ANSWERS: Mapping[str, str] = {
               max(date_time) + INTERVAL 10 SECONDS AS window_end FROM (
               SELECT bidder, date_time, sum(is_new::INT) OVER (PARTITION BY bidder ORDER BY date_time) AS session FROM (
               SELECT bidder, date_time, coalesce(date_time - lag(date_time) OVER (PARTITION BY bidder
-              ORDER BY date_time) >= INTERVAL 10 SECONDS, true) AS is_new FROM bid)) GROUP BY bidder, session""",
+              ORDER BY date_time) > INTERVAL 10 SECONDS, true) AS is_new FROM bid)) GROUP BY bidder, session""",
     "q12": f"""SELECT bidder, count(*) AS bid_count, {_TUMBLED} AS window_start,
                {_TUMBLED} + INTERVAL 10 SECONDS AS window_end FROM bid GROUP BY 1, 3""",
     "q13": """SELECT auction, bidder, price, date_time, value
