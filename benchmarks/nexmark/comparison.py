@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import duckdb
+import pyarrow.parquet as pq
 
 from ..contest import Score, Side, compared, compete, problems_of
 from ..data import Dataset
@@ -20,9 +21,9 @@ from ..report import contest_options, finish, over_cases, spread
 from ..side import Order
 from ..venvs import python_of
 from . import flink_sql, oracle
-from .answers import Digest, answer_in, digest_of_table
+from .answers import EMPTY, Digest, answer_in, digest_of_table
 from .dataset import dataset, raw_columns
-from .model import Model
+from .model import STREAMS, Model, number_columns
 from .queries import QUERIES
 from .query import Query
 
@@ -110,6 +111,31 @@ def sides_of(query: Query, model: Model, source: str, peers: Sequence[str], cach
     return sides
 
 
+def generator_cases(model: Model, runs: int, cache: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the generator alone makes in one process, without texts and with them; rows_per_s is per CPU second."""
+    folder = dataset(cache, model)
+    wanted = EMPTY
+    for stream in STREAMS:
+        table = pq.read_table(folder / f"{stream}.parquet", columns=number_columns(stream))
+        wanted += digest_of_table(table, number_columns(stream))
+
+    def check(order: Order, _measured: Measured) -> list[str]:
+        found = answer_in(order.out)
+        return [] if found == wanted else [f"found {found}, wanted {wanted}"]
+
+    command = [sys.executable, "-m", "benchmarks.sides.nexmark_generator"]
+    data = Dataset(folder, model.events, 0)
+    sides = [
+        Side(name, command, data, {"model": model.to_plain(), "texts": texts})
+        for name, texts in (("numbers", False), ("all columns", True))
+    ]
+    scores = compete(WORKLOAD, sides, runs, check)
+    cases = [{"query": f"{GENERATOR}, {score.side.name}", **score.report()} for score in scores]
+    for case in cases:
+        case["rows_per_cpu_s"] = case.get("rows_per_s")
+    return cases, problems_of(scores)
+
+
 def case_of(query: Query, scores: Sequence[Score]) -> dict[str, Any]:
     figures = compared(scores)
     for report in (figures, *figures.get("peers", {}).values()):
@@ -140,6 +166,16 @@ def killed_case(query: Query, model: Model, kills: int, seed: int, cache: Path) 
     return {"killed": said["killed"], **spread("kill_to_result_ms", said["recovery_ms"])}, problems
 
 
+def paced_case(query: Query, model: Model, seconds: int) -> dict[str, Any]:
+    """How long the results of windows take when a second of event time takes a second."""
+    paced = Model(**{**model.to_plain(), "events": model.rate * seconds})
+    with tempfile.TemporaryDirectory(prefix="understudy-benchmark-") as name:
+        options = {"query": query.name, "model": paced.to_plain(), "paced": True}
+        order = Order(WORKLOAD, Dataset(Path(name), paced.events, 0), Path(name), options)
+        said = measure([sys.executable, "-m", "benchmarks.sides.nexmark", order.to_argument()]).said
+    return {"window_p50_ms": said["p50_ms"], "window_p99_ms": said["p99_ms"], "window_results": said["results"]}
+
+
 def summary(cases: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Per peer the geometric mean of what ours does more per processor second, over the queries that both ran."""
     ratios: dict[str, list[float]] = {}
@@ -153,9 +189,9 @@ def summary(cases: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 def table_of(cases: Sequence[Mapping[str, Any]]) -> str:
     """Thousands of events per processor second of each side, and how many times a peer's ours are."""
     names = list(dict.fromkeys(name for case in cases for name in case.get("peers", {})))
-    lines = [f"{'query':>10}  {'ours':>8}" + "".join(f"  {name:>8}  {'ratio':>6}" for name in names)]
+    lines = [f"{'query':>22}  {'ours':>8}" + "".join(f"  {name:>8}  {'ratio':>6}" for name in names)]
     for case in cases:
-        line = f"{case['query']:>10}  {_thousands(case)}"
+        line = f"{case['query']:>22}  {_thousands(case)}"
         for name in names:
             peer = case.get("peers", {}).get(name, {})
             ratio = peer.get("cpu_ratio")
@@ -201,6 +237,7 @@ def _peers(peers: str) -> list[str]:
 @click.option("--upstream-bidders", is_flag=True, help="With the mistake of the original: bidders are no persons.")
 @click.option("--source", default="stored", show_default=True, type=click.Choice(["stored", "generated"]))
 @click.option("--kills", default=0, show_default=True, type=click.IntRange(0), help="A run of its own per query.")
+@click.option("--latency-seconds", default=0, show_default=True, help="A paced run for each query of windows.")
 @contest_options
 def nexmark(
     queries: str,
@@ -213,6 +250,7 @@ def nexmark(
     upstream_bidders: bool,
     source: str,
     kills: int,
+    latency_seconds: int,
     peers: str,
     runs: int,
     json_path: str | None,
@@ -224,8 +262,8 @@ def nexmark(
     )
     click.echo(model.density, err=True)
     answers = Answers(dataset(data_dir, model))
-    cases: list[dict[str, Any]] = []
-    problems: list[str] = []
+    click.echo(GENERATOR, err=True)
+    cases, problems = generator_cases(model, runs, data_dir)
     for query in chosen(queries):
         click.echo(query.name, err=True)
         scores = compete(WORKLOAD, sides_of(query, model, source, _peers(peers), data_dir), runs, answers.check)
@@ -238,6 +276,8 @@ def nexmark(
                 told, wrong = {"checked": False}, [f"{query.name} under kills: {error}"]
             case |= told | {"checked": case["checked"] and not wrong}
             problems += wrong
+        if latency_seconds and "window_end" in query.compared:
+            case |= paced_case(query, model, latency_seconds)
         cases.append(case)
     click.echo(table_of(cases), err=True)
     heading = {"workload": WORKLOAD, "density": model.density, "source": source, "model": model.to_plain()}

@@ -135,6 +135,11 @@ class Model:
         return pa.RecordBatch.from_arrays([part.column(name) for name in schema.names], schema=schema)
 
 
+def number_columns(stream: Stream) -> list[str]:
+    """The columns that are no texts."""
+    return [field.name for field in SCHEMAS[stream] if field.type != pa.string()]
+
+
 class _Part:
     """Some rows of a stream. Numbers are computed for whole epochs, one row of an array each, and cut at the end."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.nexmark.dataset import GROUP_ROWS
 from benchmarks.nexmark.model import Model
@@ -11,6 +14,7 @@ from benchmarks.nexmark.queries import QUERIES
 from benchmarks.nexmark.query import Query
 from benchmarks.nexmark.sink import AnswerSink
 from benchmarks.nexmark.streams import Streams, generated, stored
+from benchmarks.nexmark.window_latency import WindowArrivals, latencies_ms, tapped
 from benchmarks.side import Order, answer, received_order
 from understudy import DataStreamSink, FileSink, LocalCluster, StreamEnvironment, fixed_delay
 from understudy.runtime.chaos.saboteur import Saboteur
@@ -26,6 +30,9 @@ def run(order: Order) -> None:
     if order.options.get("kills"):
         run_killed(order, query, model)
         return
+    if order.options.get("paced"):
+        run_paced(order, query, model)
+        return
     with job.local_cluster(order.options) as cluster:
         env = job.environment(order.out, {"batch_rows": GROUP_ROWS, **order.options})
         is_stored = order.options.get("source", "stored") == "stored"
@@ -40,6 +47,19 @@ def build(query: Query, streams: Streams, out: Path, *, durable: bool = False) -
     if query.writes_files:
         return results.sink_to(FileSink(str(out / "files"), format="csv"), name="answer")
     return results.sink_to(AnswerSink(out, query.compared, query.key, durable=durable), name="answer")
+
+
+def run_paced(order: Order, query: Query, model: Model) -> None:
+    """A second of event time a second, to see how long the results of windows take."""
+    with job.local_cluster(order.options) as cluster:
+        env = job.environment(order.out, order.options)
+        streams = generated(env, model, model.rate)
+        noted = replace(streams, read=lambda *what: tapped(streams.read(*what), order.out))
+        query.build(noted).sink_to(WindowArrivals(order.out))
+        timed = job.timed(cluster, env, query.name)
+    found = latencies_ms(order.out, streams.delay_ms)
+    p50, p99 = (round(float(each), 2) for each in np.percentile(found, [50, 99]))
+    answer(timed.seconds, job.PACKAGES, results=len(found), p50_ms=p50, p99_ms=p99)
 
 
 def run_killed(order: Order, query: Query, model: Model) -> None:
