@@ -76,13 +76,12 @@ def multiplier(position: int) -> int:
 
 def column_words(column: pa.Array) -> Words:
     """A word for each value, uint64. Raises TypeError for types that no query gives."""
-    if column.null_count:
-        values = column_words(column.fill_null(_zero(column.type)))
-        return np.where(np.asarray(column.is_null()), np.uint64(NULL), values)
     kind = column.type
     if pt.is_dictionary(kind):
-        of_each: Words = column_words(column.dictionary)[np.asarray(column.indices)]
-        return of_each
+        return column_words(column.dictionary_decode())
+    if column.null_count:
+        values = column_words(column.fill_null(_zero(kind)))
+        return np.where(np.asarray(column.is_null()), np.uint64(NULL), values)
     if pt.is_string(kind) or pt.is_large_string(kind):
         return _text_words(column)
     if pt.is_timestamp(kind):
@@ -117,9 +116,11 @@ def _text_words(column: pa.Array) -> Words:
         text = np.concatenate([text, np.zeros(8, np.uint8)])
     eights = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
     starts, lengths = ends[:-1], np.diff(ends)
-    short = np.minimum(lengths, 8)
-    at = np.minimum(starts, len(eights) - 1)
-    first = (eights[at] >> (8 * (starts - at)).astype(np.uint64)) & _MASKS[short]
-    last = np.where(lengths >= 8, eights[np.maximum(ends[1:] - 8, 0)], first)
+    if lengths.min(initial=8) >= 8:
+        first, last = eights[starts], eights[ends[1:] - 8]
+    else:
+        at = np.minimum(starts, len(eights) - 1)
+        first = (eights[at] >> (8 * (starts - at)).astype(np.uint64)) & _MASKS[np.minimum(lengths, 8)]
+        last = np.where(lengths >= 8, eights[np.maximum(ends[1:] - 8, 0)], first)
     by_length, by_first, by_last = (np.uint64(number) for number in TEXT_MULTIPLIERS)
     return lengths.astype(np.uint64) * by_length + first * by_first + last * by_last
