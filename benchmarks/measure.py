@@ -31,8 +31,10 @@ SHARED_EVERY = 10
 
 MB = 1024 * 1024
 
-_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": ""}
-"""Modules are compiled once, as those of an installed package are, and not by every process."""
+_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": ""}
+"""What is measured is this checkout, whichever is installed. Modules are compiled once, as those of an installed
+package are, and not by every process.
+"""
 
 
 class SideFailed(Exception):

@@ -114,7 +114,7 @@ def _text_words(column: pa.Array) -> Words:
     text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     if len(text) < 8:
         text = np.concatenate([text, np.zeros(8, np.uint8)])
-    eights = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
+    eights: Words = np.ndarray((len(text) - 7,), np.uint64, text, strides=(1,))
     starts, lengths = ends[:-1], np.diff(ends)
     if lengths.min(initial=8) >= 8:
         first, last = eights[starts], eights[ends[1:] - 8]

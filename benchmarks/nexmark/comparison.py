@@ -6,6 +6,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import click
 import duckdb
 import pyarrow.parquet as pq
 
-from ..contest import Score, Side, compared, compete, problems_of
+from ..contest import Side, compared, compete, problems_of
 from ..data import Dataset
 from ..measure import Measured, SideFailed, measure
-from ..peers_known import DUCKDB, FLINK
+from ..peers_known import DUCKDB, FLINK, choose
 from ..report import contest_options, finish, over_cases, spread
 from ..side import Order
 from ..venvs import python_of
@@ -28,6 +29,8 @@ from .queries import QUERIES
 from .query import Query
 
 WORKLOAD = "nexmark"
+WINDOW_END = "window_end"
+"""The column by which results say their window."""
 GENERATOR = "generator"
 WARM_UP_EVENTS = 200_000
 KILLED_EVENTS_PER_S = 20_000
@@ -35,7 +38,7 @@ KILLED_CHECKPOINT_MS = 250
 SECONDS_BEFORE_KILLS, SECONDS_PER_KILL = 3.0, 1.5
 MODULES = {"duckdb": (DUCKDB, "nexmark_duckdb"), "flink": (FLINK, "nexmark_flink")}
 SETTINGS = {
-    "understudy": "2 TaskManagers (local), exactly once, checkpoint every 1 s, from Parquet",
+    "understudy": "2 TaskManagers (local), exactly once, checkpoint every 1 s, from Parquet if not generated",
     "duckdb": "one query, 2 threads, no fault tolerance",
     "flink": "SQL (Java), parallelism 2 in one process, mini-batches, exactly once, checkpoint every 1 s, raw columns",
 }
@@ -136,11 +139,37 @@ def generator_cases(model: Model, runs: int, cache: Path) -> tuple[list[dict[str
     return cases, problems_of(scores)
 
 
-def case_of(query: Query, scores: Sequence[Score]) -> dict[str, Any]:
-    figures = compared(scores)
-    for report in (figures, *figures.get("peers", {}).values()):
-        report.pop("setting", None)
-    return {"query": query.name, **figures}
+@dataclass(frozen=True)
+class Plan:
+    """What is run of each query. `kills` and `latency_seconds`: a run of ours of its own for each; 0: none."""
+
+    model: Model
+    source: str
+    peers: Sequence[str]
+    runs: int
+    kills: int
+    seed: int
+    latency_seconds: int
+    cache: Path
+
+    def case_of(self, query: Query, answers: Answers) -> tuple[dict[str, Any], list[str]]:
+        """The figures of a query, and what went wrong."""
+        sides = sides_of(query, self.model, self.source, self.peers, self.cache)
+        scores = compete(WORKLOAD, sides, self.runs, answers.check)
+        figures, problems = compared(scores), problems_of(scores)
+        for report in (figures, *figures.get("peers", {}).values()):
+            report.pop("setting")  # the same for all queries
+        try:
+            if self.kills:
+                told, wrong = killed_case(query, self.model, self.kills, self.seed, self.cache)
+                figures |= told | {"checked": figures["checked"] and not wrong}
+                problems += wrong
+            if self.latency_seconds and WINDOW_END in query.compared:
+                figures |= paced_case(query, self.model, self.latency_seconds)
+        except SideFailed as error:
+            figures["checked"] = False
+            problems.append(f"{query.name}: {error}")
+        return {"query": query.name, **figures}, problems
 
 
 def killed_case(query: Query, model: Model, kills: int, seed: int, cache: Path) -> tuple[dict[str, Any], list[str]]:
@@ -215,11 +244,9 @@ def chosen(queries: str) -> list[Query]:
 
 
 def _peers(peers: str) -> list[str]:
-    words = [word for word in peers.replace(" ", "").split(",") if word]
-    for word in words:
-        if word not in MODULES:
-            raise click.BadParameter(f"wanted some of {','.join(MODULES)}, found {word!r}", param_hint="--peers")
-    return words
+    """Those that run queries of Nexmark. Raises BadParameter for a name that is none."""
+    choose(peers, WORKLOAD, "local")
+    return [word for word in peers.replace(" ", "").split(",") if word in MODULES]
 
 
 @click.command(WORKLOAD)
@@ -260,25 +287,16 @@ def nexmark(
     model = Model(
         events, rate, seed, group=group, late_share=late_share, late_ms=late_ms, upstream_bidders=upstream_bidders
     )
+    plan = Plan(model, source, _peers(peers), runs, kills, seed, latency_seconds, data_dir)
     click.echo(model.density, err=True)
-    answers = Answers(dataset(data_dir, model))
     click.echo(GENERATOR, err=True)
     cases, problems = generator_cases(model, runs, data_dir)
+    answers = Answers(dataset(data_dir, model))
     for query in chosen(queries):
         click.echo(query.name, err=True)
-        scores = compete(WORKLOAD, sides_of(query, model, source, _peers(peers), data_dir), runs, answers.check)
-        case = case_of(query, scores)
-        problems += problems_of(scores)
-        if kills:
-            try:
-                told, wrong = killed_case(query, model, kills, seed, data_dir)
-            except SideFailed as error:
-                told, wrong = {"checked": False}, [f"{query.name} under kills: {error}"]
-            case |= told | {"checked": case["checked"] and not wrong}
-            problems += wrong
-        if latency_seconds and "window_end" in query.compared:
-            case |= paced_case(query, model, latency_seconds)
+        case, wrong = plan.case_of(query, answers)
         cases.append(case)
+        problems += wrong
     click.echo(table_of(cases), err=True)
     heading = {"workload": WORKLOAD, "density": model.density, "source": source, "model": model.to_plain()}
     figures = {
@@ -287,9 +305,9 @@ def nexmark(
         "geometric_means": summary(cases),
         "settings": SETTINGS,
         "cases": cases,
+        "checked": all(case["checked"] for case in cases),
+        "versions": {name: version for case in cases for name, version in _versions(case)},
     }
-    versions = {name: version for case in cases for name, version in _versions(case)}
-    figures |= {"checked": all(case["checked"] for case in cases), "versions": versions}
     finish(heading, figures, problems, json_path)
 
 
