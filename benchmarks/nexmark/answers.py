@@ -123,4 +123,5 @@ def _text_words(column: pa.Array) -> Words:
         first = (eights[at] >> (8 * (starts - at)).astype(np.uint64)) & _MASKS[np.minimum(lengths, 8)]
         last = np.where(lengths >= 8, eights[np.maximum(ends[1:] - 8, 0)], first)
     by_length, by_first, by_last = (np.uint64(number) for number in TEXT_MULTIPLIERS)
-    return lengths.astype(np.uint64) * by_length + first * by_first + last * by_last
+    mixed: Words = lengths.astype(np.uint64) * by_length + first * by_first + last * by_last
+    return mixed
