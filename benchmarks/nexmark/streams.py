@@ -22,7 +22,6 @@ class Streams:
     """The three streams of one job. `read`: gives a stream with some of its columns."""
 
     read: Callable[..., DataStream]
-    folder: Path | None = None
     delay_ms: int = DELAY_MS
 
     def bids(self, *columns: str) -> DataStream:
@@ -45,7 +44,7 @@ def generated(env: StreamEnvironment, model: Model, events_per_second: float | N
         schema = pa.schema([SCHEMAS[stream].field(name) for name in wanted])
         return env.generate(make, model.rows(stream), schema=schema, records_per_second=pace, name=f"{stream}s")
 
-    return Streams(read, delay_ms=_delay_ms(model))
+    return Streams(read, _delay_ms(model))
 
 
 def rows_of(model: Model, stream: Stream, columns: tuple[str, ...], start: int, rows: int) -> pa.RecordBatch:
@@ -59,7 +58,7 @@ def stored(env: StreamEnvironment, folder: Path, model: Model) -> Streams:
         wanted = list(columns or SCHEMAS[stream].names)
         return env.from_parquet(str(folder / f"{stream}.parquet"), columns=wanted, name=f"{stream}s")
 
-    return Streams(read, folder, _delay_ms(model))
+    return Streams(read, _delay_ms(model))
 
 
 def _delay_ms(model: Model) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from understudy import DataStream, Operator
+from understudy import DataStream
 
 from ..dataset import SIDE_KEYS, side_input
+from ..model import SCHEMAS
 from ..query import Query
 from ..streams import Streams
 
@@ -68,27 +66,18 @@ def formatted(when: pa.Array, pattern: str, unit: str) -> pa.Array:
     return texts.take(pa.array(places))
 
 
-class LookUp(Operator):
-    """q13's table, read once per subtask. Emits columns: auction, bidder, price, date_time, value."""
-
-    takes = "columns"
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-
-    def open(self) -> None:
-        table = side_input() if self._path is None else pq.read_table(self._path)
-        self._values = table.column("value").combine_chunks()
-
-    def process_batch(self, batch: pa.RecordBatch, out: Any) -> None:
-        keys = np.asarray(batch.column("auction")) % SIDE_KEYS
-        out.emit(batch.append_column("value", self._values.take(pa.array(keys))))
-
-
 def q13(streams: Streams) -> DataStream:
     """A bounded table looked up for each bid."""
-    path = None if streams.folder is None else str(streams.folder / "side_input.parquet")
-    return streams.bids(*_BID[:4]).process(LookUp(path))
+    bids = streams.bids(*_BID[:4]).map_batches(_with_key, schema=_KEYED)
+    return bids.lookup_join(side_input(), "key", how="inner")
+
+
+_KEYED = pa.schema([SCHEMAS["bid"].field(name) for name in _BID[:4]]).append(pa.field("key", pa.int64()))
+
+
+def _with_key(batch: pa.RecordBatch) -> pa.RecordBatch:
+    keys = np.asarray(batch.column("auction")) % SIDE_KEYS
+    return pa.RecordBatch.from_arrays([*batch.columns, pa.array(keys)], schema=_KEYED)
 
 
 def q14(streams: Streams) -> DataStream:

@@ -103,35 +103,11 @@ def _highest_bids(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def q8(streams: Streams) -> DataStream:
-    """The persons who came in a window of 10 seconds and opened an auction in it."""
-    persons = _timed(streams.persons("id", "name", "date_time").map_batches(_persons), streams)
-    sellers = _timed(streams.auctions("seller", "date_time").map_batches(_sellers), streams)
-    met = persons.union(sellers).key_by("id").window(tumbling(WINDOW_MS)).process(new_seller)
-    return met.map_batches(_new_sellers)
-
-
-_MET = pa.schema({"id": pa.int64(), "name": pa.string(), "date_time": pa.timestamp("ms")})
-
-
-def _persons(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(batch.columns, schema=_MET)
-
-
-def _sellers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Sellers have no name here."""
-    seller, when = batch.columns
-    return pa.RecordBatch.from_arrays([seller, pa.nulls(len(batch), pa.string()), when], schema=_MET)
-
-
-def new_seller(key: Any, window: Any, rows: Any, out: Any) -> None:
-    names = [row.name for row in rows]
-    name = next((name for name in names if name is not None), None)
-    if name is not None and None in names:
-        out.collect((key, name, window.start))
-
-
-def _new_sellers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.rename_columns(["id", "name", "window_start"])
+    """The persons who came in a window of 10 seconds and opened an auction in it, once each."""
+    persons = _timed(streams.persons("id", "name", "date_time"), streams).key_by("id")
+    auctions = _timed(streams.auctions("seller", "date_time"), streams).key_by("seller")
+    sold = persons.window_join(auctions, tumbling(WINDOW_MS))
+    return sold.key_by("id", "name").window(tumbling(WINDOW_MS)).aggregate(auctions=Count())
 
 
 # -- q11 and q12
