@@ -19,8 +19,8 @@ from numba.core.errors import TypingError
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.untyped_passes import InlineClosureLikes
 
-from .arithmetic import FUNCTIONS, OPERATORS
 from ..operators.keyed_operator import KeyedOperator
+from .arithmetic import FUNCTIONS, OPERATORS
 from .layout import kind_of
 from .out_access import COLLECT, settle
 from .refusal import refused

@@ -16,7 +16,6 @@ from .record_access import load_column
 from .refusal import refuse
 from .types import NUMBERS, OperatorType, column_type, row_type
 
-
 _TIMES = ("timestamp", "watermark")
 
 

@@ -25,7 +25,8 @@ from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .heap_accessors import ACCESSORS
 from .heap_blocks import FrozenEntries, Piece, pieces
 from .heap_state import QUESTION, HeapScope, HeapState
-from .keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from .frozen_state import FrozenState
+from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from .timer_queue import TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...messages import (
     KeyedStateHandle,
@@ -30,6 +30,7 @@ from ..kinds.schema_fit import Schema, schema_text
 from ..kinds.value_fit import Misfit
 from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
+from .frozen_state import FrozenState
 
 FORMAT_NAME: Final = "heap"
 """What a handle says of the format; written before there was one name for it: "memory" and "filesystem"."""
@@ -48,27 +49,6 @@ class WrongValue(Exception):
 
     def __init__(self, misfit: Misfit, key: Any) -> None:
         super().__init__(f"{misfit} for key {key!r:.60}")
-
-
-class FrozenState(Protocol):
-    """One state as it was at the barrier."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def is_empty(self) -> bool: ...
-
-    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
-        WrongValue.
-        """
 
 
 @dataclass(slots=True)

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
-from ..backends.keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from ..backends.frozen_state import FrozenState
+from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots

@@ -94,7 +94,7 @@ class SlotTimers:
         return self._head.part(0, min(AT_ONCE, self._head.up_to(until_ms)))
 
     def fired(self, count: int) -> None:
-        """So many of the slice are not pending any more. To be called before `apply`."""
+        """The first `count` of the slice are not pending any more. To be called before `apply`."""
         self._head = self._head.part(count)
 
     def pop(self, until_ms: int) -> tuple[int, int] | None:

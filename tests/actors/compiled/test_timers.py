@@ -215,7 +215,11 @@ def test_the_watermark_is_that_of_the_records_split() -> None:
         stage = Stage(cls())
         stage.advance(4)
         stage.operator.split_watermarks = np.array([NO_WATERMARK, 3, 9])
-        assert [record for record, _ in stage.timed(rows([1, 1, 1]), [7, 8, 9])] == [("a", 4, 7), ("a", 4, 8), ("a", 9, 9)]
+        assert [record for record, _ in stage.timed(rows([1, 1, 1]), [7, 8, 9])] == [
+            ("a", 4, 7),
+            ("a", 4, 8),
+            ("a", 9, 9),
+        ]
 
 
 @pytest.mark.parametrize("time_ms", [-(2**63), -1, 0, 2**63 - 1])
