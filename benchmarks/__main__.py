@@ -16,6 +16,7 @@ from .nexmark.comparison import nexmark
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
+from .timers import timers
 from .windows import windows
 
 
@@ -34,6 +35,7 @@ for command in (
     recovery,
     simulator,
     windows,
+    timers,
     nexmark,
 ):
     main.add_command(command)

@@ -29,7 +29,7 @@ from ..operators.operator import Operator
 from .input_columns import WorkTable, address_of, put_columns
 from .kernel_cache import check_numba, compiled_for, empty_batch
 from .key_columns import key_columns, keys_as_columns
-from .layout import POSITION, SLOTS, TIMES, WATERMARK, Kind, Layout, Output
+from .layout import POSITION, SLOTS, TIMES, WATERMARKS, Kind, Layout, Output
 from .output_rows import OutputRows, Rows, kinds_of, output_schema, times_of_rows
 from .signature import RecordForm, Signature, check_operator, has_on_timer, signature_of, uses_time
 from .timer_log import TimerLog
@@ -112,6 +112,13 @@ class CompiledProcess:
         _emit(prepared.output.take([], None, keys, prepared.kinds), times, out)
         return True
 
+    def _watermarks(self, rows: int, *, of_records: bool) -> Times:
+        """How far event time is for each row: records of one batch may be of several splits."""
+        operator = self._operator
+        if operator.split_watermarks is None or not of_records:
+            return np.full(rows, operator.watermark, np.int64)
+        return np.maximum(operator.split_watermarks, operator.watermark).astype(np.int64, copy=False)
+
     def _keys_of(self, slots: Slots) -> list[pa.Array]:
         keys = self.state.slot_keys
         columns = keys.columns(slots)
@@ -146,10 +153,13 @@ class CompiledProcess:
         """Write into the work table what the rows are. What is returned must be kept while the kernel runs."""
         layout, work = prepared.layout, prepared.work
         kept: list[Any] = [slots := np.ascontiguousarray(slots, np.int64)]
-        work[SLOTS], work[WATERMARK] = address_of(slots), self._operator.watermark
+        work[SLOTS] = address_of(slots)
         if times is not None:
             kept.append(times := np.ascontiguousarray(times, np.int64))
             work[TIMES] = address_of(times)
+        if layout.reads_watermark:
+            kept.append(watermarks := self._watermarks(len(slots), of_records=columns is not None))
+            work[WATERMARKS] = address_of(watermarks)
         read = [(layout.keys[index], keys[index]) for index in layout.keys_read]
         if columns is not None:
             read += [(layout.columns[index], columns.column(index)) for index in layout.columns_read]

@@ -18,8 +18,10 @@ Method = Literal["process", "on_timer"]
 Kind = Literal["int", "float", "bool", "opaque"]
 """A value's kind in the compiled function; an opaque one can only be passed on."""
 
-POSITION, SLOTS, TIMES, WATERMARK, FIRST_GROWING = range(5)
-"""The first cells: the row at work; the addresses of the rows' slots and event times; how far event time is."""
+POSITION, SLOTS, TIMES, WATERMARKS, FIRST_GROWING = range(5)
+"""The first cells: the row at work; the addresses of the rows' slots, of their event times, and of how far event time
+is for them.
+"""
 
 OUTPUT, TIMER_LOG = FIRST_GROWING, FIRST_GROWING + 3
 """Where rows that grow are described: first those collected, then what happens to timers. For each: how many there are;
@@ -132,6 +134,7 @@ class Layout:
     columns_read: set[int] = field(default_factory=set)
     """Indexes into `columns`."""
     keys_read: set[int] = field(default_factory=set)
+    reads_watermark: bool = False
     uses_timers: bool = False
     """Whether it registers or deletes timers."""
     refusals: list[str] = field(default_factory=list)

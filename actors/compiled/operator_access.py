@@ -10,7 +10,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr_generic
 
 from ..errors import NoEventTime
-from .layout import SLOTS, TIMES, WATERMARK, Layout
+from .layout import SLOTS, TIMES, WATERMARKS, Layout
 from .machine_code import INT64, as_tuple, load_cell, load_item, made_view, raise_error, view
 from .record_access import load_column
 from .refusal import refuse
@@ -58,7 +58,8 @@ def _load_attribute(context: Any, builder: Any, operator: Any, value: Any, name:
     if name == "timers":
         return made_view(context, builder, operator.timers, seen.work, seen.row)
     if name == "watermark":
-        return load_cell(builder, seen.work, WATERMARK)
+        layout.reads_watermark = True
+        return load_item(builder, load_cell(builder, seen.work, WATERMARKS), "i8", seen.row)
     if name == "timestamp":
         return _timestamp(context, builder, layout, seen)
     if name in operator.states:

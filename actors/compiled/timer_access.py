@@ -1,7 +1,7 @@
 """`self.timers` of a compiled method: `at_event_time`, `delete_event_time` and `delete` write into a log, which the
 operator's SlotTimers take over when the kernel has run.
 
-A timer that was the last one registered for the key is found by one comparison: most records register that.
+Most records register the time that was registered last for the key: one comparison finds that out.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _time_of(context: Any, builder: Any, timer: Any, value: Any, name: str) -> A
 
 @lower_builtin("understudy.at_event_time", TimersType, types.int64)
 def _register(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """A pending timer is not logged again. NO_TIME itself is a time, too, and always logged."""
+    """A timer that is pending already is not logged. NO_TIME itself is a time, too, and always logged."""
     time = args[1]
     slot, last = _last(context, builder, sig, args)
     is_new = builder.or_(

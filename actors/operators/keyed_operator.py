@@ -47,7 +47,7 @@ class BatchProcess(Protocol):
 
     def fire(self, watermark_ms: int, out: Collector) -> bool:
         """Fire a part of the event-time timers that are due, in the order of their times for each key; whether there
-        may be more. The others are part of a snapshot.
+        may be more. A snapshot in between holds those that have not fired.
         """
         ...
 
@@ -77,7 +77,7 @@ class KeyedOperator(Operator):
     takes: ClassVar[Takes] = "records"
 
     compiled: ClassVar[bool] = False
-    """True: `process` is compiled by Numba and runs over whole batches (docs/compiled.md)."""
+    """True: `process`, and `on_timer` if there is one, are compiled by Numba (docs/compiled.md)."""
 
     key: Any
     """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""

@@ -11,7 +11,7 @@ those of one time that could be relied on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, MutableMapping, Sequence
+from collections.abc import Container, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -51,6 +51,11 @@ class PendingTimers(Protocol):
     """The timers of one domain, as whoever registers and fires them sees them: a TimerQueue, or one in columns."""
 
     name: str
+
+    @property
+    def pending(self) -> Container[TimerEntry]:
+        """Whether a timer is there, in the quickest way."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -101,6 +106,10 @@ class TimerQueue:
         """What is left of the list whose time has come, the last one first."""
         self._stale = 0
         """The number of places in lists whose timers were deleted."""
+
+    @property
+    def pending(self) -> Container[TimerEntry]:
+        return self._pending
 
     def __len__(self) -> int:
         return len(self._pending)

@@ -6,7 +6,7 @@ the other way round. A compiled operator has event-time timers without a namespa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +38,10 @@ class SlotTimerQueue:
         self.name = EVENT_TIMERS
         self.timers = SlotTimers()
         self._scope, self._orders = scope, orders
+
+    @property
+    def pending(self) -> Container[TimerEntry]:
+        return self
 
     def __len__(self) -> int:
         return len(self.timers)

@@ -1,4 +1,4 @@
-"""Timed topologies: jobs with event time. The output that each must commit is recomputed from all of its events at once.
+"""Timed topologies: jobs with event time. The output that each must commit is recomputed from all events at once.
 
 The times of records are out of order, but by no more than the watermarks allow for, so that nothing is late and the
 output is determined: timers by hand (`reminders`), windows by hand with sources that are far apart (`apart`), the

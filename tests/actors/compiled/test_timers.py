@@ -204,6 +204,24 @@ def test_records_without_event_times_may_set_timers_and_have_no_timestamp() -> N
         assert "operator 'sessions': self.timestamp" in str(raised.value.__cause__)
 
 
+def test_the_watermark_is_that_of_the_records_split() -> None:
+    class Marked(KeyedOperator):
+        compiled = True
+
+        def process(self, record: Any, out: Any) -> None:
+            out.collect((self.key, self.watermark, self.timestamp))
+
+    for cls in (Marked, interpreted(Marked)):
+        stage = Stage(cls())
+        stage.advance(4)
+        stage.operator.split_watermarks = np.array([NO_WATERMARK, 3, 9])
+        assert [record for record, _ in stage.timed(rows([1, 1, 1]), [7, 8, 9])] == [
+            ("a", 4, 7),
+            ("a", 4, 8),
+            ("a", 9, 9),
+        ]
+
+
 @pytest.mark.parametrize("time_ms", [-(2**63), -1, 0, 2**63 - 1])
 def test_the_first_and_the_last_time_there_are_can_be_timers(time_ms: int) -> None:
     class At(KeyedOperator):
