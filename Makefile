@@ -60,6 +60,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks growth --runs 3 --json build/bench-growth.json
 	$(BIN)/python -m benchmarks first-output --runs 5 --json build/bench-first-output.json
 	$(BIN)/python -m benchmarks recovery --keys 1000,200000,2000000 --json build/bench-recovery.json
+	$(BIN)/python -m benchmarks nexmark --runs 3 --kills 3 --latency-seconds 60 --peers "$(PEERS)" --json build/bench-nexmark.json
 	$(BIN)/python -m benchmarks recovery --cluster spark --keys 1000,200000 --json build/bench-recovery-spark.json
 
 $(READY): setup.cfg pyproject.toml

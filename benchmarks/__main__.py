@@ -12,9 +12,11 @@ from .first_output import first_output
 from .growth import growth
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
+from .nexmark.comparison import nexmark
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
+from .timers import timers
 from .windows import windows
 
 
@@ -33,6 +35,8 @@ for command in (
     recovery,
     simulator,
     windows,
+    timers,
+    nexmark,
 ):
     main.add_command(command)
 

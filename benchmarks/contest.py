@@ -49,6 +49,11 @@ class Score:
     def rows_per_s(self) -> list[float]:
         return [self.side.data.rows / one.seconds for one in self.measured]
 
+    @property
+    def rows_per_cpu_s(self) -> list[float]:
+        """Of the runs whose processor time is known."""
+        return [self.side.data.rows / one.cpu_s for one in self.measured if one.cpu_s]
+
     def report(self) -> dict[str, Any]:
         """The figures of this side; none when no run came to its end."""
         figures: dict[str, Any] = {"rows": self.side.data.rows, "runs": len(self.measured)}
@@ -62,6 +67,7 @@ class Score:
                 "wall_s": round(statistics.median(one.wall_s for one in self.measured), 2),
                 "peak_rss_mb": round(max(one.peak_rss_mb for one in self.measured)),
                 "peak_pss_mb": round(max(one.peak_pss_mb for one in self.measured)),
+                **({"rows_per_cpu_s": round(statistics.median(per_cpu))} if (per_cpu := self.rows_per_cpu_s) else {}),
                 "said": {
                     key: value for key, value in self.measured[-1].said.items() if key in ("notes", "checkpoints")
                 },
@@ -110,18 +116,25 @@ def _run(workload: str, score: Score, check: Check) -> None:
         found = check(order, measured) if side.answers else []
         score.problems.extend(f"{side.name}: {problem}" for problem in found)
         verdict = "wrong" if found else "right" if side.answers else "not compared"
-        rate = side.data.rows / measured.seconds
-        click.echo(f"{side.name:>16}  {rate:>14,.0f} rows/s  {measured.peak_rss_mb:>7,.0f} MB  {verdict}", err=True)
+        rate, cpu_s = side.data.rows / measured.seconds, measured.cpu_s
+        per_cpu = f"  {side.data.rows / cpu_s:>12,.0f} rows/CPU-s" if cpu_s else ""
+        memory = f"{measured.peak_rss_mb:>7,.0f} MB"
+        click.echo(f"{side.name:>16}  {rate:>14,.0f} rows/s{per_cpu}  {memory}  {verdict}", err=True)
 
 
 def _ratios(ours: Score, peer: Score) -> dict[str, float]:
-    """How many times ours is faster, and what share of the peer's memory it takes."""
+    """How many times ours is faster, by the clock and per processor second, and what share of the peer's memory it
+    takes.
+    """
     if not ours.measured or not peer.measured:
         return {}
-    return {
+    ratios = {
         "ratio": round(statistics.median(ours.rows_per_s) / statistics.median(peer.rows_per_s), 3),
         "memory_ratio": round(_peak(ours) / _peak(peer), 3),
     }
+    if (mine := ours.rows_per_cpu_s) and (theirs := peer.rows_per_cpu_s):
+        ratios["cpu_ratio"] = round(statistics.median(mine) / statistics.median(theirs), 3)
+    return ratios
 
 
 def _peak(score: Score) -> float:

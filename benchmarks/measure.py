@@ -1,7 +1,9 @@
-"""Runs one side of a comparison as a process of its own, and measures it from outside: time, memory, what it says.
+"""Runs one side of a comparison as a process of its own, and measures it from outside: time, memory, processor, what it
+says.
 
 A side is a command. Its last line on standard output is a JSON object with at least `seconds`, the time it took
-without its start-up, and `versions`. Memory is that of the process and of all that descend from it.
+without its start-up, and `versions`. Memory and processor time are those of the process and of all that descend
+from it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,8 +31,10 @@ SHARED_EVERY = 10
 
 MB = 1024 * 1024
 
-_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": ""}
-"""Modules are compiled once, as those of an installed package are, and not by every process."""
+_ENVIRONMENT = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": ""}
+"""What is measured is this checkout, whichever is installed. Modules are compiled once, as those of an installed
+package are, and not by every process.
+"""
 
 
 class SideFailed(Exception):
@@ -37,19 +42,29 @@ class SideFailed(Exception):
 
 
 @dataclass
-class Memory:
-    """The most that all processes together held: `rss` counts a page once per process, `pss` once."""
+class Usage:
+    """What all processes together took. Memory is the most that they held: `rss` counts a page once per process, `pss`
+    once. `cpu`: pairs of a moment and the processor seconds until then, of processes that have ended too.
+    """
 
     rss: int = 0
     pss: int = 0
+    cpu: list[tuple[float, float]] = field(default_factory=list)
     _samples: int = 0
     _tree: list[psutil.Process] = field(default_factory=list)
+    _cpu_of: dict[tuple[int, float], float] = field(default_factory=dict)
+    """By process id and start, as the system gives ids again."""
 
     def sample(self, root: psutil.Process) -> None:
         if self._samples % TREE_EVERY == 0:
             with contextlib.suppress(psutil.Error):
                 self._tree = [root, *root.children(recursive=True)]
         self.rss = max(self.rss, sum(_rss(one) for one in self._tree))
+        for one in self._tree:
+            with contextlib.suppress(psutil.Error):
+                taken = one.cpu_times()
+                self._cpu_of[one.pid, one.create_time()] = taken.user + taken.system
+        self.cpu.append((time.time(), sum(self._cpu_of.values())))
         if self._samples % SHARED_EVERY == SHARED_EVERY - 1:
             self.pss = max(self.pss, sum(_pss(one) for one in self._tree))
         self._samples += 1
@@ -64,17 +79,28 @@ class Measured:
     wall_s: float
     peak_rss_mb: float
     peak_pss_mb: float
+    cpu: Sequence[tuple[float, float]] = ()
+    """As Usage has it."""
 
     @property
     def seconds(self) -> float:
         return float(self.said["seconds"])
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Processor seconds of all processes, from `began_s` to `ended_s` of a side that says these; else None."""
+        if not self.cpu or "began_s" not in self.said:
+            return None
+        moments, seconds = zip(*self.cpu, strict=True)
+        began, ended = np.interp([self.said["began_s"], self.said["ended_s"]], moments, seconds)
+        return float(ended - began)
 
 
 def measure(
     command: Sequence[str], *, environment: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S
 ) -> Measured:
     """Run it to its end. Raises SideFailed."""
-    memory = Memory()
+    usage = Usage()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         started_s, begun = time.time(), time.monotonic()
         process = subprocess.Popen(
@@ -87,7 +113,7 @@ def measure(
             start_new_session=True,
         )
         try:
-            _watch(process, memory, begun + timeout_s)
+            _watch(process, usage, begun + timeout_s)
         except BaseException:
             _end(process)
             raise
@@ -95,7 +121,7 @@ def measure(
         said = _last_json(output) if process.returncode == 0 else None
         if said is None:
             raise SideFailed(f"{' '.join(command)}: exit code {process.returncode}\n{_tail(output)}{_tail(errors)}")
-    return Measured(said, started_s, wall_s, memory.rss / MB, memory.pss / MB)
+    return Measured(said, started_s, wall_s, usage.rss / MB, usage.pss / MB, tuple(usage.cpu))
 
 
 def cpu_pressure_s() -> float | None:
@@ -110,12 +136,12 @@ def cpu_pressure_s() -> float | None:
         return None
 
 
-def _watch(process: subprocess.Popen[bytes], memory: Memory, deadline: float) -> None:
+def _watch(process: subprocess.Popen[bytes], usage: Usage, deadline: float) -> None:
     root = psutil.Process(process.pid)
     while process.poll() is None:
         if time.monotonic() > deadline:
             raise SideFailed(f"process {process.pid} did not end in time")
-        memory.sample(root)
+        usage.sample(root)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(SAMPLE_S)
 

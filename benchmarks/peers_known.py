@@ -14,7 +14,7 @@ import click
 
 from .contest import Side
 from .data import Dataset, dataset, raw_pairs
-from .timed_data import packed_pairs, timed_dataset
+from .timed_data import TIMERS, packed_pairs, timed_dataset
 from .venvs import Environment, python_of
 
 DUCKDB = Environment("duckdb", ("duckdb", "pyarrow", "numpy"))
@@ -143,6 +143,15 @@ PEERS = (
         FLINK,
         (WINDOWS,),
         f"Java: SQL window functions in two phases; parallelism 2 in one process, {CHECKPOINTED}",
+        reads_pairs=True,
+    ),
+    Peer(
+        "flink",
+        "flink",
+        "flink_windows",
+        FLINK,
+        (TIMERS,),
+        f"Java: DataStream; parallelism 2 in one process, {CHECKPOINTED}",
         reads_pairs=True,
     ),
 )

@@ -62,10 +62,10 @@ def stateful_function(
     sides = [ours(data, batch_rows), *([ours(data, batch_rows, compiled=True)] if compiled else [])]
     sides += peer_sides(choose(peers, WORKLOAD, "local"), data, data_dir, WORKLOAD)
     scores = compete(WORKLOAD, sides, runs, check)
-    finish({"workload": WORKLOAD, "cluster": "local", "keys": keys}, _figures(scores), problems_of(scores), json_path)
+    finish({"workload": WORKLOAD, "cluster": "local", "keys": keys}, figures(scores), problems_of(scores), json_path)
 
 
-def _figures(scores: list[Score]) -> dict[str, Any]:
+def figures(scores: list[Score]) -> dict[str, Any]:
     """Ours against all others; and under `compiled` the compiled side against all others, ours among them."""
     others = [score for score in scores if score.side.name != COMPILED]
     figures = compared(others)

@@ -31,6 +31,9 @@ SIZE_MS, SLIDE_MS, GAP_MS = 10_000, 2_000, 2_000
 """Of the windows: tumbling, sliding ones of the same size, and sessions."""
 SHAPES = ("tumbling", "sliding", "session")
 
+TIMERS = "timers"
+"""In place of a shape: one timer for each key and SIZE_MS, at the last ms, which numbers the key's timers."""
+
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("time", pa.int64())])
 
 
@@ -73,9 +76,7 @@ def right_answer(data: Dataset, shape: str) -> Answer:
     """Worked out here by the definition, and kept beside the data."""
     kept = data.folder / f"answer-{shape}.npy"
     if not kept.exists():
-        made = [
-            _session_results(*part) if shape == "session" else _aligned_results(shape, *part) for part in _halves(data)
-        ]
+        made = [_results(shape, *part) for part in _halves(data)]
         outputs, found = sum(len(part[0]) for part in made), combined(digest(*part) for part in made)
         np.save(kept, np.array([outputs, found], np.uint64))
     outputs, found = np.load(kept).tolist()
@@ -109,7 +110,11 @@ def _halves(data: Dataset) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _results(shape: str, keys: Any, values: Any, times: Any) -> tuple[Any, Any, Any, Any]:
-    """Keys, ends, counts and sums."""
+    """Keys, ends, counts and sums; of timers keys, times, the number of each within its key, and the time since the one
+    before, or since 0.
+    """
+    if shape == TIMERS:
+        return _timer_results(keys, times)
     if shape == "session":
         return _session_results(keys, values, times)
     return _aligned_results(shape, keys, values, times)
@@ -123,6 +128,15 @@ def _aligned_results(shape: str, keys: Any, values: Any, times: Any) -> tuple[An
     last_panes = np.concatenate([panes + window for window in range(windows)])
     keys, last_panes, counts, sums = _grouped(repeated[0], last_panes, *repeated[1:])
     return keys, (last_panes + 1) * slide, counts, sums
+
+
+def _timer_results(keys: Any, times: Any) -> tuple[Any, Any, Any, Any]:
+    keys, spans, _, _ = _grouped(keys, times // SIZE_MS, np.zeros_like(keys), np.zeros_like(keys))
+    ends = (spans + 1) * SIZE_MS - 1
+    is_first = np.concatenate(([True], keys[1:] != keys[:-1]))
+    starts = np.flatnonzero(is_first)
+    numbers = np.arange(1, len(keys) + 1) - starts[np.cumsum(is_first) - 1]
+    return keys, ends, numbers, ends - np.where(is_first, 0, np.concatenate(([0], ends[:-1])))
 
 
 def _grouped(keys: Any, panes: Any, counts: Any, sums: Any) -> tuple[Any, Any, Any, Any]:

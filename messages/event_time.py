@@ -59,8 +59,8 @@ class TaskEventTime:
     """Whether the tasks behind it wait for it."""
     is_held_back: bool
     """Whether it waits for its outputs: back-pressure."""
-    late_records_dropped: int
-    """By all its operators. Flink: numLateRecordsDropped."""
+    late_records: int
+    """How many came too late for one of its operators in this attempt. Flink: numLateRecordsDropped."""
     assigner: OperatorId = OperatorId("")
     """Its operator that assigns event times, if it has one: there watermarks are made."""
     idle_after_ms: int | None = None

@@ -57,6 +57,7 @@ from .keys.key_groups import (
     key_groups_of,
     operator_index_of,
 )
+from .kinds.declared_states import declared_states
 from .kinds.descriptors import (
     FoldingState,
     KeyedStateDeclaration,
@@ -66,8 +67,8 @@ from .kinds.descriptors import (
     ReducingState,
     StateDeclaration,
     ValueState,
-    declared_states,
 )
+from .kinds.ttl import Ttl
 from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inline_handle, job_directory
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "StateNotStorable",
     "StorageError",
     "SubtaskSnapshot",
+    "Ttl",
     "UnboundState",
     "UnknownBackend",
     "UnreachableRoot",

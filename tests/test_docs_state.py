@@ -14,8 +14,8 @@ from understudy.testing import OperatorHarness
 from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text()
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
+EXAMPLE, EXPIRING = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+EXPIRED, WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
 
 
 @pytest.mark.processes
@@ -24,6 +24,11 @@ def test_the_example_emits_one_row_per_key(tmp_path: Path, prepared: Prepared) -
     done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(origin, 25, 19.0) for origin in ('EWR', 'JFK', 'LGA')]}\n"
+
+
+def test_the_example_of_state_that_expires_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(EXPIRING, {})
+    assert capsys.readouterr().out == f"{EXPIRED}\n"
 
 
 def run(operator: Any) -> None:

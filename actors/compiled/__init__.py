@@ -1,4 +1,4 @@
-"""Compiled operators: `process` turned into machine code by Numba (docs/compiled.md).
+"""Compiled operators: `process` and `on_timer` turned into machine code by Numba (docs/compiled.md).
 
 Numba itself is imported only when something is compiled.
 """

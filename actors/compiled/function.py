@@ -19,6 +19,7 @@ from numba.core.errors import TypingError
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.untyped_passes import InlineClosureLikes
 
+from ..operators.keyed_operator import KeyedOperator
 from .arithmetic import FUNCTIONS, OPERATORS
 from .layout import kind_of
 from .out_access import COLLECT, settle
@@ -29,6 +30,7 @@ from .unwrapping import there, unpacked
 _AS_NUMBA_HAS_IT = frozenset({bool, float, str, len, range, enumerate, zip, min, max, math.fabs, math.copysign})
 _AS_NUMBA_HAS_IT |= {math.isnan, math.isinf, math.isfinite, math.degrees, math.radians}
 NONE: Final = object()
+_OURS = "a compiled function can call methods of your own; the times that it has are self.timestamp and self.watermark"
 _made: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -186,6 +188,8 @@ class _Rewriting:
         elif value.value.name in self._own:
             found = getattr(self._function.understudy_owner, value.attr, None)
             if isinstance(found, FunctionType):
+                if found is getattr(KeyedOperator, value.attr, None):
+                    self._refuse(value.loc, f"self.{value.attr}: {_OURS}")
                 static = isinstance(_static(self._function.understudy_owner, value.attr), staticmethod)
                 if not static:
                     self._methods[target] = value.value

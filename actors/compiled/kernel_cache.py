@@ -31,7 +31,7 @@ def compiled_for(cls: type[KeyedOperator], signature: Signature) -> tuple[Layout
         from .kernel import compile_kernel
 
         layout = layout_of(cls, signature)
-        found = _compiled[cls, signature] = layout, compile_kernel(cls, cls.process, layout)
+        found = _compiled[cls, signature] = layout, compile_kernel(cls, layout)
     return found
 
 

@@ -7,18 +7,34 @@ which; it knows neither Numba nor a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
 
+Method = Literal["process", "on_timer"]
 Kind = Literal["int", "float", "bool", "opaque"]
 """A value's kind in the compiled function; an opaque one can only be passed on."""
 
-POSITION, COUNT, CAPACITY, GROW, SLOTS, FIRST_FREE = range(6)
-"""The first cells: the row at work; rows collected; rows that there is room for; the address of the function that makes
-more room; the address of the rows' slots.
+POSITION, SLOTS, TIMES, WATERMARKS, FIRST_GROWING = range(5)
+"""The first cells: the row at work; the addresses of the rows' slots, of their event times, and of how far event time
+is for them.
+"""
+
+OUTPUT, TIMER_LOG = FIRST_GROWING, FIRST_GROWING + 3
+"""Where rows that grow are described: first those collected, then what happens to timers. For each: how many there are;
+how many there is room for; the address of the function that makes more room.
+"""
+
+LOG_COLUMNS = range(TIMER_LOG + 3, TIMER_LOG + 6)
+LOG_KINDS = ("i8", "i8", "u1")
+"""The addresses of the log's columns: time, slot, and whether the timer is registered, or deleted."""
+
+LAST, TOUCHED, SLICE, FIRST_FREE = range(LOG_COLUMNS.stop, LOG_COLUMNS.stop + 4)
+"""The address of the last registered time by slot, and of the number of the slice in which `on_timer` changed its
+timers; the number of this slice. See SlotTimers.
 """
 
 _KINDS: Mapping[pa.DataType, tuple[Kind, str]] = {
@@ -89,6 +105,12 @@ class Output:
     columns: tuple[OutputColumn, ...]
     form: Literal["tuple", "value", "record"]
 
+    def __str__(self) -> str:
+        if self.form == "record":
+            return "the record itself"
+        items = [f"column {each.source.name!r}" if each.source else each.kind for each in self.columns]
+        return f"({', '.join(items)})" if self.form == "tuple" else items[0]
+
 
 @dataclass(slots=True)
 class Layout:
@@ -103,17 +125,63 @@ class Layout:
     first_output_cell: int
     record_form: Literal["row", "dict", "dict row", "value"]
     """How the interpreted `process` would see a record: with attributes, with items by name, or as a bare value."""
+    is_timed: bool = False
+    """Whether rows have event times, and so what is collected has."""
+    method: Method = "process"
+    """What is compiled. The rows of `on_timer` are timers that are due: their keys, and their times."""
     output: Output | None = None
     """None: nothing is ever collected."""
     columns_read: set[int] = field(default_factory=set)
     """Indexes into `columns`."""
     keys_read: set[int] = field(default_factory=set)
+    reads_watermark: bool = False
+    uses_timers: bool = False
+    """Whether it registers or deletes timers."""
     refusals: list[str] = field(default_factory=list)
     """Why the last thing that was tried cannot be compiled."""
 
     @property
     def cells(self) -> int:
-        return self.first_output_cell + (len(self.output.columns) if self.output else 0)
+        return self.first_output_cell + len(self.stored)
+
+    @property
+    def stored(self) -> list[str]:
+        """How the kernel writes each column of what is collected; one more than there are if rows must be numbered."""
+        if self.output is None:
+            return []
+        kinds = [STORED[column.kind] for column in self.output.columns]
+        return [*kinds, STORED["opaque"]] if self.numbers_rows else kinds
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether the number of its row is written for each collected one, which has the row's event time; an opaque
+        column is this number.
+        """
+        return (
+            self.is_timed and self.output is not None and not any(each.kind == "opaque" for each in self.output.columns)
+        )
+
+
+def joined_kinds(
+    one: Output, other: Output, is_same: Callable[[Column, Column], bool] = operator.eq
+) -> list[Kind] | None:
+    """The kinds of the columns that hold both: an int here and a float there is a float. None if they are not alike.
+
+    `is_same`: of the columns that are passed on in one place.
+    """
+    if one.form != other.form or [each.name for each in one.columns] != [each.name for each in other.columns]:
+        return None
+    kinds: list[Kind] = []
+    for first, second in zip(one.columns, other.columns, strict=True):
+        if {first.kind, second.kind} == {"int", "float"}:
+            kinds.append("float")
+        elif first.kind != second.kind or (
+            first.source is not None and second.source is not None and not is_same(first.source, second.source)
+        ):
+            return None
+        else:
+            kinds.append(first.kind)
+    return kinds
 
 
 def kind_of(value: Any) -> Kind | None:

@@ -59,9 +59,9 @@ def store_number(builder: Any, address: Any, stored: str, row: Any, value: Any) 
     builder.store(value, _item(builder, address, stored, row))
 
 
-def raise_error(context: Any, builder: Any, error: type[Exception], text: str) -> None:
+def raise_error(context: Any, builder: Any, error: type[Exception], *args: str) -> None:
     """End the function with this exception."""
-    context.call_conv.return_user_exc(builder, error, (text,))
+    context.call_conv.return_user_exc(builder, error, args)
 
 
 def as_tuple(context: Any, builder: Any, kind: Any, items: list[Any]) -> Any:

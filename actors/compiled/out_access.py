@@ -7,15 +7,16 @@ called between typing and machine code.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import AttributeTemplate, bound_function, signature
 from numba.extending import infer_getattr, lower_builtin
 
-from .layout import CAPACITY, COUNT, GROW, STORED, Kind, Layout, Output, OutputColumn
-from .machine_code import load_cell, raise_error, store_cell, store_number, view
+from .growing import added_row
+from .layout import OUTPUT, POSITION, Layout, Output, OutputColumn, joined_kinds
+from .machine_code import load_cell, view
 from .refusal import refuse, shown_type
 from .types import NUMBERS, Opaque, OutType, RecordType
 
@@ -69,35 +70,26 @@ def _column(layout: Layout, name: str, item: Any) -> OutputColumn:
 
 
 def _joined(layout: Layout, one: Output, other: Output) -> Output:
-    if one.form != other.form or [each.name for each in one.columns] != [each.name for each in other.columns]:
-        refuse(layout, f"all records that are collected must be alike, found {_told(one)} and {_told(other)}")
-    columns = []
-    for first, second in zip(one.columns, other.columns, strict=True):
-        kinds: set[Kind] = {first.kind, second.kind}
-        if (len(kinds) > 1 and kinds != {"int", "float"}) or first.source != second.source:
-            refuse(layout, f"all records that are collected must be alike, found {_told(one)} and {_told(other)}")
-        columns.append(first if len(kinds) == 1 else OutputColumn(first.name, "float"))
+    kinds = joined_kinds(one, other)
+    if kinds is None:
+        refuse(layout, f"all records that are collected must be alike, found {one} and {other}")
+    columns = (replace(column, kind=kind) for column, kind in zip(one.columns, kinds, strict=True))
     return Output(tuple(columns), one.form)
-
-
-def _told(output: Output) -> str:
-    if output.form == "record":
-        return "the record itself"
-    items = [f"column {each.source.name!r}" if each.source else each.kind for each in output.columns]
-    return f"({', '.join(items)})" if output.form == "tuple" else items[0]
 
 
 @lower_builtin(COLLECT, OutType, types.Any)
 def _collect(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     out, given = sig.args
     layout, work = out.layout, view(context, builder, out, args[0]).work
-    count = load_cell(builder, work, COUNT, changes=True)
-    _make_room(context, builder, work, count)
-    for place, (column, kind, value) in enumerate(_items(context, builder, layout, given, args[1])):
-        address = load_cell(builder, work, layout.first_output_cell + place, changes=True)
-        stored = value if column.kind == "opaque" else context.cast(builder, value, kind, NUMBERS[column.kind])
-        store_number(builder, address, STORED[column.kind], count, stored)
-    store_cell(builder, work, COUNT, builder.add(count, count.type(1)))
+    items = _items(context, builder, layout, given, args[1])
+    values = [
+        value if column.kind == "opaque" else context.cast(builder, value, kind, NUMBERS[column.kind])
+        for column, kind, value in items
+    ]
+    if layout.numbers_rows:
+        values.append(load_cell(builder, work, POSITION, changes=True))
+    first = layout.first_output_cell
+    added_row(context, builder, work, OUTPUT, range(first, first + len(values)), layout.stored, values)
     return context.get_dummy_value()
 
 
@@ -110,14 +102,3 @@ def _items(context: Any, builder: Any, layout: Layout, given: Any, value: Any) -
         return [(layout.output.columns[0], given, value)]
     items = cgutils.unpack_tuple(builder, value, len(given))
     return list(zip(layout.output.columns, map(types.unliteral, given.types), items, strict=True))
-
-
-def _make_room(context: Any, builder: Any, work: Any, count: Any) -> None:
-    """Call back into Python where the arrays are full; it puts larger ones in their place."""
-    full = builder.icmp_signed(">=", count, load_cell(builder, work, CAPACITY, changes=True))
-    with cgutils.if_unlikely(builder, full):
-        function = ir.FunctionType(ir.VoidType(), []).as_pointer()
-        builder.call(builder.inttoptr(load_cell(builder, work, GROW), function), [])
-        still_full = builder.icmp_signed(">=", count, load_cell(builder, work, CAPACITY, changes=True))
-        with cgutils.if_unlikely(builder, still_full):
-            raise_error(context, builder, MemoryError, "no memory for what was collected")

@@ -1,11 +1,7 @@
-"""OutputRows: where a kernel writes what is collected, and what becomes of it.
-
-One array per column; when they are full the kernel calls back, and larger ones take their place.
-"""
+"""OutputRows: where a kernel writes what is collected, and what becomes of it."""
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -13,74 +9,85 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..flow.elements import Batch
-from .input_columns import WorkTable, address_of
-from .layout import ARROW, CAPACITY, COUNT, GROW, STORED, Layout, Output, OutputColumn
+from .errors import CannotCompile
+from .growing_rows import GrowingRows
+from .input_columns import WorkTable
+from .layout import ARROW, OUTPUT, STORED, Kind, Layout, Output, OutputColumn, joined_kinds
 
-_Callback = ctypes.CFUNCTYPE(None)
-LEAST_ROWS = 64
+Rows = npt.NDArray[np.int64]
 
 
 class OutputRows:
     """Belongs to one work table. `begin` before the kernel runs, `take` after it."""
 
     def __init__(self, layout: Layout, work: WorkTable) -> None:
-        self._layout, self._work = layout, work
-        self._columns = layout.output.columns if layout.output else ()
-        self._arrays: list[npt.NDArray[Any]] = []
-        self._grow = _Callback(self._make_room)  # the kernel calls it by address, so it must live as long
-        work[GROW] = ctypes.cast(self._grow, ctypes.c_void_p).value or 0
+        self._layout = layout
+        self._rows = GrowingRows(work, OUTPUT, range(layout.first_output_cell, layout.cells), layout.stored)
 
     def begin(self, rows: int) -> None:
         """Have room for this number of rows; it grows when needed."""
-        self._put([np.empty(rows, STORED[column.kind]) for column in self._columns])
-        self._work[COUNT], self._work[CAPACITY] = 0, rows
+        self._rows.begin(rows)
 
-    def take(self, batch: Batch, columns: pa.RecordBatch, keys: list[pa.Array]) -> Batch | None:
-        """What was collected from this batch, which had these columns and keys; None for nothing. Bare values become a
-        list of Python values, as the interpreted `process` emits them, and tuples an Arrow batch.
+    def take(
+        self, batch: Batch, columns: pa.RecordBatch | None, keys: list[pa.Array], kinds: list[Kind]
+    ) -> tuple[Batch, Rows | None] | None:
+        """What was collected from this batch, which had these columns and keys, and with event times the number of the
+        row that each is from; None for nothing. Bare values become a list of Python values, as the interpreted
+        `process` emits them, and tuples an Arrow batch.
+
+        `kinds`: of its columns. The columns of timers are None: they are all keys.
         """
-        count, output, arrays = int(self._work[COUNT]), self._layout.output, self._arrays
-        self._arrays = []
-        if not count or output is None:
+        layout, output = self._layout, self._layout.output
+        arrays = self._rows.filled
+        self._rows.let_go()
+        if output is None or not len(arrays[0]):
             return None
-        arrays = [array[:count] for array in arrays]
+        rows = None
+        if layout.is_timed:
+            opaque = (array for array, each in zip(arrays, output.columns, strict=False) if each.kind == "opaque")
+            rows = arrays.pop() if layout.numbers_rows else next(opaque)
         if output.form == "record":
-            return _chosen(batch, arrays[0])
+            return _chosen(batch, arrays[0]), rows
         made = [
-            _column(self._layout, column, array, columns, keys)
-            for column, array in zip(output.columns, arrays, strict=True)
+            _column(layout, column, array, columns, keys, kind)
+            for column, array, kind in zip(output.columns, arrays, kinds, strict=True)
         ]
         if output.form == "value":
-            return made[0].to_pylist()
-        return pa.RecordBatch.from_arrays(made, names=[column.name for column in output.columns])
-
-    def _make_room(self) -> None:
-        """Called by the kernel. If it fails the kernel raises, as there is no more room than before."""
-        before = int(self._work[CAPACITY])
-        rows = max(2 * before, LEAST_ROWS)
-        try:
-            larger = [np.empty(rows, array.dtype) for array in self._arrays]
-        except MemoryError:
-            return
-        for new, old in zip(larger, self._arrays, strict=True):
-            new[:before] = old
-        self._put(larger)
-        self._work[CAPACITY] = rows
-
-    def _put(self, arrays: list[npt.NDArray[Any]]) -> None:
-        self._arrays = arrays
-        first = self._layout.first_output_cell
-        self._work[first : first + len(arrays)] = [address_of(array) for array in arrays]
+            return made[0].to_pylist(), rows
+        return pa.RecordBatch.from_arrays(made, names=[column.name for column in output.columns]), rows
 
 
-def output_schema(layout: Layout, record: pa.Schema) -> pa.Schema | None:
-    """Of what is emitted; None when nothing is, or bare values are. `record`: of the input."""
+def times_of_rows(times: Rows, rows: Rows) -> Rows:
+    """The event times of these rows."""
+    return times if _is_all(rows, len(times)) else times[rows]
+
+
+def kinds_of(layout: Layout, other: Output | None, operator: str) -> list[Kind]:
+    """The kinds of the columns that are collected, where another method of the operator collects `other`: a number is
+    a float if it is one there. Raises CannotCompile if the two are not alike.
+    """
+    own = layout.output
+    if own is None or other is None:
+        return [column.kind for column in own.columns] if own else []
+    kinds = joined_kinds(own, other, lambda one, another: one.type == another.type)
+    if kinds is None:
+        first, second = (own, other) if layout.method == "process" else (other, own)
+        raise CannotCompile(
+            f"{operator}.on_timer cannot be compiled: all records that are collected must be alike, and process "
+            f"collects {first}, on_timer {second}"
+        )
+    return kinds
+
+
+def output_schema(layout: Layout, record: pa.Schema, kinds: list[Kind]) -> pa.Schema | None:
+    """Of what is emitted; None when nothing is, or bare values are. `record`: of the input; `kinds`: see `kinds_of`."""
     output: Output | None = layout.output
     if output is None or output.form == "value":
         return None
     if output.form == "record":
         return record
-    return pa.schema([(each.name, each.source.type if each.source else ARROW[each.kind]) for each in output.columns])
+    types = [each.source.type if each.source else ARROW[kind] for each, kind in zip(output.columns, kinds, strict=True)]
+    return pa.schema(list(zip((each.name for each in output.columns), types, strict=True)))
 
 
 def _chosen(batch: Batch, rows: npt.NDArray[np.int64]) -> Batch:
@@ -91,13 +98,19 @@ def _chosen(batch: Batch, rows: npt.NDArray[np.int64]) -> Batch:
 
 
 def _column(
-    layout: Layout, column: OutputColumn, array: npt.NDArray[Any], columns: pa.RecordBatch, keys: list[pa.Array]
+    layout: Layout,
+    column: OutputColumn,
+    array: npt.NDArray[Any],
+    columns: pa.RecordBatch | None,
+    keys: list[pa.Array],
+    kind: Kind,
 ) -> pa.Array:
     if column.source is None:
-        return pa.array(array.view(np.bool_) if column.kind == "bool" else array)
+        return pa.array(array.view(np.bool_) if kind == "bool" else array.astype(STORED[kind], copy=False))
     if column.source in layout.keys:
         source = keys[layout.keys.index(column.source)]
     else:
+        assert columns is not None, "on_timer has no record"
         source = columns.column(layout.columns.index(column.source))
     return source if _is_all(array, len(source)) else source.take(pa.array(array))
 

@@ -21,6 +21,7 @@ _KNOWN = {"int64": "int", "float64": "float", "bool": "bool", "none": "None", "u
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _OPAQUE = re.compile(r"opaque\[(\d+) ")
 _HINTS = {
+    "TimerDeleted": "a compiled function does not know whether a timer was there: leave what delete returns unused",
     "exception_match": "a compiled function can catch Exception, and no narrower class",
     "STORE_GLOBAL": "a global is set: what a function remembers must be state",
     "IMPORT_NAME": "an import: move it to the top of the module",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import FunctionType
 from typing import Final, Literal
@@ -16,7 +16,7 @@ from ...state.columnar.value_kinds import DTYPES, ValueKinds
 from ...state.errors import InvalidState
 from ..operators.keyed_operator import KeyedOperator
 from .errors import CannotCompile
-from .layout import FIRST_FREE, Column, Kind, Layout, StateFields, kind_of
+from .layout import FIRST_FREE, Column, Kind, Layout, Method, StateFields, kind_of
 
 RecordForm = Literal["row", "dict", "dict row", "value"]
 _KINDS: Final[Mapping[type, Kind]] = {int: "int", float: "float", bool: "bool"}
@@ -31,18 +31,33 @@ class Signature:
     keys: tuple[tuple[str, pa.DataType], ...]
     attributes: tuple[tuple[str, Kind], ...]
     form: RecordForm
+    is_timed: bool = False
+    """Whether the records have event times."""
+    method: Method = "process"
+
+    @property
+    def of_timers(self) -> Signature:
+        """That of `on_timer` of the same operator, with the same keys."""
+        return replace(self, columns=(), form="row", is_timed=True, method="on_timer")
 
 
 def signature_of(
-    operator: KeyedOperator, schema: pa.Schema, key_types: Sequence[pa.DataType], form: RecordForm
+    operator: KeyedOperator,
+    schema: pa.Schema,
+    key_types: Sequence[pa.DataType],
+    form: RecordForm = "row",
+    *,
+    is_timed: bool = False,
 ) -> Signature:
     names = ["key"] if len(key_types) == 1 else [f"key[{part}]" for part in range(len(key_types))]
-    attributes = ((name, kind_of(getattr(operator, name, None))) for name in _names_used(type(operator)))
+    names_used = _names_used(type(operator)) - {"timestamp"}
+    attributes = ((name, kind_of(getattr(operator, name, None))) for name in sorted(names_used))
     return Signature(
         tuple(zip(schema.names, schema.types, strict=True)),
         tuple(zip(names, key_types, strict=True)),
         tuple((name, kind) for name, kind in attributes if kind is not None),
         form,
+        is_timed,
     )
 
 
@@ -56,7 +71,17 @@ def layout_of(cls: type[KeyedOperator], signature: Signature) -> Layout:
         states[attribute] = fields = _state_fields(cls, attribute, declaration, cell)
         cell += 1 + len(fields.kinds)
     attributes = {name: (kind, cell + place) for place, (name, kind) in enumerate(signature.attributes)}
-    return Layout(columns, keys, states, attributes, cell + len(attributes), signature.form)
+    first_output_cell = cell + len(attributes)
+    return Layout(
+        columns,
+        keys,
+        states,
+        attributes,
+        first_output_cell,
+        signature.form,
+        signature.is_timed,
+        signature.method,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -68,12 +93,26 @@ def check_operator(cls: type[KeyedOperator]) -> None:
     for method in ("process_batch", "_process_keyed"):
         if getattr(cls, method) is not getattr(KeyedOperator, method):
             raise CannotCompile(f"{name} defines {method}: of a compiled operator only process is compiled")
-    process = cls.process
-    if not isinstance(process, FunctionType) or process is KeyedOperator.process:
-        raise CannotCompile(f"{name}.process is no plain method: found {type(process).__name__}")
-    if inspect.isgeneratorfunction(process) or inspect.iscoroutinefunction(process):
-        raise CannotCompile(f"{name}.process is a generator or a coroutine: it collects with out.collect")
+    for method in ("process", "on_timer") if has_on_timer(cls) else ("process",):
+        _check_method(f"{name}.{method}", getattr(cls, method), getattr(KeyedOperator, method))
     layout_of(cls, Signature((), (), (), "row"))
+
+
+def has_on_timer(cls: type[KeyedOperator]) -> bool:
+    """Whether there is one to be compiled."""
+    return cls.on_timer is not KeyedOperator.on_timer
+
+
+def uses_time(cls: type[KeyedOperator]) -> bool:
+    """Whether its records will have event times, as far as its methods show it."""
+    return has_on_timer(cls) or "timestamp" in _names_used(cls)
+
+
+def _check_method(name: str, method: object, abstract: object) -> None:
+    if not isinstance(method, FunctionType) or method is abstract:
+        raise CannotCompile(f"{name} is no plain method: found {type(method).__name__}")
+    if inspect.isgeneratorfunction(method) or inspect.iscoroutinefunction(method):
+        raise CannotCompile(f"{name} is a generator or a coroutine: it collects with out.collect")
 
 
 def _placed(named: Iterable[tuple[str, pa.DataType]], cell: int) -> tuple[tuple[Column, ...], int]:
@@ -97,7 +136,7 @@ def _state_fields(cls: type, attribute: str, declaration: KeyedStateDeclaration,
 
 
 @lru_cache(maxsize=1024)
-def _names_used(cls: type) -> tuple[str, ...]:
+def _names_used(cls: type) -> frozenset[str]:
     """Names that methods of the class mention, and that may be numbers of the instance."""
     names: set[str] = set()
     for base in cls.__mro__[: cls.__mro__.index(KeyedOperator)]:
@@ -105,4 +144,4 @@ def _names_used(cls: type) -> tuple[str, ...]:
             function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType):
                 names.update(function.__code__.co_names)
-    return tuple(sorted(name for name in names if not hasattr(KeyedOperator, name)))
+    return frozenset(name for name in names if not hasattr(KeyedOperator, name))

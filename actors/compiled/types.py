@@ -43,6 +43,7 @@ class OperatorType(WorkType):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
+        self.timers = TimersType(layout)
         self.states = {
             attribute: (ReducingType if state.reduce is not None else StateType)(layout, state)
             for attribute, state in layout.states.items()
@@ -55,6 +56,25 @@ class RecordType(WorkType):
 
 class OutType(WorkType):
     """`out`."""
+
+
+class TimersType(WorkType):
+    """`self.timers`."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.timer = TimerType(layout)
+
+
+class TimerType(WorkType):
+    """A timer: the one that is due, or one that was registered. It is its time."""
+
+
+class TimerDeleted(types.Type):
+    """What deleting a timer returns, which cannot be used."""
+
+    def __init__(self) -> None:
+        super().__init__("TimerDeleted")
 
 
 class StateType(WorkType):
@@ -87,6 +107,7 @@ def column_type(column: Column) -> Any:
 
 @register_model(OperatorType)
 @register_model(RecordType)
+@register_model(TimersType)
 @register_model(StateType)
 @register_model(ReducingType)
 class _RowModel(models.StructModel):
@@ -100,7 +121,13 @@ class _OutModel(models.StructModel):
         super().__init__(manager, kind, [("work", WORK)])
 
 
+@register_model(TimerDeleted)
+class _DeletedModel(models.OpaqueModel):
+    pass
+
+
+@register_model(TimerType)
 @register_model(Opaque)
-class _OpaqueModel(models.PrimitiveModel):
+class _NumberModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.IntType(64))

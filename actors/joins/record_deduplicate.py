@@ -1,4 +1,4 @@
-"""RecordDeduplicate: `deduplicate` of records of any kind. What it does is what Deduplicate says."""
+"""RecordDeduplicate: `deduplicate` of records of any kind. It does what Deduplicate says."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """RecordIntervalJoin: the interval join of records of any kind; results are pairs (left, right), with None for a side
-that is missing in an outer join. What it does is what IntervalJoin says.
+that is missing in an outer join. It does what IntervalJoin says.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RecordIntervalJoin(KeyedOperator, CountsLateRecords):
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows of one side have no more matches: those that had none become results in an outer join."""
-        side: int = timer.namespace[0]  # type: ignore[index]
+        side: int = timer.namespace[0]
         state = (self._left, self._right)[side]
         kept = []
         for held in state.get():

@@ -1,6 +1,6 @@
 """RecordJoin: the regular join of records of any kind; results are pairs (left, right).
 
-An outer join gives (kind, left, right), with None for a side that is missing. What it does is what RegularJoin says.
+An outer join gives (kind, left, right), with None for a side that is missing. It does what RegularJoin says.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """RecordTemporalJoin: the temporal join of records of any kind; results are pairs (left, version), with None for no
-version in a left join. What it does is what TemporalJoin says.
+version in a left join. It does what TemporalJoin says.
 """
 
 from __future__ import annotations

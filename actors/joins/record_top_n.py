@@ -1,5 +1,5 @@
-"""RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). What it does is what TopN says, after
-every record; the order is that of what a function returns for a record.
+"""RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). It does what TopN says, after every
+record; the order is that of what a function returns for a record.
 """
 
 from __future__ import annotations
@@ -44,11 +44,8 @@ class RecordTopN(KeyedOperator):
     def _place(self, value: Any, before: list[Any]) -> int:
         """Before the first that is worse, or for newest first, no better."""
         for place, (_, held) in enumerate(before):
-            if value == held:
-                is_before = self._by is None
-            else:
-                is_before = value > held if self._descending else value < held
-            if is_before:
+            is_better = value > held if self._descending else value < held
+            if is_better or (value == held and self._by is None):
                 return place
         return len(before)
 

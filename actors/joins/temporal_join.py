@@ -3,8 +3,8 @@
 The right stream is a table with versions: a row is valid from its time until that of the next row of its key. A left
 row waits until the watermark has reached its time, so that all versions from before are there. Then it is emitted, with
 its own time, and forgotten. Of each key the newest version at or before the watermark is kept, and those after it. Of
-two versions of one time the one that came last counts. A version that comes late is valid for the rows that still wait; a
-late row of the left stream goes to the side output. Flink: TemporalRowTimeJoinOperator.
+two versions of one time the one that came last counts. A version that comes late is valid for the rows that still
+wait; a late row of the left stream goes to the side output. Flink: TemporalRowTimeJoinOperator.
 """
 
 from __future__ import annotations

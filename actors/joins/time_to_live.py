@@ -1,7 +1,7 @@
 """TimeToLive: for how long a row is kept, and what measures it. Flink: StateTtlConfig.
 
 By processing time a row lives from when it came; by event time, from its own time, and until the watermark has passed
-the end of its life. What is over is never seen again, whether it has been removed already or not.
+the end of its life. A row whose life is over is never seen again, whether it has been removed already or not.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...state.backends.backend import NO_KEY
 from ...state.errors import HasCurrentKey, NoCurrentKey
 from ..errors import NoEventTime, UserCodeError
-from ..flow.elements import Batch, Times
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
@@ -27,7 +27,7 @@ from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
     from ...state.backends.backend import KeyedStateBackend
-    from ...state.backends.timer_queue import TimerQueue
+    from ...state.backends.timer_queue import PendingTimers
     from ..flow.key_selector import KeySelector
 
 
@@ -43,6 +43,12 @@ class BatchProcess(Protocol):
 
     def process(self, batch: Batch, out: Collector) -> None:
         """Raises UserCodeError with the position of the record at which `process` raised."""
+        ...
+
+    def fire(self, watermark_ms: int, out: Collector) -> bool:
+        """Fire a part of the event-time timers that are due, in the order of their times for each key; whether there
+        may be more. A snapshot in between holds those that have not fired.
+        """
         ...
 
 
@@ -71,7 +77,7 @@ class KeyedOperator(Operator):
     takes: ClassVar[Takes] = "records"
 
     compiled: ClassVar[bool] = False
-    """True: `process` is compiled by Numba and runs over whole batches (docs/compiled.md)."""
+    """True: `process`, and `on_timer` if there is one, are compiled by Numba (docs/compiled.md)."""
 
     key: Any
     """That of the record, of the question, or of the loop over `keys()`; elsewhere there is no such attribute."""
@@ -91,6 +97,10 @@ class KeyedOperator(Operator):
     _fired_at_once: ClassVar[int] = FIRED_AT_ONCE
     _loop: object = None
     """The loop over `keys()` whose key is the current one."""
+    _reached_ms: int = NO_WATERMARK
+    """The last watermark, but the end of time, of which all timers have fired; or the time of the last that has."""
+    _is_due: bool = False
+    """Whether timers of processing time fire."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Without a default in the class: CPython finds an attribute quickly where the class has none of its name, and
@@ -245,18 +255,27 @@ class KeyedOperator(Operator):
         self._taken += len(keys)
 
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
-        if self._fire(self.timers.queues.event, "event", watermark_ms, out):
-            return True
-        self.on_watermark(watermark_ms, out)
-        return False
+        if self._batch_process is not None:
+            more = self._batch_process.fire(watermark_ms, out)
+        else:
+            more = self._fire(self.timers.queues.event, "event", watermark_ms, out)
+        if not more:
+            if watermark_ms != END_OF_TIME:
+                self._reached_ms = watermark_ms
+            self.on_watermark(watermark_ms, out)
+        return more
 
     def _due_ms(self) -> int | None:
         return self.timers.queues.processing.next_ms()
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
-        self._fire(self.timers.queues.processing, "processing", now_ms, out)
+        self._is_due = True
+        try:
+            self._fire(self.timers.queues.processing, "processing", now_ms, out)
+        finally:
+            self._is_due = False
 
-    def _fire(self, queue: TimerQueue, domain: Domain, until_ms: int, out: Collector) -> bool:
+    def _fire(self, queue: PendingTimers, domain: Domain, until_ms: int, out: Collector) -> bool:
         """Fire timers that are due, at most FIRED_AT_ONCE of them; whether there may be more."""
         if not queue:
             return False
@@ -273,6 +292,8 @@ class KeyedOperator(Operator):
                     out.stamp()
                 fired += 1
                 if fired == self._fired_at_once:
+                    if domain == "event":
+                        self._reached_ms = max(self._reached_ms, time_ms)
                     return True
             return False
         finally:

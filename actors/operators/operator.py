@@ -81,9 +81,9 @@ class Operator(Actor):
     the first watermark it is -2**63, and 2**63 - 1 when the data has ended.
     """
 
-    late_records_dropped: int = 0
-    """How many records this attempt has dropped because they came too late. An operator that drops some counts them
-    here; `job.metrics()` shows them. Flink: numLateRecordsDropped.
+    late_records: int = 0
+    """How many records came too late for it in this attempt. An operator that drops such records counts them here;
+    `job.metrics()` shows it. Flink: numLateRecordsDropped.
     """
 
     def __setstate__(self, state: Any) -> None:

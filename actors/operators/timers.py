@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
-from ...state.backends.timer_queue import TimerEntry, TimerQueue
+from ...state.backends.timer_queue import PendingTimers, TimerEntry
 from ...state.errors import NoCurrentKey
 
 Domain = Literal["event", "processing"]
@@ -27,7 +27,7 @@ class KeyedTimer(NamedTuple):
     time_ms: int
     domain: Domain = "event"
     """"event": due when the watermark reaches its time; "processing": when the clock does."""
-    namespace: Hashable = NO_NAMESPACE
+    namespace: Any = NO_NAMESPACE
 
 
 new_timer = tuple.__new__
@@ -44,16 +44,25 @@ class Timers:
     def __init__(self, backend: KeyedStateBackend) -> None:
         self._backend = backend
         self.queues = backend.timers()
+        self._pending = self.queues.event.pending
+        self._last = KeyedTimer(0)
 
     def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
         advance.
         """
-        key = self._backend.current_key
-        if type(time_ms) is not int or key is NO_KEY or not _EARLIEST <= time_ms <= _LATEST:
+        try:
+            is_pending = (time_ms, self._backend.current_key, namespace) in self._pending and type(time_ms) is int
+        except TypeError:  # there is no key, or what cannot be a namespace
+            is_pending = False
+        if not is_pending:
             time_ms = self._checked(time_ms)
-        self.queues.event.add((time_ms, key, namespace))
-        return new_timer(KeyedTimer, (time_ms, "event", namespace))
+            self.queues.event.add((time_ms, self._backend.current_key, namespace))
+        last_ms, _, last_namespace = last = self._last
+        if last_ms == time_ms and last_namespace == namespace:
+            return last  # most records register a timer that is there, and of the same time as the one before
+        made = self._last = new_timer(KeyedTimer, (time_ms, "event", namespace))
+        return made
 
     def at_processing_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the clock has reached this time: `self.processing_time()` plus what it is to wait."""
@@ -78,7 +87,7 @@ class Timers:
         """Delete the processing-time timer of this time; whether it was there."""
         return self.queues.processing.remove(self._entry(time_ms, namespace))
 
-    def _queue(self, domain: Domain) -> TimerQueue:
+    def _queue(self, domain: Domain) -> PendingTimers:
         return self.queues.event if domain == "event" else self.queues.processing
 
     def _entry(self, time_ms: int, namespace: Hashable) -> TimerEntry:

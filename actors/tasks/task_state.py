@@ -39,6 +39,7 @@ from ...state import (
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
+from ..operators.operator_time import OperatorTime
 from ..operators.source import RecordedOffset, Source
 from ..operators.timers import Timers
 from ..operators.without_key import without_key
@@ -101,7 +102,8 @@ class TaskState:
             for channel in restored.channels:
                 self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read, unpack_in_flight)
         for state in self._states.values():
-            bind_states(state.operator, state.keyed, state.lists, state.operator.context.name)
+            clock = OperatorTime(state.operator) if isinstance(state.operator, KeyedOperator) else None
+            bind_states(state.operator, state.keyed, state.lists, state.operator.context.name, clock)
             if isinstance(state.operator, Source):
                 self._offset = state.lists.state(OFFSET)
             if isinstance(state.operator, KeyedOperator):

@@ -56,7 +56,7 @@ class TimeReport:
             lag_ms=self._clock.wall_ms() - outputs.watermark_ms if is_known else None,
             is_idle=outputs.is_idle,
             is_held_back=is_held_back,
-            late_records_dropped=sum(each.late_records_dropped for each in self._parts.chain.operators),
+            late_records=sum(each.late_records for each in self._parts.chain.operators),
             assigner=OperatorId("") if self._assigner is None else self._assigner.context.operator_id,
             idle_after_ms=None if self._assigner is None else self._assigner.idle_after_ms,
             channel=self._holding_channel(now_ms),

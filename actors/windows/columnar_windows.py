@@ -20,7 +20,7 @@ from ...messages import StateDescription
 from ...state.columnar.pane_table import PaneTable
 from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
-from ...state.columnar.window_rows import WINDOW_END, WINDOW_START, WindowRows
+from ...state.columnar.window_rows import MOST_ROWS, WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
 from ...state.kinds.aggregates import Aggregate
 from ..errors import NoEventTime
@@ -38,6 +38,9 @@ class ColumnarWindows(Operator):
 
     takes: ClassVar[Takes] = "columns"
     late_tag: ClassVar[OutputTag] = LATE
+
+    MOST_ROWS: ClassVar[int] = MOST_ROWS
+    """Of results that are given out at a time."""
 
     late_records: int = 0
     """How many records were late in this attempt."""
@@ -126,7 +129,7 @@ class ColumnarWindows(Operator):
         table: Table | None = self.keyed_state.table
         if table is None:
             return False
-        results, more = table.fire(watermark_ms)
+        results, more = table.fire(watermark_ms, self.MOST_ROWS)
         for batch, times in results:
             out.emit(batch, times)
         return more

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from ...state.errors import InvalidState
-from ...state.kinds.descriptors import KeyedStateDeclaration, declared_states
+from ...state.kinds.declared_states import declared_states
+from ...state.kinds.descriptors import KeyedStateDeclaration
 from ..operators.collector import Collector
 from ..operators.operator import OperatorContext
 from .window import Window

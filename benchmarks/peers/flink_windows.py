@@ -1,4 +1,4 @@
-"""Flink's Java engine: windows in SQL, by its window functions with a local and a global phase.
+"""Flink's Java engine: windows in SQL, by its window functions with a local and a global phase; timers as a DataStream.
 
 The wheel has no Parquet format, so it reads the same rows as raw pairs, in which value and time share a number, and
 computed columns take both apart. Otherwise as in flink.py.
@@ -17,6 +17,8 @@ from benchmarks.timed_data import DELAY_MS, GAP_MS, SIZE_MS, SLIDE_MS, START_MS
 from . import java_side
 from .flink import pairs_of
 
+MAIN_CLASSES = {"windows": "Windows", "timers": "Timers"}
+
 
 def run(order: Order) -> None:
     pyflink: Any = importlib.import_module("pyflink")
@@ -27,7 +29,7 @@ def run(order: Order) -> None:
     for pairs, folder in ((order.options["warm_up"], warm_up), (pairs_of(order.data), out)):
         folder.mkdir()
         arguments += [str(pairs), str(folder)]
-    java_side.run("Windows", arguments, home, Path(order.options["cache"]))
+    java_side.run(MAIN_CLASSES[order.workload], arguments, home, Path(order.options["cache"]))
     answer(elapsed(out), ["apache-flink"], **read_digests(out))
 
 

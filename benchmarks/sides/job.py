@@ -37,6 +37,12 @@ class Timed:
     job: JobHandle
     seconds: float
     checkpoints: list[CheckpointCompleted]
+    ended_s: float = 0.0
+
+    @property
+    def span(self) -> dict[str, float]:
+        """Begin and end, for whoever measures what processes took in between."""
+        return {"began_s": self.ended_s - self.seconds, "ended_s": self.ended_s}
 
     def told(self) -> dict[str, Any]:
         """What the report says of the checkpoints."""
@@ -72,8 +78,8 @@ def timed(cluster: Cluster, env: StreamEnvironment, name: str) -> Timed:
     job.on_event(clock.on_event)
     submitted_s = time.time()
     job.wait()
-    seconds = time.time() - (clock.deployed_s or submitted_s)
-    return Timed(job, seconds, clock.checkpoints)
+    ended_s = time.time()
+    return Timed(job, ended_s - (clock.deployed_s or submitted_s), clock.checkpoints, ended_s)
 
 
 def environment(out: Path, options: dict[str, Any]) -> StreamEnvironment:

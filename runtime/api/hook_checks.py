@@ -19,7 +19,8 @@ from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.unrun import COLLECT, NO_YIELD, NOT_ASYNC, RETURN
 from ...state import InvalidState
-from ...state.kinds.descriptors import StateDeclaration, declared_states
+from ...state.kinds.declared_states import declared_states
+from ...state.kinds.descriptors import StateDeclaration
 from ..connectors.paced_source import PacedSource
 from .errors import InvalidOperator
 from .function_kinds import FunctionKind, found
@@ -51,6 +52,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "rescale": NO_YIELD,
         "poll_delay_ms": RETURN,
         "source_schema": RETURN,
+        "current_splits": RETURN,
     },
     PacedSource: {"read": _BATCH},
     TwoPhaseCommitSink: {

@@ -71,13 +71,13 @@ class SubtaskWatermark:
     standing_ms: int = 0
     """For how long its task has sent on nothing newer."""
     is_idle: bool = False
-    late_records_dropped: int = 0
+    late_records: int = 0
 
     def __str__(self) -> str:
         if self.watermark_ms is None:
             return f"subtask {self.subtask_index}: has not reported"
         stands = f", for {_seconds(self.standing_ms)}" if self.watermark_ms != END_OF_TIME else ""
-        late = f", {self.late_records_dropped:,} late records dropped" if self.late_records_dropped else ""
+        late = f", {self.late_records:,} late records" if self.late_records else ""
         idle = ", idle" if self.is_idle else ""
         return f"subtask {self.subtask_index}: {shown_watermark(self.watermark_ms)}{stands}{idle}{late}"
 
@@ -140,7 +140,7 @@ class _Search:
             return SubtaskWatermark(index, None)
         is_output = self._is_behind_assigner(vertex, place, index) or vertex.vertex_id not in self._fed
         watermark_ms = time.output_watermark_ms if is_output else time.input_watermark_ms
-        return SubtaskWatermark(index, watermark_ms, time.standing_ms, time.is_idle, time.late_records_dropped)
+        return SubtaskWatermark(index, watermark_ms, time.standing_ms, time.is_idle, time.late_records)
 
     def _follow(
         self, vertex: JobVertex, index: SubtaskIndex, operator: str, is_output: bool

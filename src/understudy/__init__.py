@@ -225,6 +225,7 @@ if TYPE_CHECKING:
     from .state import StateIncompatible as StateIncompatible
     from .state import StateNotStorable as StateNotStorable
     from .state import StorageError as StorageError
+    from .state import Ttl as Ttl
     from .state import UnboundState as UnboundState
     from .state import UnreachableRoot as UnreachableRoot
     from .state import UnwritableRoot as UnwritableRoot
@@ -287,7 +288,7 @@ _HOMES = {
     "state": (
         "CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState MapState MissingState "
         "NoCurrentKey OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
-        "StateNotStorable StorageError UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

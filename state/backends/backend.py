@@ -89,6 +89,28 @@ ReadState: TypeAlias = Callable[[StateHandle], bytes]
 """The bytes behind a handle, verified: `handle_reader(storage)`, or `CheckpointStorage.read`."""
 
 
+NO_TIME: Final = -(2**63)
+"""A time in ms that is not known yet."""
+
+
+class StateClock(Protocol):
+    """What state that expires asks for the time: ms since the epoch."""
+
+    def processing_ms(self) -> int:
+        """What the clock says."""
+        ...
+
+    def event_ms(self) -> int:
+        """How far event time has come; it never goes back. NO_TIME: not known yet."""
+        ...
+
+    def written_ms(self, what: str) -> int:
+        """The event time of what is written now: that of the record at hand. NO_TIME: not known yet. Raises an error
+        that names `what`, if a record has none.
+        """
+        ...
+
+
 class KeyedStateBackend(Protocol):
     """Keyed state of one operator subtask."""
 
@@ -97,6 +119,9 @@ class KeyedStateBackend(Protocol):
 
     operator_name: str
     """Whose state it is, for error texts; set when the states are bound."""
+
+    clock: StateClock | None
+    """Set before states with a TTL are bound."""
 
     def state(self, declaration: S) -> S:
         """The accessor of a declared state, with the declaration's methods. The same state twice is the same accessor.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from ..errors import InvalidState
-from ..kinds.descriptors import KeyedStateDeclaration, OperatorListState, declared_states
-from .backend import KeyedStateBackend
+from ..kinds.declared_states import declared_states
+from ..kinds.descriptors import KeyedStateDeclaration, OperatorListState
+from .backend import KeyedStateBackend, StateClock
 from .operator_state import OperatorStateBackend
 
 
 def bind_states(
-    operator: object, keyed: KeyedStateBackend | None, lists: OperatorStateBackend, operator_name: str = ""
+    operator: object,
+    keyed: KeyedStateBackend | None,
+    lists: OperatorStateBackend,
+    operator_name: str = "",
+    clock: StateClock | None = None,
 ) -> None:
     """Give this instance an accessor per declaration of its class, under the same name; its `__dict__` is not touched,
-    which would make every access slower. `operator_name` is for error texts.
+    which would make every access slower. `operator_name` is for error texts, `clock` for state that expires.
 
     Raises StateIncompatible for restored state that does not fit, and InvalidState for keyed state without a key
     (`keyed` is None).
@@ -20,6 +25,8 @@ def bind_states(
     for backend in (keyed, lists):
         if backend is not None:
             backend.operator_name = operator_name
+    if keyed is not None:
+        keyed.clock = clock
     for attribute, declared in declared_states(type(operator)).items():
         if isinstance(declared, OperatorListState):
             setattr(operator, attribute, lists.state(declared))

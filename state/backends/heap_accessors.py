@@ -134,8 +134,8 @@ class HeapMap(HeapState):
     def put(self, key: Any, value: Any) -> None:
         if type(value) is not self._kind:
             value = self._fitting(value)
-        if type(key) is not self._key_kind and not self._key_fit.takes(key):
-            raise self._refused(Misfit(self._key_fit.text, key, ""), "the key of an entry: ")
+        if type(key) is not self._key_kind:
+            self._check_entry_key(key)
         self._changeable(dict)[key] = value
 
     def remove(self, key: Any) -> None:
@@ -163,6 +163,11 @@ class HeapMap(HeapState):
     def _contents(self) -> Fit | None:
         is_checked = not (self._fit.has_contents or self._key_fit.has_contents)
         return None if is_checked else Pairs(self._key_fit, self._fit)
+
+    def _check_entry_key(self, key: Any) -> None:
+        """Of an entry. Raises WrongStateType."""
+        if not self._key_fit.takes(key):
+            raise self._refused(Misfit(self._key_fit.text, key, ""), "the key of an entry: ")
 
     def _held(self) -> dict[Any, Any]:
         held = self._read()

@@ -11,51 +11,21 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from ...messages import CheckpointId, KeyedStateHandle, UnsupportedValue, pack_plain, refusal_of, shown
-from ..columns.packed_columns import unpacked
+from ...messages import CheckpointId, KeyedStateHandle
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
-from ..kinds.schema_fit import Schema
-from ..kinds.value_fit import Fit
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
+from .expiring_accessors import EXPIRING_ACCESSORS
+from .frozen_state import FrozenState
 from .heap_accessors import ACCESSORS
-from .heap_blocks import FrozenEntries, Piece, pieces
 from .heap_state import QUESTION, HeapScope, HeapState
-from .keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
+from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from .timer_queue import TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
-
-
-@dataclass(frozen=True, slots=True)
-class StateView:
-    """A state in dicts."""
-
-    name: str
-    kind: str
-    schema: Schema
-    encode: Convert
-    namespaces: dict[Hashable, FrozenEntries]
-    contents: Fit | None
-    """What values must fit, if that is not known yet."""
-
-    @classmethod
-    def of(cls, state: HeapState) -> StateView:
-        declaration, node = state.declaration, state.node
-        return cls(declaration.name, declaration.kind, node.schema, node.encode, state.freeze(), state.contents)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.namespaces
-
-    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        for namespace, entries in self.namespaces.items():
-            for piece in pieces(entries, max_parallelism, encode_key, self.encode, self.contents):
-                yield piece.group, _packed(namespace, piece)
 
 
 class HeapBackend(HeapScope):
@@ -74,7 +44,8 @@ class HeapBackend(HeapScope):
     def state(self, declaration: S) -> S:
         known = self._states.get(declaration.name)
         if known is None:
-            known = ACCESSORS[declaration.kind](declaration, self)
+            accessors = ACCESSORS if declaration.ttl is None else EXPIRING_ACCESSORS
+            known = accessors[declaration.kind](declaration, self)
             for stored in self._restored.pop(declaration.name, ()):
                 _load(known, stored)
             self._states[declaration.name] = known
@@ -86,7 +57,7 @@ class HeapBackend(HeapScope):
         return self._timers
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        views: list[FrozenState] = [StateView.of(state) for state in self._states.values()]
+        views: list[FrozenState] = [state.view() for state in self._states.values()]
         views += self._timers.freeze() if self._timers else ()
         self._snapshots += 1
         number = self._snapshots
@@ -120,7 +91,7 @@ class HeapBackend(HeapScope):
 
     def each_key(self) -> Iterator[Any]:
         """In the order in which the first state was given them, then those that only later states have."""
-        held = [entries for state in self._states.values() for entries in state.namespaces.values() if entries]
+        held = [keys for state in self._states.values() for keys in state.keys_by_namespace() if keys]
         for key in list(held[0]) if len(held) == 1 else dict.fromkeys(chain.from_iterable(held)):
             self.current_key = key
             yield key
@@ -139,22 +110,10 @@ class HeapBackend(HeapScope):
 def _load(state: HeapState, stored: StoredState) -> None:
     """Decode what was restored for this state into it; raises StateIncompatible."""
     with stored.loaded_for(state.declaration):
-        decode = state.node.decoder(stored.schema)
-        for namespace, keys, values in stored.entries():
-            state.load(namespace, zip(keys, _converted(values, decode), strict=True))
+        decode = state.node.decoder(stored.value_schema)
+        for namespace, keys, values, times in stored.timed_entries():
+            state.load(namespace, keys, _converted(values, decode), times, stored.ttl_clock)
 
 
 def _converted(values: list[Any], convert: Convert) -> Sequence[Any]:
     return values if convert is None else [convert(value) for value in values]
-
-
-def _packed(namespace: Hashable, piece: Piece) -> bytes:
-    """The payload of a piece. Raises UnsupportedValue, which says of which key the value is."""
-    try:
-        return pack_plain([namespace, piece.keys, piece.values])
-    except UnsupportedValue:
-        for key, value in zip(unpacked(piece.keys), unpacked(piece.values), strict=True):
-            for what, part in (("key", key), ("value of key", value)):
-                if why := refusal_of(part):
-                    raise UnsupportedValue(f"{what} {shown(key)}: {why}") from None
-        raise

@@ -25,11 +25,12 @@ CHUNK_ENTRIES = 65_536
 
 
 class Piece(NamedTuple):
-    """Entries of one key group. Keys and values are packed: `unpacked` makes lists of them again."""
+    """Entries of one key group. Keys, values and times are packed: `unpacked` makes lists of them again."""
 
     group: int
     keys: list[Any]
     values: list[Any]
+    times: list[Any] | None = None
 
 
 class _Share(NamedTuple):
@@ -76,6 +77,8 @@ class FrozenEntries:
     """Of the chunks after these."""
     values: list[list[Any]] = field(default_factory=list)
     """Of all chunks."""
+    times: list[list[Any]] = field(default_factory=list)
+    """Of all chunks, if values have times."""
 
 
 def is_worth_a_layout(entries: Mapping[Any, Any]) -> bool:
@@ -102,7 +105,7 @@ def pieces(
     `contents`: what values must fit, if that is to be looked at. Raises WrongValue.
     """
     layout, number = entries.layout, 0
-    values_left, keys_left = _last_first(entries.values), _last_first(entries.keys)
+    values_left, keys_left, times_left = map(_last_first, (entries.values, entries.keys, entries.times))
     while values_left:
         values = values_left.pop()  # so that what changed since is given up bit by bit
         if number < entries.known:
@@ -112,8 +115,9 @@ def pieces(
             if len(values) == CHUNK_ENTRIES:
                 layout.chunks[number] = chunk
         column = _column(values, encode, contents, chunk)
+        times = taken(column_of(times_left.pop()), chunk.order) if times_left else None
         for group, start, end, keys in chunk.shares:
-            yield Piece(group, keys, packed(column, start, end))
+            yield Piece(group, keys, packed(column, start, end), None if times is None else packed(times, start, end))
         number += 1
 
 

@@ -10,15 +10,17 @@ Questions get copies of changeable values and may not write at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
 from ..keys.key_hash import java_hash
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.value_fit import Fit, Misfit, plain_scalar
-from .backend import NO_KEY, NO_NAMESPACE
+from .backend import NO_KEY, NO_NAMESPACE, StateClock
+from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
+from .heap_view import StateView
 from .private_copy import IMMUTABLE, private_copy
 
 QUESTION: Final = 0
@@ -41,6 +43,7 @@ class HeapScope:
         """Who else looks at the values: snapshots not yet written, by number from 1, and a QUESTION that is being
         answered. Writers on other threads only ever discard from it.
         """
+        self.clock: StateClock | None = None
 
 
 class HeapState:
@@ -93,8 +96,13 @@ class HeapState:
         if held is not MISSING:
             self._layouts.pop(self._namespace, None)
 
-    def freeze(self) -> dict[Hashable, FrozenEntries]:
-        """By namespace what is held now, for a snapshot that will be in flight."""
+    def view(self) -> FrozenState:
+        """What is held now, for a snapshot that will be in flight."""
+        declaration, node = self.declaration, self.node
+        return StateView(declaration.name, declaration.kind, node.schema, node.encode, self._frozen(), self.contents)
+
+    def _frozen(self) -> dict[Hashable, FrozenEntries]:
+        """By namespace."""
         self._own_values.clear()
         return {
             namespace: freeze_entries(entries, self._layout_of(namespace, entries))
@@ -102,12 +110,22 @@ class HeapState:
             if entries
         }
 
-    def load(self, namespace: Hashable, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Put restored entries in."""
-        self.namespaces.setdefault(namespace, {}).update(entries)
+    def load(
+        self,
+        namespace: Hashable,
+        keys: Sequence[Any],
+        values: Sequence[Any],
+        times: Sequence[Any] | None,
+        clock: str | None,
+    ) -> None:
+        """Put restored entries in: with the times by this clock that they were stored with, if they were."""
+        self.namespaces.setdefault(namespace, {}).update(zip(keys, values, strict=True))
 
     def keys_in(self, namespace: Hashable) -> list[Any]:
         return list(self.namespaces.get(namespace, ()))
+
+    def keys_by_namespace(self) -> list[Collection[Any]]:
+        return list(self.namespaces.values())
 
     def entry_count(self) -> int:
         return sum(map(len, self.namespaces.values()))
@@ -211,14 +229,23 @@ class HeapState:
         here, merged = self._namespace, MISSING
         for source in dict.fromkeys((target, *sources)):
             self.set_namespace(source)
-            held = self._read()
-            self.clear()
+            held = self._taken()
             if held is not MISSING:
                 merged = held if merged is MISSING else merge(merged, held)
         self.set_namespace(target)
         if merged is not MISSING:
-            self._write(merged)
+            self._put_back(merged)
         self.set_namespace(here)
+
+    def _taken(self) -> Any:
+        """What the current key holds, or MISSING; then it holds nothing."""
+        held = self._read()
+        self.clear()
+        return held
+
+    def _put_back(self, held: Any) -> None:
+        """What `_taken` gave, or several that are one now."""
+        self._write(held)
 
     def _enter(self, namespace: Hashable) -> None:
         self._namespace = namespace

@@ -5,6 +5,10 @@ group. The header says how to read the blocks: key type, and name, kind and sche
 `[state index, payload]`, with several payloads for a state of many keys; a payload is `[namespace, keys, values]` as
 plain data (packed_columns.py says how keys and values stand in it), packed by itself, so that an unreadable value is
 blamed on its state.
+
+Of a state with a TTL the schema is `{"ttl": schema of the values, "clock": name}`, and its values are pairs in columns,
+`["tuples", values, times]`: the time of the last update in ms, and of a list, or a map, those of its items in their
+order.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...messages import (
     KeyedStateHandle,
@@ -30,6 +34,7 @@ from ..kinds.schema_fit import Schema, schema_text
 from ..kinds.value_fit import Misfit
 from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
+from .frozen_state import FrozenState
 
 FORMAT_NAME: Final = "heap"
 """What a handle says of the format; written before there was one name for it: "memory" and "filesystem"."""
@@ -48,27 +53,6 @@ class WrongValue(Exception):
 
     def __init__(self, misfit: Misfit, key: Any) -> None:
         super().__init__(f"{misfit} for key {key!r:.60}")
-
-
-class FrozenState(Protocol):
-    """One state as it was at the barrier."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def is_empty(self) -> bool: ...
-
-    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        """Key group and payload, any number for each group; called once. Raises UnsupportedValue, InvalidKey, or
-        WrongValue.
-        """
 
 
 @dataclass(slots=True)
@@ -95,17 +79,40 @@ class StoredState:
         except (SchemaMismatch, MalformedMessage) as error:
             raise StateIncompatible(declaration.name, wanted, found, str(error)) from error
 
+    @property
+    def value_schema(self) -> Schema:
+        """That of the values without their times."""
+        return self.schema if self.ttl_clock is None else self.schema["ttl"]
+
+    @property
+    def ttl_clock(self) -> str | None:
+        """By which clock the times count that values were stored with; None: they were stored without."""
+        return self.schema["clock"] if isinstance(self.schema, dict) and "ttl" in self.schema else None
+
     def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
         """(namespace, keys, encoded values); raises MalformedMessage."""
-        for namespace, keys, values in self.packed_entries():
-            yield namespace, _decoded(unpacked(keys), self.decode_key), unpacked(values)
+        for namespace, keys, values, _ in self.timed_entries():
+            yield namespace, keys, values
+
+    def timed_entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any], list[Any] | None]]:
+        """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage."""
+        for namespace, keys, values, times in self._payload_parts():
+            decoded = _decoded(unpacked(keys), self.decode_key)
+            yield namespace, decoded, unpacked(values), None if times is None else unpacked(times)
 
     def packed_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
-        """The same with keys and values as they stand in a payload."""
+        """(namespace, keys, values), with keys and values as they stand in a payload; raises MalformedMessage."""
+        for namespace, keys, values, _ in self._payload_parts():
+            yield namespace, keys, values
+
+    def _payload_parts(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
+        is_timed = self.ttl_clock is not None
         for payload in chain.from_iterable(self.payloads.values()):
             match unpack_plain(payload):
-                case [namespace, keys, values]:
-                    yield namespace, keys, values
+                case [namespace, keys, ["tuples", values, times]] if is_timed:
+                    yield namespace, keys, values, times
+                case [namespace, keys, values] if not is_timed:
+                    yield namespace, keys, values, None
                 case other:
                     raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
@@ -139,13 +146,15 @@ class SnapshotWriter:
             self._views = []
             self.release()
 
-    def _write(self) -> KeyedStateHandle:
+    def _write(self) -> KeyedStateHandle | None:
         blocks: Blocks = defaultdict(list)
         for index, view in enumerate(self._views):
             self._add(index, view, blocks)
         for index, stored in enumerate(self._carried, len(self._views)):
             for group, payloads in stored.payloads.items():
                 blocks[group] += ([index, payload] for payload in payloads)
+        if not blocks:  # all that was held has expired
+            return None
         parts = {HEADER: self._header()} | {group: pack_plain(blocks[group]) for group in sorted(blocks)}
         return self._handle(parts)
 

@@ -16,7 +16,7 @@ IMMUTABLE: Final = frozenset(
 
 
 def private_copy(value: Any) -> Any:
-    """A deep copy, quick for lists and dicts of immutable values; the value itself if nothing in it can change."""
+    """A deep copy, quick for lists, dicts and tuples of immutable values; the value itself if nothing in it changes."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value
@@ -27,4 +27,6 @@ def private_copy(value: Any) -> Any:
         return copied if kind is dict else DictRow(copied)
     if isinstance(value, tuple) and IMMUTABLE.issuperset(map(type, value)) and not hasattr(value, "__dict__"):
         return value
+    if kind is tuple:
+        return tuple([item if type(item) in IMMUTABLE else private_copy(item) for item in value])
     return deepcopy(value)

@@ -11,7 +11,7 @@ those of one time that could be relied on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, MutableMapping, Sequence
+from collections.abc import Container, Hashable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -23,6 +23,7 @@ from ..columns.packed_columns import column_of, packed, taken
 from ..keys.key_groups import key_groups_of_list
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
+from .frozen_state import FrozenState
 
 KIND: Final = "Timers"
 """The kind of state in snapshots."""
@@ -46,8 +47,53 @@ TimerEntry: TypeAlias = tuple[int, Any, Hashable]
 """One timer of one key: time in ms, key, namespace. A plain tuple, for millions are made."""
 
 
+class PendingTimers(Protocol):
+    """The timers of one domain, as whoever registers and fires them sees them: a TimerQueue, or one in columns."""
+
+    name: str
+
+    @property
+    def pending(self) -> Container[TimerEntry]:
+        """Whether a timer is there, in the quickest way."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, timer: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[TimerEntry]:
+        """All of them, in no order to rely on."""
+        ...
+
+    def add(self, timer: TimerEntry) -> bool:
+        """Whether it was not there yet."""
+        ...
+
+    def remove(self, timer: TimerEntry) -> bool:
+        """Whether it was there."""
+        ...
+
+    def next_ms(self) -> int | None:
+        """The earliest time, or earlier where timers were deleted; None when there are none."""
+        ...
+
+    def pop(self, until_ms: int) -> TimerEntry | None:
+        """Take out the first timer, if its time is not after `until_ms`."""
+        ...
+
+    def due(self, until_ms: int) -> Iterator[TimerEntry]:
+        """Take out one timer after the other, as long as there is one whose time is not after `until_ms`. Between two
+        of them timers may be added and removed.
+        """
+        ...
+
+    def freeze(self) -> FrozenState:
+        """All that are pending now, for a snapshot."""
+        ...
+
+
 class TimerQueue:
-    """Owned by the task's thread; snapshots are written elsewhere, of a copy."""
+    """In dicts. Owned by the task's thread; snapshots are written elsewhere, of a copy."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -60,6 +106,10 @@ class TimerQueue:
         """What is left of the list whose time has come, the last one first."""
         self._stale = 0
         """The number of places in lists whose timers were deleted."""
+
+    @property
+    def pending(self) -> Container[TimerEntry]:
+        return self._pending
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -120,9 +170,8 @@ class TimerQueue:
                 else:
                     self._stale -= 1
 
-    def keys(self) -> Iterator[Any]:
-        """The key of each timer; one with several timers comes several times."""
-        return (timer[1] for timer in self._pending)
+    def __iter__(self) -> Iterator[TimerEntry]:
+        return iter(self._pending)
 
     def freeze(self) -> FrozenTimers:
         """All that are pending now, for a snapshot."""
@@ -204,17 +253,17 @@ class FrozenTimers:
 class TimerQueues(NamedTuple):
     """Those of event time and of processing time."""
 
-    event: TimerQueue
-    processing: TimerQueue
+    event: PendingTimers
+    processing: PendingTimers
 
     @classmethod
     def restored(cls, restored: MutableMapping[str, Any]) -> TimerQueues:
         """With what snapshots hold, which is taken out of `restored`. Raises MalformedMessage."""
-        queues = cls(TimerQueue(EVENT_TIMERS), TimerQueue(PROCESSING_TIMERS))
+        queues = TimerQueue(EVENT_TIMERS), TimerQueue(PROCESSING_TIMERS)
         for queue in queues:
             for stored in restored.pop(queue.name, ()):
                 queue.load(stored)
-        return queues
+        return cls(*queues)
 
-    def freeze(self) -> list[FrozenTimers]:
-        return [queue.freeze() for queue in self if len(queue)]
+    def freeze(self) -> list[FrozenState]:
+        return [queue.freeze() for queue in self]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
-from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
@@ -64,6 +64,7 @@ class ColumnarBackend:
     ) -> None:
         self.current_key: Any = NO_KEY
         self.operator_name = ""
+        self.clock: StateClock | None = None
         self.table: ColumnarTable | None = None
         """None until something has come."""
         self._keys, self._aggregates = tuple(keys), dict(aggregates)

@@ -72,7 +72,7 @@ class _Run(NamedTuple):
 
 
 class _Leaving:
-    """A window that has fired. What is still to be given out is from place `at` on."""
+    """A window that has fired. From place `at` on its rows have not been given out."""
 
     def __init__(self, start: int, end: int, pane: Pane) -> None:
         self.start, self.end, self.pane, self.at = start, end, pane, 0

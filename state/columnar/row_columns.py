@@ -71,14 +71,14 @@ class Growing:
 
     @property
     def filled(self) -> npt.NDArray[Any]:
-        """What there is, as a view."""
+        """The values, as a view."""
         return self.memory[: self.count]
 
     def append(self, values: npt.NDArray[Any]) -> None:
         self.extend(len(values))[:] = values
 
     def extend(self, number: int) -> npt.NDArray[Any]:
-        """Room for so many more, to be filled."""
+        """Room for this number of more values, to be filled."""
         end = self.count + number
         if end > len(self.memory):
             larger = np.empty(max(end, 2 * len(self.memory)), self.memory.dtype)

@@ -22,7 +22,7 @@ Times: TypeAlias = npt.NDArray[np.int64]
 Positions: TypeAlias = npt.NDArray[np.int64]
 
 _SORTED_AS_WORDS = 1 << 20
-"""Up to so many rows a slot and a position fit into one word, and words are sorted several times as quickly."""
+"""Up to this number of rows a slot and a position fit into one word, and words are sorted several times as quickly."""
 
 _FOLLOWED = 64
 """Chains are followed so far, all keys of a batch at a time; the rest of longer ones is looked for in all rows."""

@@ -1,7 +1,7 @@
 """SessionTable: aggregates per key and session, for a whole batch of records at a time.
 
-A batch is first merged within itself: sorted by key and time, a gap between two records begins another session. What is
-left is merged into the open sessions. Nearly every key has one open session, which stands in arrays by the key's slot;
+A batch is first merged within itself: sorted by key and time, a gap between two records begins another session. The
+rest is merged into the open sessions. Nearly every key has one open session, which stands in arrays by the key's slot;
 the earlier ones of a key that has several, as records out of order make them, stand in a list of their own.
 
 A session fires when the watermark passes the end of its window, and closes, which forgets it, when the allowed lateness
@@ -239,7 +239,7 @@ class SessionTable:
         return results
 
     def _fire_earlier(self, most_rows: int) -> list[Results]:
-        """Those of the earlier sessions that are due, or at most so many of them; forget those that have closed."""
+        """Those of the earlier sessions that are due, or at most `most_rows` of them; forget those that have closed."""
         earlier = self._earlier
         ends = self._ends(earlier.last)
         due = np.flatnonzero(~earlier.fired & (ends <= self._watermark))[:most_rows]

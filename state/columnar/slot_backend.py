@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
-from ..backends.keyed_snapshot import FrozenState, SnapshotWriter, StoredState, read_snapshots
-from ..backends.timer_queue import TimerQueues
+from ..backends.frozen_state import FrozenState
+from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
+from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration
@@ -26,6 +27,8 @@ from .slot_keys import SlotKeys
 from .slot_restore import load_into
 from .slot_snapshot import KeyOrders, SlotView
 from .slot_states import SLOT_ACCESSORS, SlotColumns, SlotScope, SlotState
+from .slot_timer_queue import NoProcessingTimers, SlotTimerQueue
+from .slot_timers import SlotTimers
 from .value_kinds import ValueKinds
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -45,8 +48,9 @@ class SlotBackend(SlotScope):
             raise InvalidState(f"the keys of a compiled operator are columns; found the key type {key_type!r}")
         self._states: dict[str, SlotState] = {}
         self._restored: dict[str, list[StoredState]] = {}
-        self._timers: TimerQueues | None = None
         self._orders = KeyOrders(max_parallelism)
+        self._timers: SlotTimerQueue | None = None
+        self._no_timers = NoProcessingTimers()
         self._looks_at = _FEWEST_KEYS
         """With this number of keys it counts the keys that hold nothing."""
 
@@ -70,14 +74,20 @@ class SlotBackend(SlotScope):
         return self._state(declaration).columns
 
     def timers(self) -> TimerQueues:
-        if self._timers is None:
-            self._timers = TimerQueues.restored(self._restored)
-        return self._timers
+        """Raises StateIncompatible if timers were restored that a compiled operator does not have."""
+        return TimerQueues(self._event_timers(), self._no_timers)
+
+    @property
+    def slot_timers(self) -> SlotTimers:
+        """The event-time timers, with room for all slots. Raises what `timers` raises."""
+        timers = self._event_timers().timers
+        timers.reserve(len(self.slot_keys))
+        return timers
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         keys = self.slot_keys.known
         views: list[FrozenState] = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
-        views += self._timers.freeze() if self._timers else ()
+        views += [self._timers.freeze()] if self._timers is not None else ()
         carried = [stored for several in self._restored.values() for stored in several]
         snapshot = SnapshotWriter(
             self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
@@ -127,12 +137,14 @@ class SlotBackend(SlotScope):
             state.reserve(len(self.slot_keys))
 
     def _forget_empty(self) -> None:
-        """Give all other keys new slots, if most hold nothing. The next look is when there are twice as many."""
-        count, kept = len(self.slot_keys), self._holding()
+        """Give all other keys new slots, if most hold nothing and have no timers. The next look is at twice as many."""
+        count, kept, timers = len(self.slot_keys), self._holding(), self._event_timers().timers
+        kept = np.union1d(kept, timers.slots())
         if 2 * len(kept) < count:
             slots = self.slot_keys.keep(kept)
             for state in self._states.values():
                 state.move(kept, slots)
+            timers.move(kept, slots)
         self._looks_at = max(_FEWEST_KEYS, 2 * len(self.slot_keys))
 
     def _holding(self) -> Slots:
@@ -142,6 +154,15 @@ class SlotBackend(SlotScope):
         for state in self._states.values():
             holding |= state.columns.present[:count]
         return np.flatnonzero(holding)
+
+    def _event_timers(self) -> SlotTimerQueue:
+        if self._timers is None:
+            for stored in self._restored.pop(PROCESSING_TIMERS, ()):
+                self._no_timers.load(stored)
+            self._timers = SlotTimerQueue(self, self._orders)
+            for stored in self._restored.pop(EVENT_TIMERS, ()):
+                self._timers.load(stored)
+        return self._timers
 
     def _state(self, declaration: KeyedStateDeclaration) -> SlotState:
         known = self._states.get(declaration.name)

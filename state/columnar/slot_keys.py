@@ -184,6 +184,17 @@ class SlotKeys:
         lists = [column.to_pylist() for column in columns]
         return self.add(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
 
+    def columns(self, slots: Slots) -> KeyColumns | None:
+        """The keys of these slots, in columns of the types of the batches, once one has come. None while keys are not
+        known to be columns.
+        """
+        if not isinstance(self.known, TypedKeys):
+            return None
+        columns = self.known.columns(slots)
+        if self._types is None:
+            return columns
+        return [column.cast(kind) for column, kind in zip(columns, self._types, strict=True)]
+
     def keep(self, slots: Slots) -> Slots:
         """Forget all keys but those of these slots; returns their new ones, which are 0 to their number."""
         known = self.known

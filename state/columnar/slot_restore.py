@@ -42,11 +42,11 @@ class _Misfit(Exception):
 def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
     """Put what was restored for this state into it. Raises StateIncompatible."""
     with stored.loaded_for(state.declaration):
-        decode = state.node.decoder(stored.schema)
-        is_direct = stored.schema == state.node.schema
-        entries = list(_entries(stored))
+        decode = state.node.decoder(stored.value_schema)
+        is_direct = stored.value_schema == state.node.schema
+        entries = list(stored_entries(stored))
         columns = [_columns(each, state.kinds, decode, is_direct, stored.decode_key) for each in entries]
-        slots = _slots(entries, stored.decode_key, keys)
+        slots = slots_of_entries(entries, stored.decode_key, keys)
         if entries:
             whole = tuple(map(np.concatenate, zip(*columns, strict=True)))
             if len(whole[0]) != len(slots):
@@ -55,7 +55,7 @@ def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
             state.put(slots, whole)
 
 
-def _entries(stored: StoredState) -> Iterator[_Entries]:
+def stored_entries(stored: StoredState) -> Iterator[_Entries]:
     """Raises MalformedMessage, and SchemaMismatch for namespaces."""
     for namespace, keys, values in stored.packed_entries():
         if namespace != NO_NAMESPACE:
@@ -66,7 +66,7 @@ def _entries(stored: StoredState) -> Iterator[_Entries]:
 # -- keys
 
 
-def _slots(entries: Sequence[_Entries], decode: Convert, keys: SlotKeys) -> Slots:
+def slots_of_entries(entries: Sequence[_Entries], decode: Convert, keys: SlotKeys) -> Slots:
     """The slots of all keys, in order."""
     columns = None if decode is not None else _joined([_key_columns(each.keys) for each in entries])
     if columns is not None:
@@ -117,11 +117,11 @@ def _columns(entries: _Entries, kinds: ValueKinds, decode: Convert, is_direct: b
     """The values as columns. Raises SchemaMismatch for one that they do not hold, telling it and its key."""
     content = entries.values
     if is_direct and not kinds.is_tuple:
-        column = _number_column(content, kinds.fields[0])
+        column = number_column(content, kinds.fields[0])
         if column is not None:
             return (column,)
     elif is_direct and len(content) == 1 + len(kinds.fields) and content[0] == "tuples":
-        found = tuple(map(_number_column, content[1:], kinds.fields))
+        found = tuple(map(number_column, content[1:], kinds.fields))
         if not any(column is None for column in found):
             return found  # type: ignore[return-value]
     try:
@@ -134,7 +134,7 @@ def _columns(entries: _Entries, kinds: ValueKinds, decode: Convert, is_direct: b
         ) from misfit
 
 
-def _number_column(content: Any, kind: Kind) -> npt.NDArray[Any] | None:
+def number_column(content: Any, kind: Kind) -> npt.NDArray[Any] | None:
     """One field as a column, if all that is packed is of its kind."""
     try:
         match content:

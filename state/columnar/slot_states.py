@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.backend import NO_KEY, NO_NAMESPACE
+from ..backends.backend import NO_KEY, NO_NAMESPACE, StateClock
 from ..errors import (
     InvalidState,
     NoCurrentKey,
@@ -67,6 +67,7 @@ class SlotScope:
     def __init__(self) -> None:
         self.current_key: Any = NO_KEY
         self.operator_name = ""
+        self.clock: StateClock | None = None
         self.is_read_only = False
         self.slot_keys = SlotKeys()
 

@@ -47,6 +47,11 @@ class ValueKinds:
     @classmethod
     def of(cls, declaration: KeyedStateDeclaration) -> ValueKinds:
         """Raises InvalidState for a declaration whose values columns cannot hold."""
+        if declaration.ttl is not None:
+            raise InvalidState(
+                f"state {declaration.name!r} has a TTL, and the columns of a compiled operator keep no times: leave "
+                "out `ttl=`, or `compiled = True`"
+            )
         if not isinstance(declaration, ValueState | ReducingState) or declaration.serializer is not None:
             raise _refused(declaration, "")
         default = declaration.default if isinstance(declaration, ValueState) else None

@@ -37,7 +37,7 @@ WINDOW_START, WINDOW_END = "window_start", "window_end"
 WINDOW_TIME: Final = pa.int64()
 """As all times here: milliseconds since the epoch."""
 MOST_ROWS: Final = 1 << 16
-"""Of a batch of results: so many are made between two steps of a task, in which a barrier may pass."""
+"""Of a batch of results: that is made between two steps of a task, in which a barrier may pass."""
 
 
 class Results(NamedTuple):

@@ -12,7 +12,7 @@ What is taken out of state belongs to the state: change it, and put it back in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
 from ...messages import Serializer
@@ -20,6 +20,7 @@ from ..errors import InvalidState, UnboundState
 from .record_serializer import ListNode, MapNode, TypeNode, node_of
 from .schema_fit import schema_text
 from .storable_types import unstorable
+from .ttl import Ttl, check_ttl
 from .value_fit import Fit, fit_of
 
 T = TypeVar("T")
@@ -87,7 +88,14 @@ def describe_state(kind: str, schema: Any) -> str:
 
 
 class KeyedStateDeclaration(StateDeclaration):
-    """State of one key. Accessors also know namespaces (a window's state): Flink's InternalKvState."""
+    """State of one key. Accessors also know namespaces (a window's state): Flink's InternalKvState.
+
+    With a `ttl` it expires: a value and an accumulator as a whole, items of a list and entries of a map each by itself.
+    """
+
+    def __init__(self, name: str | None, serializer: Serializer | str | None, ttl: Ttl | None) -> None:
+        super().__init__(name, serializer)
+        self.ttl = check_ttl(self.kind, ttl)
 
     def clear(self) -> None:
         """Forget what is held for this key."""
@@ -113,7 +121,13 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
 
     @overload
     def __init__(
-        self: ValueState[U], type: type[U], default: U, *, name: str | None = None, serializer: Any = None
+        self: ValueState[U],
+        type: type[U],
+        default: U,
+        *,
+        name: str | None = None,
+        serializer: Any = None,
+        ttl: Ttl | None = None,
     ) -> None: ...
 
     @overload
@@ -124,12 +138,19 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         *,
         name: str | None = None,
         serializer: Any = None,
+        ttl: Ttl | None = None,
     ) -> None: ...
 
     def __init__(
-        self, type: Any, default: Any = None, *, name: str | None = None, serializer: Serializer | str | None = None
+        self,
+        type: Any,
+        default: Any = None,
+        *,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
-        super().__init__(name, serializer)
+        super().__init__(name, serializer, ttl)
         _check_type(self.kind, type)
         self.type, self.default = type, default
         self._check_first("default", default)
@@ -152,8 +173,15 @@ class ListState(MergingStateDeclaration, Generic[T]):
 
     kind = "ListState"
 
-    def __init__(self, type: type[T], *, name: str | None = None, serializer: Serializer | str | None = None) -> None:
-        super().__init__(name, serializer)
+    def __init__(
+        self,
+        type: type[T],
+        *,
+        name: str | None = None,
+        serializer: Serializer | str | None = None,
+        ttl: Ttl | None = None,
+    ) -> None:
+        super().__init__(name, serializer, ttl)
         _check_type(self.kind, type)
         self.type = type
 
@@ -190,8 +218,9 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
         *,
         name: str | None = None,
         serializer: Serializer | str | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
-        super().__init__(name, serializer)
+        super().__init__(name, serializer, ttl)
         self.key_type, self.value_type = key_type, value_type
 
     def node(self) -> TypeNode:
@@ -247,8 +276,9 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
         *,
         name: str | None = None,
         serializer: Serializer | str | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
-        super().__init__(name, serializer)
+        super().__init__(name, serializer, ttl)
         self.type, self.reduce = type, reduce
 
     def node(self) -> TypeNode:
@@ -282,8 +312,9 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
         merge: Callable[[A, A], A] | None = None,
         name: str | None = None,
         serializer: Serializer | str | None = None,
+        ttl: Ttl | None = None,
     ) -> None:
-        super().__init__(name, serializer)
+        super().__init__(name, serializer, ttl)
         self.type, self.initial, self.fold, self.merge = type, initial, fold, merge
         self._check_first("initial accumulator", initial)
 
@@ -354,27 +385,3 @@ def _check_type(kind: str, hint: Any) -> None:
             f"{kind}: wanted a type such as int, found {hint!r:.60}: the value at first is the default, as in "
             "ValueState(int, default=0)"
         )
-
-
-def declared_states(cls: type) -> dict[str, StateDeclaration]:
-    """The declarations of a class and its bases by attribute; what a subclass overrides counts. Raises InvalidState."""
-    found: dict[str, StateDeclaration] = {}
-    for attribute in _attributes(cls.__mro__):
-        declared = getattr(cls, attribute)
-        if isinstance(declared, StateDeclaration):
-            found[attribute] = declared
-    names = [declared.name for declared in found.values()]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise InvalidState(f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}")
-    return found
-
-
-def _attributes(classes: Sequence[type]) -> list[str]:
-    """Attributes that hold a declaration in some class of an MRO, bases first, in order of declaration."""
-    held = (
-        attribute
-        for cls in reversed(classes)
-        for attribute, value in vars(cls).items()
-        if isinstance(value, StateDeclaration)
-    )
-    return list(dict.fromkeys(held))

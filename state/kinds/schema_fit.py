@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = Any
-"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum` or `serializer`."""
+"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer` or `ttl`."""
 
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 """(stored, declared): plain types that become others without loss."""
@@ -35,12 +35,16 @@ def schema_text(schema: Schema) -> str:
             return f"{kind} by serializer {name!r} version {version}"
         case {"enum": name}:
             return str(name)
+        case {"ttl": inner, "clock": clock}:
+            return f"{schema_text(inner)} with a TTL by {clock} time"
     return repr(schema)
 
 
 def misfit(declared: Schema, stored: Schema) -> str:
     """Why values written under `stored` cannot become values of `declared`; empty if they can."""
     match declared, stored:
+        case _, {"ttl": inner}:
+            return misfit(declared, inner)
         case str(), str():
             return "" if _fits_plainly(declared, stored) else _refused(declared, stored)
         case {"list": item}, {"list": stored_item}:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
-from .descriptors import OperatorListState, StateDeclaration, declared_states
+from .declared_states import declared_states
+from .descriptors import OperatorListState, StateDeclaration
 from .rows_fit import ROWS, rows_misfit
 from .schema_fit import misfit
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
+from understudy.actors.windows.columnar_shape import columnar_shape
+from understudy.actors.windows.columnar_windows import ColumnarWindows
 from understudy.actors.windows.errors import InvalidWindow
 from understudy.actors.windows.evictors import keep_last, keep_newest
 from understudy.actors.windows.time_triggers import continuous_event_time, event_time, processing_time
@@ -13,8 +15,9 @@ from understudy.actors.windows.triggers import Trigger, count, purging
 from understudy.actors.windows.window import TimeWindow, Window, merged, window_start
 from understudy.actors.windows.window_contents import AllRecords, Contents, Reduced
 from understudy.actors.windows.window_makers import cumulative, global_window, session, sliding, tumbling
+from understudy.state.kinds.aggregates import Sum
 
-from ..actors.windows.window_stage import WindowStage, windowed
+from ..actors.windows.window_stage import ColumnStage, WindowStage, windowed
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, scenarios_of
 
 KEYS = frozenset(
@@ -112,6 +115,16 @@ def _play(words: Words) -> Iterator[Difference]:
         for restores in (False, True):
             for each in _Script(words, contents(), restores).play():
                 yield Difference(f"{name}{', restored' * restores}: {each.where}", each.expected, each.found)
+    if _has_columns(words["config"]):
+        for restores in (False, True):
+            for each in _ColumnScript(words, restores).play():
+                yield Difference(f"columns{', restored' * restores}: {each.where}", each.expected, each.found)
+
+
+def _has_columns(config: Words) -> bool:
+    """Whether the columnar operator has such windows; it fires as the event time trigger does, and purges nothing."""
+    is_plain = config.get("trigger", ["event"]) == ["event"] and "evictor" not in config
+    return is_plain and columnar_shape(assigner_of(config)) is not None
 
 
 def _summed(key: Any, window: Window, records: Any, out: Any) -> None:
@@ -163,6 +176,19 @@ class _Script:
                 raise UnknownWord(f"found the step {step}")
 
 
+class _ColumnScript(_Script):
+    """The same over columns."""
+
+    def __init__(self, words: Words, restores: bool) -> None:
+        config = words["config"]
+        self._restores = restores
+        self._steps = words["steps"]
+        shape = columnar_shape(assigner_of(config))
+        assert shape is not None
+        lateness_ms = config.get("lateness", 0)
+        self._stage = ColumnStage(ColumnarWindows(shape, ["key"], {"sum": Sum("value")}, lateness_ms))
+
+
 def _ms(time: int | str) -> int:
     match time:
         case int():
@@ -175,7 +201,10 @@ def _ms(time: int | str) -> int:
 
 
 def _words_of(result: Any, time_ms: int | None) -> Words:
-    key, total, window = result
+    if len(result) == 3:
+        key, total, window = result
+    else:
+        key, *window, total = result
     return {"key": key, "sum": total, "window": window, "timestamp": _word(time_ms)}
 
 

@@ -160,7 +160,7 @@ def set_timers(backend: KeyedStateBackend, script: Iterable[TimerOperation]) -> 
 def pending(backend: KeyedStateBackend) -> list[tuple[str, TimerEntry]]:
     """All timers, by domain."""
     queues = backend.timers()._asdict()
-    return [(domain, timer) for domain, queue in queues.items() for timer in queue.freeze().timers]
+    return [(domain, timer) for domain, queue in queues.items() for timer in queue]
 
 
 class KeyedStateContract(ABC):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -59,6 +60,7 @@ from understudy import (
     TaskManagerChanged,
     TaskMetrics,
     Terminated,
+    Ttl,
     TwoPhaseCommitSink,
     ValueState,
     fixed_delay,
@@ -254,7 +256,7 @@ class Total(KeyedOperator):
 class Latest(KeyedOperator):
     """9: a value that may be missing."""
 
-    page = ValueState(str)
+    page = ValueState(str, ttl=Ttl(timedelta(minutes=30)))
 
     def process(self, record: Click, out: Collector) -> None:
         before: str | None = self.page.value()
@@ -280,7 +282,7 @@ class History(KeyedOperator):
 class Visits(KeyedOperator):
     """11: a map."""
 
-    visits = MapState(str, int)
+    visits = MapState(str, int, ttl=Ttl(days=30, clock="event", on="read"))
 
     def process(self, record: Click, out: Collector) -> None:
         count: int = (self.visits.get(record.page) or 0) + 1

@@ -42,7 +42,7 @@ public final class StatefulFunction {
     }
 
     /** One new pair per record, as it is kept nowhere. */
-    private static final class TuplePairs extends Pairs<Tuple2<Long, Long>> {
+    static final class TuplePairs extends Pairs<Tuple2<Long, Long>> {
         TuplePairs(String out) {
             super(out, PAIR);
         }

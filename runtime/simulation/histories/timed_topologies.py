@@ -1,4 +1,4 @@
-"""Timed topologies: jobs with timers and watermarks, by hand. What each must commit is recomputed from all its events.
+"""Timed topologies: jobs with timers and watermarks, by hand. The output that each must commit is recomputed at once.
 
 Nothing is late, so the output is determined. `reminders` has timers that are set, set again and deleted; `apart` has
 windows by hand over sources whose clocks are far apart, and of which one has nothing to give at first; `quiet` has a
@@ -99,7 +99,7 @@ class Reminders(Watching):
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         self.look_at_timer(timer, out)
-        (number,) = timer.namespace  # type: ignore[misc]
+        (number,) = timer.namespace
         if self.due.get(number) != timer.time_ms:
             out.collect((_AGAIN, self.key, number))
         self.due.remove(number)
@@ -115,7 +115,7 @@ class Sums(Watching):
     """(key, start, how many, sum) of each window of WINDOW_MS; both inputs go into the same windows."""
 
     inputs = 2
-    sums = MapState(int, object)
+    sums: MapState[int, Any] = MapState(int, object)
     """(how many, sum) by the start of the window."""
 
     def process(self, number: int, out: Collector) -> None:
@@ -125,11 +125,12 @@ class Sums(Watching):
         self.sums.put(start, (count + 1, total + number))
         self.timers.at_event_time(start + WINDOW_MS - 1, (start, start + WINDOW_MS))
 
-    process_2 = process
+    def process_2(self, number: int, out: Collector) -> None:
+        self.process(number, out)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         self.look_at_timer(timer, out)
-        start, end = timer.namespace  # type: ignore[misc]
+        start, end = timer.namespace
         held = self.sums.get(start)
         if held is None or end != timer.time_ms + 1:
             out.collect((_AGAIN, self.key, start))

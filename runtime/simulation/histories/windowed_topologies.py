@@ -1,4 +1,4 @@
-"""Windowed topologies: jobs with the library's windows and joins. What each must commit is recomputed from all events.
+"""Windowed topologies: jobs with the library's windows and joins. Their output is recomputed from all events at once.
 
 `windows` slide, and `sessions` merge, since their times are far out of order; `panes` and `visits` are the same over
 Arrow batches; `pairs` joins two streams by the interval between their times, `either` keeps what has no match. Nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import StateDoesNotFit
@@ -11,6 +12,7 @@ from understudy.actors.restore.restore_check import RestoreReport, check_restore
 from understudy.messages import ChannelStateHandle, JobGraph, OperatorSubtaskState, StateDescription, SubtaskIndex
 from understudy.state import inline_handle
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from understudy.state.columnar.keyed_rows import KeptRows, describe_rows
 
 from ..graphs import edge, graph
 from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
@@ -128,6 +130,21 @@ def test_a_columnar_aggregation_keeps_its_keys_its_aggregates_and_its_types() ->
         (TOTAL, "held a columnar aggregation and declares keyed state of its own"),
     ]:
         (problem,) = problems(saved, graph(chain(operator("agg", declared))))
+        assert why in problem
+
+
+def test_kept_rows_keep_their_keys_and_types_and_are_no_other_state() -> None:
+    schema = pa.schema([("key", pa.int64()), ("a", pa.string())])
+    rows = describe_rows([KeptRows(("key",), schema)])
+    saved = checkpoint((chain(operator("join", rows)), [{"join": keyed_state(ALL, backend="rows")}]))
+    check_restore(saved, graph(chain(operator("join", rows))))
+    other = describe_rows([KeptRows(("a",), schema)])
+    for declared, why in [
+        (other, "declared keys of input 1 ['a'], stored keys of input 1 ['key']"),
+        (TOTAL, "held rows by key and declares keyed state of its own"),
+        (aggregation(["k"]), "held rows by key and declares a columnar aggregation"),
+    ]:
+        (problem,) = problems(saved, graph(chain(operator("join", declared))))
         assert why in problem
 
 

@@ -23,7 +23,7 @@ from understudy.actors.flow.elements import (
     Watermark,
     WatermarkStatus,
 )
-from understudy.actors.operators import END, AssignTimestamps, FromSplit, Map, Operator, Source, monotonous
+from understudy.actors.operators import END, AssignTimestamps, Collector, FromSplit, Map, Operator, Source, monotonous
 from understudy.actors.operators.assign_timestamps import Alignment
 from understudy.messages import (
     AcknowledgeCheckpoint,
@@ -73,6 +73,14 @@ class Feed(Source):
     def seek(self, offset: Any) -> None: ...
 
     def rescale(self, offsets: Sequence[Any]) -> None: ...
+
+
+class Sieve(Operator):
+    """Counts all records as late, and passes all but the first on."""
+
+    def process_batch(self, batch: list[Any], out: Collector) -> None:
+        self.late_records += len(batch)
+        out.emit(batch[1:])
 
 
 class Start(Protocol):
@@ -417,6 +425,13 @@ class TestMetrics:
         assert time.channel is not None
         assert (time.channel.producer_subtask, time.channel.watermark_ms, time.channel.standing_ms) == (0, 5, 1_500)
         assert time.split is None
+
+    def test_count_what_came_too_late_for_any_operator(self, tmp_path: Path) -> None:
+        stage = TaskStage([Sieve(), Sieve()], deployment(inputs=1), str(tmp_path))
+        stage.arrives(0, [1, 2, 3])
+        time = stage.task.metrics().event_time
+        assert time is not None
+        assert time.late_records == 3 + 2
 
 
 class TestLog:

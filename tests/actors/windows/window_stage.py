@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from understudy import OutputTag
 from understudy.actors.windows.window import Window
 from understudy.actors.windows.window_contents import AllRecords, Contents
@@ -102,6 +104,24 @@ class WindowStage:
         return backend.entry_count(), sum(map(len, backend.timers()))
 
 
+class ColumnStage(WindowStage):
+    """Records of (key, value, time) become batches of columns."""
+
+    def __init__(self, operator: Any) -> None:
+        super().__init__(operator, key_by="key")
+
+    def put(self, *records: Any, at: Sequence[int] | None = None) -> None:
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*records, strict=True), TYPES, strict=True)]
+        batch = pa.RecordBatch.from_arrays(columns, names=["key", "value", "time"])
+        self.harness.process(batch, timestamps=at)
+
+    def holds(self) -> tuple[int, int]:
+        return self.operator.keyed_state.entry_count(), 0
+
+
+TYPES = (pa.string(), pa.int64(), pa.int64())
+
+
 def rescaled(stages: Sequence[WindowStage], parallelism: int) -> list[WindowStage]:
     """The next attempts of as many subtasks, each restored from snapshots of all."""
     snapshots = [stage.harness.snapshot() for stage in stages]
@@ -110,7 +130,7 @@ def rescaled(stages: Sequence[WindowStage], parallelism: int) -> list[WindowStag
     first = stages[0].harness
     made = []
     for index in range(parallelism):
-        made.append(WindowStage.__new__(WindowStage))
+        made.append(type(stages[0]).__new__(type(stages[0])))
         harness = first.restored(snapshots, parallelism=parallelism, subtask_index=index)
         made[-1]._be(harness, first.clock.wall_ms())
     return made

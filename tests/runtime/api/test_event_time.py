@@ -57,10 +57,12 @@ def test_a_function_gives_the_time_and_no_coroutine(env: StreamEnvironment) -> N
 
 
 def test_alignment_wants_a_source_in_its_task(env: StreamEnvironment) -> None:
-    first, second = env.from_source(Splits()), env.from_source(Splits())
-    first.map(lambda each: each).assign_timestamps("at", monotonous(), max_drift_ms=5).print()
+    ticks = env.from_source(Splits())
+    ticks.map(lambda each: each).assign_timestamps("at", monotonous(), max_drift_ms=5).print()
     submitted(env)
-    second.key_by("at").reduce(max).assign_timestamps("at", monotonous(), max_drift_ms=5, name="late-times").print()
+    env.from_source(Splits()).key_by("at").reduce(max).assign_timestamps(
+        "at", monotonous(), max_drift_ms=5, name="late-times"
+    ).print()
     with pytest.raises(InvalidProgram, match=r"operator 'late-times' aligns watermarks.*put assign_timestamps behind"):
         submitted(env)
 

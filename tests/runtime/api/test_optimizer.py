@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from understudy import DataStream, count, monotonous, session, sliding, tumbling
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
 from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.windows.window_operator import WindowOperator
 from understudy.messages import VertexId
 from understudy.runtime.api import StreamEnvironment
 from understudy.runtime.connectors import FileSource
@@ -128,3 +130,40 @@ def test_a_reader_that_is_not_compiled_keeps_batches_small(env: StreamEnvironmen
     usual = env.graph.nodes[0].operator
     assert isinstance(usual, FileSource)
     assert operators(program.translated(env), "files")[0].batch_rows == usual.batch_rows
+
+
+def timed(env: StreamEnvironment, files: str) -> DataStream:
+    return env.from_parquet(files, name="files").assign_timestamps("d", monotonous())
+
+
+def test_windows_over_columns_have_a_phase_before_the_shuffle(env: StreamEnvironment, program: Any, files: str) -> None:
+    windows = timed(env, files).key_by("b").window(sliding(20, 10))
+    windows.aggregate(rows=Count(), total=Sum("a"), name="windows").collect(name="out")
+    assert program.shape(env)[0] == ["files -> assign-timestamps-1 -> windows-local x2", "windows -> out x2"]
+    found = operators(program.translated(env), "files")[0]
+    assert found.schema.names == ["a", "b", "d"], "and its files are read for the columns that count, and the time"
+
+
+def test_windows_whose_late_records_are_wanted_have_one_phase(env: StreamEnvironment, program: Any, files: str) -> None:
+    counted = timed(env, files).key_by("b").window(tumbling(10)).aggregate(rows=Count(), name="windows")
+    counted.collect(name="out")
+    counted.late.collect(name="late")
+    assert "windows-local" not in str(program.shape(env))
+    assert operators(program.translated(env), "files")[0].schema.names == ["a", "b", "c", "d"]
+
+
+def test_sessions_have_one_phase_and_read_what_they_need(env: StreamEnvironment, program: Any, files: str) -> None:
+    timed(env, files).key_by("b").window(session(10)).aggregate(rows=Count(), name="sessions").collect(name="out")
+    assert program.shape(env)[0] == ["files -> assign-timestamps-1 x2", "sessions -> out x2"]
+    assert operators(program.translated(env), "files")[0].schema.names == ["b", "d"]
+
+
+def test_sessions_with_keys_by_position_read_all_columns(env: StreamEnvironment, program: Any, files: str) -> None:
+    timed(env, files).key_by(1).window(session(10)).aggregate(rows=Count()).collect()
+    assert operators(program.translated(env), "files")[0].schema.names == ["a", "b", "c", "d"]
+
+
+def test_windows_with_a_trigger_of_their_own_take_records(env: StreamEnvironment, program: Any, files: str) -> None:
+    windows = timed(env, files).key_by("b").window(tumbling(10)).trigger(count(2))
+    windows.aggregate(rows=Count(), name="windows").collect(name="out")
+    assert isinstance(operators(program.translated(env), "windows")[0], WindowOperator)

@@ -1,4 +1,4 @@
-"""A columnar aggregation from Parquet files gives the exact answer whatever is killed."""
+"""A columnar aggregation from Parquet files, and one per window, give the exact answer whatever is killed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy import Count, FileSink, LocalCluster, Sum
+from understudy import (
+    Count,
+    FileSink,
+    LocalCluster,
+    Max,
+    Sum,
+    bounded_out_of_orderness,
+    session,
+    sliding,
+    tumbling,
+)
 from understudy.runtime.connectors import FileSource
 
+from ...state.columnar.window_model import Row, sessions_of, windows_of
+from ...state.columnar.window_model import sliding as model_sliding
+from ...state.columnar.window_model import tumbling as model_tumbling
 from .jobs import WAIT_S, Gate, Gated, Witness, environment
 
 ROWS, KEYS, GROUP_ROWS, RATE = 600_000, 5_000, 20_000, 300_000
@@ -70,3 +83,47 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
     assert found == answer
     if emit == "end":
         assert count == len(answer)
+
+
+@pytest.fixture(scope="module")
+def timed_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
+    """A folder of a file in which times rise but for 2 s, and all rows."""
+    random = np.random.default_rng(12)
+    keys, values = random.integers(0, 500, ROWS), random.integers(-1000, 1000, ROWS)
+    times = np.arange(ROWS) // 2 - random.integers(0, 2_000, ROWS)
+    folder = tmp_path_factory.mktemp("timed-rows")
+    table = pa.table({"key": keys, "value": values, "time": times})
+    pq.write_table(table, folder / "rows.parquet", row_group_size=GROUP_ROWS)
+    rows = zip(map(str, keys.tolist()), values.tolist(), times.tolist(), strict=True)
+    return folder, [Row(*row) for row in rows]
+
+
+WINDOWS: dict[str, tuple[Any, Any]] = {
+    "tumbling": (tumbling(10_000), lambda rows: windows_of(rows, model_tumbling(10_000))),
+    "sliding": (sliding(20_000, 10_000), lambda rows: windows_of(rows, model_sliding(20_000, 10_000))),
+    "session": (session(300), lambda rows: sessions_of(rows, 300)),
+}
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_windows_are_exact_when_task_managers_are_killed(
+    shared_cluster: LocalCluster, timed_rows: tuple[Path, list[Row]], tmp_path: Path, kind: str
+) -> None:
+    (folder, rows), out, (assigner, by_definition) = timed_rows, tmp_path / "out", WINDOWS[kind]
+    env, gate = environment(), Gate(tmp_path)
+    stream = env.from_source(GatedFileSource(gate, str(folder), records_per_second=RATE))
+    keyed = stream.assign_timestamps("time", bounded_out_of_orderness(2_000)).key_by("key")
+    counted = keyed.window(assigner).aggregate(rows=Count(), total=Sum("value"), most=Max("value"))
+    counted.sink_to(FileSink(str(out)))
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    for index in (1, 0):
+        witness.checkpoints(2)
+        witness.kill(witness.pids(2)[index])
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 2
+    found = pq.read_table(out)
+    columns = [found[name].to_pylist() for name in found.schema.names]
+    columns[0] = list(map(str, columns[0]))
+    assert sorted(zip(*columns, strict=True)) == sorted(by_definition(rows))

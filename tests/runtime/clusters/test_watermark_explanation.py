@@ -47,7 +47,7 @@ def task(name: str, index: int, **said: Any) -> TaskMetrics:
         "lag_ms": None,
         "is_idle": False,
         "is_held_back": False,
-        "late_records_dropped": 0,
+        "late_records": 0,
     }
     attempt, subtask = ExecutionAttemptId(f"{name}-{index}"), SubtaskIndex(index)
     return TaskMetrics(attempt, VertexId(name), name, subtask, 10, 0, 1, 0, 0, "running", TaskEventTime(**time | said))
@@ -132,10 +132,10 @@ def test_a_task_that_does_not_run_is_the_first_to_look_at() -> None:
 
 
 def test_at_the_source_itself_its_own_watermark_counts() -> None:
-    tasks = ABLE, source(1, split("b", 1_500), late_records_dropped=1_234)
+    tasks = ABLE, source(1, split("b", 1_500), late_records=1_234)
     found = explained(*tasks, operator="times")
     assert [each.watermark_ms for each in found.subtasks] == [9_000, 1_500]
-    assert str(found.subtasks[1]).endswith("1,234 late records dropped")
+    assert str(found.subtasks[1]).endswith("1,234 late records")
     assert explained(*tasks, operator="id-times") == found
 
 

@@ -9,9 +9,11 @@ import pytest
 
 from understudy.messages import CheckpointId
 from understudy.state.columnar.slot_backend import SlotBackend
-from understudy.state.errors import StateIncompatible, StateNotStorable
+from understudy.state.errors import InvalidState, StateIncompatible, StateNotStorable
 from understudy.state.kinds.descriptors import ReducingState, ValueState
+from understudy.state.kinds.ttl import Ttl
 
+from ...contracts.expiring_state import Hands
 from .slot_scripts import compiled, filled, interpreted, restored_into, written
 
 
@@ -148,3 +150,20 @@ def test_a_closed_backend_holds_nothing_and_its_snapshots_finish() -> None:
     restored = restored_into(interpreted(), [handle])
     restored.state(ValueState(int, name="held"))
     assert sorted(restored.keys("held")) == list(range(5))
+
+
+@pytest.mark.parametrize(("kind", "value"), [(int, 7), (tuple[int, float], (7, 0.5))])
+def test_state_with_a_ttl_is_restored_without_its_times(kind: Any, value: Any) -> None:
+    heap = interpreted()
+    heap.clock = Hands()
+    for heap.current_key in range(100):
+        heap.state(ValueState(kind, name="held", ttl=Ttl(hours=1))).update(value)
+    backend = restored_into(compiled(), written(heap))
+    held = backend.state(ValueState(kind, name="held"))
+    for backend.current_key in range(100):
+        assert held.value() == value
+
+
+def test_columns_keep_no_times() -> None:
+    with pytest.raises(InvalidState, match="'held' has a TTL, and the columns of a compiled operator keep no times"):
+        compiled().state(ValueState(int, name="held", ttl=Ttl(hours=1)))

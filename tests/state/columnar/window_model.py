@@ -143,3 +143,21 @@ class SessionModel:
     def _bounds(self, session: Sequence[Row]) -> Window:
         times = [row.time for row in session]
         return Window(min(times), max(times) + self._gap)
+
+
+def sessions_of(rows: Iterable[Row], gap: int) -> list[Result]:
+    """Of records none of which is late: the sessions are runs of each key's records in order of their times."""
+    found: list[list[Row]] = []
+    for row in sorted(rows, key=lambda row: (row.key, row.time)):
+        if found and found[-1][-1].key == row.key and row.time - found[-1][-1].time <= gap:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return [result_of(run[0].key, Window(run[0].time, run[-1].time + gap), run) for run in found]
+
+
+def windows_of(rows: Iterable[Row], assign: Assign) -> list[Result]:
+    """Of records none of which is late."""
+    model = AlignedModel(assign)
+    model.take(list(rows))
+    return model.advance(2**63 - 1)

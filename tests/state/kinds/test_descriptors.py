@@ -9,6 +9,7 @@ from understudy.state.backends.binding import bind_states
 from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.backends.operator_state import OperatorStateBackend
 from understudy.state.errors import InvalidState, UnboundState
+from understudy.state.kinds.declared_states import declared_states
 from understudy.state.kinds.descriptors import (
     FoldingState,
     ListState,
@@ -17,7 +18,6 @@ from understudy.state.kinds.descriptors import (
     ReducingState,
     StateDeclaration,
     ValueState,
-    declared_states,
 )
 
 

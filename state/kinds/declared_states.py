@@ -1,0 +1,32 @@
+"""Which states a class declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import InvalidState
+from .descriptors import StateDeclaration
+
+
+def declared_states(cls: type) -> dict[str, StateDeclaration]:
+    """The declarations of a class and its bases by attribute; what a subclass overrides counts. Raises InvalidState."""
+    found: dict[str, StateDeclaration] = {}
+    for attribute in _attributes(cls.__mro__):
+        declared = getattr(cls, attribute)
+        if isinstance(declared, StateDeclaration):
+            found[attribute] = declared
+    names = [declared.name for declared in found.values()]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidState(f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}")
+    return found
+
+
+def _attributes(classes: Sequence[type]) -> list[str]:
+    """Attributes that hold a declaration in some class of an MRO, bases first, in order of declaration."""
+    held = (
+        attribute
+        for cls in reversed(classes)
+        for attribute, value in vars(cls).items()
+        if isinstance(value, StateDeclaration)
+    )
+    return list(dict.fromkeys(held))

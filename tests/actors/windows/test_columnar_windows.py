@@ -1,0 +1,174 @@
+"""The operators of columnar windows in a harness: late records, partials before the shuffle, slices, mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from understudy import Count, NoEventTime, Sum
+from understudy.actors.errors import UserCodeError
+from understudy.actors.windows.columnar_shape import ColumnarShape, columnar_shape
+from understudy.actors.windows.columnar_windows import ColumnarWindows
+from understudy.actors.windows.window_makers import count_window, cumulative, session, sliding, tumbling
+from understudy.state.columnar.pane_windows import time_of
+from understudy.testing import OperatorHarness
+
+from .window_stage import TYPES, ColumnStage, rescaled
+
+AGGREGATES = {"n": Count(), "total": Sum("value")}
+
+
+def shape_of(assigner: Any) -> ColumnarShape:
+    found = columnar_shape(assigner)
+    assert found is not None
+    return found
+
+
+def operator(assigner: Any, lateness_ms: int = 0) -> ColumnarWindows:
+    return ColumnarWindows(shape_of(assigner), ["key"], AGGREGATES, lateness_ms)
+
+
+def batch(*records: tuple[str, int, int]) -> pa.RecordBatch:
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*records, strict=True), TYPES, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=["key", "value", "time"])
+
+
+def test_results_have_the_window_and_its_last_time() -> None:
+    stage = ColumnStage(operator(tumbling(10)))
+    stage.put(("a", 1, 3), ("b", 2, 4), ("a", 4, 12), at=[3, 4, 12])
+    assert stage.taken() == []
+    stage.put_watermark(9)
+    (found,) = stage.harness.take_batches()
+    assert found.schema.names == ["key", "window_start", "window_end", "n", "total"]
+    assert found.to_pylist() == [
+        {"key": "a", "window_start": 0, "window_end": 10, "n": 1, "total": 1},
+        {"key": "b", "window_start": 0, "window_end": 10, "n": 1, "total": 2},
+    ]
+    stage.put_watermark(19)
+    assert stage.taken() == [(("a", 10, 20, 1, 4), 19)]
+    assert stage.holds() == (0, 0)
+
+
+@pytest.mark.parametrize("assigner", [tumbling(10), session(10)])
+def test_late_records_are_counted_and_go_to_the_side_output(assigner: Any) -> None:
+    stage = ColumnStage(operator(assigner))
+    stage.put_watermark(30)
+    stage.put(("a", 1, 3), ("b", 2, 35), ("c", 4, 5), at=[3, 35, 5])
+    assert stage.late() == [("a", 1, 3), ("c", 4, 5)]
+    assert stage.operator.late_records == 2
+    stage.put_watermark(100)
+    assert [record[0] for record, _ in stage.taken()] == ["b"]
+
+
+def test_a_record_too_late_for_some_of_its_sliding_windows_counts_in_the_others() -> None:
+    stage = ColumnStage(operator(sliding(10, 5)))
+    stage.put_watermark(11)
+    stage.put(("a", 1, 7), at=[7])
+    assert stage.late() == []
+    assert stage.advance(100) == [("a", 5, 15, 1, 1)]
+
+
+class InTwos(ColumnarWindows):
+    """Gives out two results at a time."""
+
+    MOST_ROWS = 2
+
+
+@pytest.mark.parametrize("assigner", [tumbling(10), session(5)])
+def test_windows_fire_in_slices_between_which_a_snapshot_holds_the_rest(assigner: Any) -> None:
+    stage = ColumnStage(InTwos(shape_of(assigner), ["key"], AGGREGATES))
+    stage.put(*((name, 1, 5) for name in "abcde"), at=[5] * 5)
+    found: list[Any] = []
+    hosted = stage.operator
+    out: Any = _Out(found)
+    assert hosted._advance(9, out)
+    stage = rescaled([stage], 1)[0]
+    assert len(found) == 2
+    stage.put_watermark(9)
+    found += [record[0] for record, _ in stage.taken()]
+    assert sorted(found) == list("abcde")
+
+
+class _Out:
+    """Takes the keys of what is emitted."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def emit(self, emitted: pa.RecordBatch, times: Any) -> None:
+        self._found += emitted.column("key").to_pylist()
+
+
+@pytest.mark.parametrize("assigner", [tumbling(10), sliding(10, 5), cumulative(5, 20)])
+def test_partials_go_before_the_watermark_that_ends_their_first_window(assigner: Any) -> None:
+    local, merging = operator(assigner).in_two_phases()
+    first, second = ColumnStage(local), OperatorHarness(merging, key_by="key")
+    first.put(("a", 1, 3), ("a", 2, 4), ("a", 4, 23), at=[3, 4, 23])
+    assert first.taken() == []
+    first.put_watermark(9)
+    (partials,) = first.harness.take_batches()
+    assert partials.column("count(*)").to_pylist() == [2]
+    first.put_watermark(21)
+    assert first.taken() == []
+    second.process(partials)
+    second.watermark(9)
+    whole = ColumnStage(operator(assigner))
+    whole.put(("a", 1, 3), ("a", 2, 4), at=[3, 4])
+    assert second.take_output() == whole.advance(9)
+
+
+def test_partials_of_late_rows_are_not_held_back() -> None:
+    local, merging = operator(tumbling(10)).in_two_phases()
+    first, second = ColumnStage(local), OperatorHarness(merging, key_by="key")
+    first.put_watermark(20)
+    first.put(("a", 1, 3), ("a", 2, 4), at=[3, 4])
+    (partials,) = first.harness.take_batches()
+    second.watermark(20)
+    second.process(partials)
+    assert second.operator.late_records == 2
+
+
+def test_partials_go_before_a_barrier() -> None:
+    local, _ = operator(tumbling(10)).in_two_phases()
+    stage = ColumnStage(local)
+    stage.put(("a", 1, 3), at=[3])
+    stage.harness.snapshot()
+    assert len(stage.harness.take_batches()) == 1
+
+
+def test_records_without_event_time_are_refused() -> None:
+    made = OperatorHarness(operator(tumbling(10)), key_by="key")
+    with pytest.raises(UserCodeError) as raised:
+        made.process(batch(("a", 1, 3)))
+    assert isinstance(raised.value.__cause__, NoEventTime)
+
+
+@pytest.mark.parametrize("name", ["key", "window_start", "window_end"])
+def test_two_columns_of_one_name_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        ColumnarWindows(shape_of(tumbling(10)), ["key"], {name: Count()})
+
+
+def test_state_of_other_windows_is_refused() -> None:
+    stage = ColumnStage(operator(tumbling(10)))
+    stage.put(("a", 1, 3), at=[3])
+    snapshot = stage.harness.snapshot()
+    with pytest.raises(Exception, match="sliding"):
+        OperatorHarness(operator(sliding(20, 10)), key_by="key", restore_from=snapshot)
+
+
+def test_days_of_a_time_zone_are_panes() -> None:
+    shape = shape_of(tumbling(days=1, tz="Europe/Berlin"))
+    assert not hasattr(shape, "gap_ms")
+    grid = shape.grid  # type: ignore[union-attr]
+    hours = [(time_of(grid, day + 1) - time_of(grid, day)) // 3_600_000 for day in (19_812, 19_813, 20_023)]
+    assert hours == [24, 23, 25], "30 and 31 March and 27 October 2024"
+
+
+def test_windows_for_records_alone_have_no_columns() -> None:
+    assert columnar_shape(count_window(3)) is None
+    assert columnar_shape(tumbling(10, time="processing")) is None
+    assert columnar_shape(session(lambda record: 5)) is None
+    assert columnar_shape(cumulative(3_600_000, 86_400_000, tz="Europe/Berlin")) is None

@@ -1,0 +1,151 @@
+"""Joins in a program: what is refused while it is written, which columns come of it, and jobs under failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from understudy import (
+    DataStream,
+    ForeignStream,
+    InvalidProgram,
+    KeyedStream,
+    SchemaMismatch,
+    StreamEnvironment,
+    bounded_out_of_orderness,
+    monotonous,
+    session,
+    tumbling,
+)
+from understudy.testing import assert_exactly_once
+
+LEFT = pa.schema([("id", pa.int64()), ("x", pa.int64()), ("at", pa.int64())])
+RIGHT = pa.schema([("id", pa.int64()), ("y", pa.string()), ("at", pa.int64())])
+
+
+def columns(env: StreamEnvironment, schema: pa.Schema = LEFT, rows: int = 40) -> DataStream:
+    records = [{"id": i * 7 % 5, schema.names[1]: i if i % 2 else i + 1, "at": i * 10} for i in range(rows)]
+    if pa.types.is_string(schema.field(1).type):
+        records = [record | {schema.names[1]: str(record[schema.names[1]])} for record in records]
+    made = env.from_collection(records).map_batches(lambda batch: batch, schema=schema)
+    return made.assign_timestamps("at", bounded_out_of_orderness(20))
+
+
+def both() -> tuple[KeyedStream, KeyedStream]:
+    env = StreamEnvironment()
+    return columns(env).key_by("id"), columns(env, RIGHT).key_by("id")
+
+
+def test_results_have_the_columns_of_both() -> None:
+    left, right = both()
+    assert left.join(right).schema.names == ["id", "x", "at", "y", "at_right"]
+    assert left.join(right, "left", suffix="2").schema.names == ["kind", "id", "x", "at", "y", "at2"]
+    assert left.interval_join(right, 0, 5, how="full").schema.names == ["id", "x", "at", "y", "at_right"]
+    windows = left.window_join(right, tumbling(minutes=1))
+    assert windows.schema.names == ["window_start", "window_end", "id", "x", "at", "y", "at_right"]
+    assert left.top_n(3, "x").schema.names == ["kind", "id", "x", "at", "rank"]
+    assert left.top_n(3, "x", rank=None).schema.names == ["kind", "id", "x", "at"]
+    assert left.deduplicate().schema == LEFT
+    assert left.interval_join(right, 0, 5).late.schema == LEFT
+    assert left.interval_join(right, 0, 5).late_right.schema == RIGHT
+    assert left.window_join(right, session(minutes=1)).schema is None
+
+
+def test_keys_of_other_names_are_both_there() -> None:
+    env = StreamEnvironment()
+    found = columns(env).key_by("id").join(columns(env, RIGHT).key_by("at")).schema
+    assert found.names == ["id", "x", "at", "id_right", "y", "at_right"]
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "text"),
+    [
+        (
+            lambda a, b: a.join(columns(StreamEnvironment(), RIGHT).key_by("id")),
+            ForeignStream,
+            "different environments",
+        ),
+        (lambda a, b: a.join(b.map(str)), InvalidProgram, "wanted another keyed stream, found a DataStream"),
+        (
+            lambda a, b: a.join(b, "outer"),
+            InvalidProgram,
+            "wanted one of 'inner', 'left', 'right', 'full', found 'outer'",
+        ),
+        (lambda a, b: a.join(b, ttl_ms=0), InvalidProgram, "ttl_ms: wanted a whole number of ms above 0, found 0"),
+        (lambda a, b: a.join(b, ttl_ms=5, ttl_time="wall"), InvalidProgram, "wanted 'event' or 'processing' time"),
+        (lambda a, b: a.join(b.map(str).key_by("id", "at")), InvalidProgram, "key both by as many parts"),
+        (lambda a, b: a.interval_join(b, 5, 1), InvalidProgram, "wanted lower_ms at most upper_ms, found 5 and 1"),
+        (lambda a, b: a.interval_join(b, 1, 1, lower_exclusive=True), InvalidProgram, "nothing is between them"),
+        (lambda a, b: a.temporal_join(b, "full"), InvalidProgram, "wanted how='inner' or 'left', found 'full'"),
+        (lambda a, b: a.window_join(b, 5), Exception, "wanted an assigner such as tumbling"),
+        (lambda a, b: a.deduplicate("newest"), InvalidProgram, "wanted keep='first' or 'last', found 'newest'"),
+        (lambda a, b: a.deduplicate("last", within_ms=5), InvalidProgram, "within_ms goes with keep='first'"),
+        (lambda a, b: a.top_n(0, "x"), InvalidProgram, "wanted a number of records above 0, found 0"),
+        (lambda a, b: a.top_n(1, "z"), SchemaMismatch, "there is no column 'z' to sort by"),
+        (lambda a, b: b.top_n(1, "y"), SchemaMismatch, "wanted columns of numbers or times to sort by, found 'y'"),
+        (lambda a, b: a.top_n(1, ["x", "at"], descending=[True]), InvalidProgram, "or one for each of"),
+        (lambda a, b: a.top_n(1, "x", rank="at"), SchemaMismatch, "the results have a column 'at' of their own"),
+        (lambda a, b: a.join(b, suffix=""), SchemaMismatch, "the results would have two columns 'at'"),
+        (lambda a, b: a.join(b.key_by("y")), SchemaMismatch, "has type int64 and 'y' of the right has string"),
+        (lambda a, b: a.lookup_join(b), InvalidProgram, "wanted the key columns as on=..."),
+        (lambda a, b: a.lookup_join(b, left_on="id"), InvalidProgram, "as left_on=... and right_on=..."),
+        (lambda a, b: a.lookup_join([1], on="id"), InvalidProgram, "wanted a stream, a pyarrow.Table"),
+        (lambda a, b: a.map(str).lookup_join(b, on="id"), SchemaMismatch, "its columns are not known"),
+        (lambda a, b: a.join(b).late, InvalidProgram, "records are late for windows and some joins only"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is_written(
+    build: Callable[[Any, Any], Any], kind: type[Exception], text: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        build(*both())
+    assert text in str(raised.value)
+
+
+def test_a_method_of_keyed_streams_on_another_one_says_what_is_missing() -> None:
+    stream: Any = columns(StreamEnvironment())
+    with pytest.raises(AttributeError, match=r"join needs a keyed stream: call key_by\(\.\.\.\) before it"):
+        stream.join(stream)
+    with pytest.raises(AttributeError, match="a DataStream has no 'joyn'"):
+        _ = stream.joyn
+
+
+def test_a_function_may_give_the_event_time() -> None:
+    timed = StreamEnvironment().from_collection([1, 2]).assign_timestamps(lambda record: record, monotonous())
+    assert timed.bounded
+
+
+def _regular(env: StreamEnvironment) -> DataStream:
+    return columns(env).key_by("id").join(columns(env, RIGHT).key_by("id"))
+
+
+def _interval(env: StreamEnvironment) -> DataStream:
+    return columns(env).key_by("id").interval_join(columns(env, RIGHT).key_by("id"), -50, 50, how="full")
+
+
+def _temporal(env: StreamEnvironment) -> DataStream:
+    return columns(env).key_by("id").temporal_join(columns(env, RIGHT).key_by("id"), "left")
+
+
+def _window(env: StreamEnvironment) -> DataStream:
+    return columns(env).key_by("id").window_join(columns(env, RIGHT).key_by("id"), tumbling(100), how="left")
+
+
+def _per_record(env: StreamEnvironment) -> DataStream:
+    left, right = (
+        columns(env, schema).map(lambda row: tuple(row)).key_by(lambda row: row[0]) for schema in (LEFT, RIGHT)
+    )
+    return left.interval_join(right, -50, 50, how="left")
+
+
+@pytest.mark.parametrize("join", [_regular, _interval, _temporal, _window, _per_record])
+def test_results_are_exact_under_failures(join: Callable[[StreamEnvironment], DataStream]) -> None:
+    def build() -> StreamEnvironment:
+        env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=50)
+        join(env).collect(name="out")
+        return env
+
+    assert_exactly_once(build, histories=8)
