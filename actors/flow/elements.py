@@ -31,6 +31,8 @@ class CheckpointBarrier:
 
     checkpoint_id: CheckpointId
     timestamp_ms: int
+    stop: bool = False
+    """The job stops there: what comes of timers that are due then is for the job that goes on from it."""
 
 
 @dataclass(frozen=True, slots=True)

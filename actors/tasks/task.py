@@ -233,7 +233,7 @@ class Task(Actor):
             case StopTask():
                 self._end_input()
             case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop):
-                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms), stop)
+                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms, stop))
             case NotifyCheckpointComplete():
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):
@@ -255,7 +255,7 @@ class Task(Actor):
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
             self._end_of_data()
 
-    def _trigger(self, barrier: CheckpointBarrier, stop: bool) -> None:
+    def _trigger(self, barrier: CheckpointBarrier) -> None:
         checkpoints = self._own_checkpoints()
         if self.state is not ExecutionState.RUNNING:
             checkpoints.decline(
@@ -267,7 +267,7 @@ class Task(Actor):
             )
         elif not checkpoints.is_over(barrier.checkpoint_id):
             checkpoints.take(barrier, self._progress())
-            self._hold(barrier.checkpoint_id if stop else None)
+            self._hold(barrier.checkpoint_id if barrier.stop else None)
 
     def _switch(self, barrier: CheckpointBarrier) -> None:
         """The JobManager will not wait for barriers any longer."""
@@ -276,11 +276,11 @@ class Task(Actor):
         if self._source is None:
             self._own_checkpoints().overtake(barrier, self._progress())
         elif not self._own_checkpoints().is_over(barrier.checkpoint_id):
-            self._trigger(barrier, stop=False)
+            self._trigger(barrier)
 
     def _hold(self, checkpoint_id: CheckpointId | None) -> None:
-        """Poll nothing until it is known what became of this checkpoint; None: go on. One that is triggered later shows
-        that it was given up, too.
+        """Poll nothing and fire no timer until it is known what became of this checkpoint; None: go on. One that is
+        triggered later shows that it was given up, too.
         """
         self._held_by = checkpoint_id
         if checkpoint_id is None and self._is_ending:
@@ -329,21 +329,25 @@ class Task(Actor):
     def _do_next(self, parts: TaskParts) -> bool:
         """Fire what is due, or take what comes next; whether there was anything."""
         if self._own_time().is_firing:
-            self._fire(parts)
-            return True
+            return self._fire(parts)
         if parts.chain.has_clock and self._polls:
             fired, self._due_ms = self._own_time().fire_due()
             if fired:
                 return True
         return self._step_source(self._source) if self._source is not None else self._step_gate(parts)
 
-    def _fire(self, parts: TaskParts) -> None:
-        """A part of what a watermark has made due; but first what there is to do for a checkpoint."""
+    def _fire(self, parts: TaskParts) -> bool:
+        """A part of what a watermark has made due; but first what there is to do for a checkpoint. Nothing fires behind
+        the barrier of a stop. Whether there was anything to do.
+        """
         event = parts.gate.next_checkpoint()
         if event is not None:
             self._take(parts, event)
+        elif self._held_by is not None:
+            return False
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
+        return True
 
     def _rest(self, parts: TaskParts) -> None:
         """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
@@ -389,6 +393,7 @@ class Task(Actor):
                 self._take_element(parts, channel, element)
             case Aligned(barrier=barrier):
                 self._own_checkpoints().take(barrier, self._progress())
+                self._hold(barrier.checkpoint_id if barrier.stop else None)
             case Aborted():
                 self._own_checkpoints().give_up(event)
             case _:

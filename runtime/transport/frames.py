@@ -37,6 +37,7 @@ class FrameKind(IntEnum):
     END_OF_DATA = 15  # producer
     END_OF_PARTITION = 16  # producer
     IDLE = 17  # producer: 1 if it is idle, 0 if it is not any more
+    STOP_BARRIER = 18  # producer: checkpoint id, timestamp; the job stops there
 
     # A batch: producer, with payload
     ARROW = BatchFormat.ARROW

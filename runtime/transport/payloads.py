@@ -87,8 +87,8 @@ def _halves(batch: Batch | TimedBatch, middle: int) -> tuple[Batch | TimedBatch,
 
 def _encode_control(control: Control) -> Content:
     match control:
-        case CheckpointBarrier(checkpoint_id, timestamp_ms):
-            return Content(FrameKind.BARRIER, checkpoint_id, timestamp_ms)
+        case CheckpointBarrier(checkpoint_id, timestamp_ms, stop):
+            return Content(FrameKind.STOP_BARRIER if stop else FrameKind.BARRIER, checkpoint_id, timestamp_ms)
         case CancelCheckpointMarker(checkpoint_id):
             return Content(FrameKind.CANCEL_MARKER, checkpoint_id)
         case Watermark(timestamp_ms):
@@ -110,6 +110,7 @@ def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch | T
 _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
     **{FrameKind(each): partial(_decode_batch, each) for each in BatchFormat},
     FrameKind.BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second),
+    FrameKind.STOP_BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second, True),
     FrameKind.CANCEL_MARKER: lambda header, _: CancelCheckpointMarker(CheckpointId(header.first)),
     FrameKind.WATERMARK: lambda header, _: Watermark(header.first),
     FrameKind.IDLE: lambda header, _: WatermarkStatus(bool(header.first)),

@@ -277,7 +277,7 @@ class TestIdleness:
         stage = start(Feed(), idle_after_ms=1_000)
         stage.tell(TriggerCheckpoint(JOB, ATTEMPT, CheckpointId(1), 0, stop=True))
         stage.passes(60_000)
-        assert said(stage) == [CheckpointBarrier(CheckpointId(1), 0)]
+        assert said(stage) == [CheckpointBarrier(CheckpointId(1), 0, stop=True)]
         stage.tell(NotifyCheckpointAborted(JOB, ATTEMPT, CheckpointId(1), "expired"))
         stage.passes(999)
         assert said(stage) == []

@@ -6,6 +6,7 @@ Flink: stop-with-savepoint without drain emits nothing after the savepoint's bar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,6 +99,10 @@ def barrier(number: int) -> CheckpointBarrier:
     return CheckpointBarrier(checkpoint(number), 0)
 
 
+def stop(number: int) -> CheckpointBarrier:
+    return replace(barrier(number), stop=True)
+
+
 def state_of(stage: TaskStage) -> ExecutionState:
     return stage.said(UpdateTaskExecutionState)[-1].state  # type: ignore[no-any-return]
 
@@ -111,7 +116,7 @@ def test_a_source_emits_nothing_after_the_barrier_of_a_stop(start: Start) -> Non
     stage.tell(trigger(1, stop=True))
     WAITING.append([3])
     stage.settle()
-    assert stage.emitted() == [barrier(1)]
+    assert stage.emitted() == [stop(1)]
     assert stage.said(NotifyEndOfData) == []
     (ack,) = stage.said(AcknowledgeCheckpoint)
     assert ack.state is not None
@@ -123,7 +128,7 @@ def test_a_held_source_finishes_when_the_stop_has_completed(start: Start) -> Non
     stage.tell(trigger(1, stop=True))
     WAITING.append([3])
     stage.tell(completed(1))
-    assert stage.emitted() == [barrier(1), EndOfPartition()]
+    assert stage.emitted() == [stop(1), EndOfPartition()]
     assert state_of(stage) is ExecutionState.FINISHED
 
 
@@ -132,7 +137,7 @@ def test_a_held_source_goes_on_where_it_was_when_the_stop_has_failed(start: Star
     stage.tell(trigger(1, stop=True))
     WAITING.append([3])
     stage.tell(aborted(1))
-    assert stage.emitted() == [barrier(1), [3]]
+    assert stage.emitted() == [stop(1), [3]]
 
 
 def test_only_the_checkpoint_that_holds_it_lets_a_source_go_on(start: Start) -> None:
@@ -140,7 +145,7 @@ def test_only_the_checkpoint_that_holds_it_lets_a_source_go_on(start: Start) -> 
     stage.tell(trigger(1), trigger(2, stop=True))
     WAITING.append([3])
     stage.tell(aborted(1), completed(1, final=False), trigger(1))
-    assert stage.emitted() == [barrier(1), barrier(2)]
+    assert stage.emitted() == [barrier(1), stop(2)]
     stage.tell(aborted(2), aborted(2))
     assert stage.emitted() == [[3]]
 
@@ -150,7 +155,7 @@ def test_a_newer_checkpoint_shows_that_the_stop_has_failed(start: Start) -> None
     stage.tell(trigger(1, stop=True))
     WAITING.append([3])
     stage.tell(trigger(2))
-    assert stage.emitted() == [barrier(1), barrier(2), [3]]
+    assert stage.emitted() == [stop(1), barrier(2), [3]]
 
 
 def test_a_second_stop_holds_again(start: Start) -> None:
@@ -158,13 +163,13 @@ def test_a_second_stop_holds_again(start: Start) -> None:
     stage.tell(trigger(1, stop=True), aborted(1), trigger(2, stop=True), aborted(1))
     WAITING.append([3])
     stage.settle()
-    assert stage.emitted() == [barrier(1), barrier(2)]
+    assert stage.emitted() == [stop(1), stop(2)]
 
 
 def test_a_held_source_that_is_told_to_end_its_data_does_so_only_when_it_goes_on(start: Start) -> None:
     stage = start(Waiting(), deployment())
     stage.tell(trigger(1, stop=True), StopTask(JOB, ATTEMPT))
-    assert (stage.emitted(), stage.said(NotifyEndOfData)) == ([barrier(1)], [])
+    assert (stage.emitted(), stage.said(NotifyEndOfData)) == ([stop(1)], [])
     WAITING.append([3])
     stage.tell(aborted(1))
     assert stage.emitted() == [END, EndOfData()]
@@ -186,7 +191,7 @@ def test_a_source_whose_data_has_ended_takes_part_in_a_stop(start: Start) -> Non
     assert ack.state is not None
     assert ack.state.data_ended
     stage.tell(aborted(1))
-    assert stage.emitted() == [END, EndOfData(), barrier(1)]
+    assert stage.emitted() == [END, EndOfData(), stop(1)]
     assert len(stage.said(NotifyEndOfData)) == 1
 
 

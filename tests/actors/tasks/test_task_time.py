@@ -28,12 +28,13 @@ from understudy.messages import (
     AcknowledgeCheckpoint,
     ChannelId,
     CheckpointId,
+    NotifyCheckpointAborted,
     SubtaskState,
     SwitchToUnaligned,
     UpdateTaskExecutionState,
 )
 
-from .task_stage import JOB, TaskStage, deployment
+from .task_stage import ATTEMPT, JOB, TaskStage, deployment
 
 
 class Echo(KeyedOperator):
@@ -94,6 +95,22 @@ def test_timers_fire_in_order_before_the_watermark_goes_on(stage: Stage) -> None
     assert fired(task.emitted()) == [(2, "event", 5), (1, "event", 5), (1, "event", 7), Watermark(7)]
     task.arrives(0, Watermark(8))
     assert fired(task.emitted()) == [(1, "event", 8), Watermark(8)]
+
+
+def test_behind_the_barrier_of_a_stop_nothing_fires_until_it_is_given_up(stage: Stage) -> None:
+    task = stage()
+    records = [{"key": key, "at": 5} for key in range(FIRED_AT_ONCE + 1)]
+    task.arrives(0, timed(*records))
+    steps(task, Watermark(9), CheckpointBarrier(CheckpointId(1), 0, stop=True))
+    task.settle()
+    before = fired(task.emitted())
+    assert before[-1] == CheckpointBarrier(CheckpointId(1), 0, stop=True)
+    assert len(before) <= FIRED_AT_ONCE + 1
+    task.tell(NotifyCheckpointAborted(JOB, ATTEMPT, CheckpointId(1), "expired"))
+    task.settle()
+    after = fired(task.emitted())
+    assert after[-1] == Watermark(9)
+    assert len(before) + len(after) == len(records) + 2
 
 
 def test_what_a_timer_emits_has_its_time(stage: Stage) -> None:

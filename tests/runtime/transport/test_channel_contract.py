@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TypeAlias
@@ -64,6 +65,7 @@ class ChannelContract:
         "element",
         [
             BARRIER,
+            replace(BARRIER, stop=True),
             CancelCheckpointMarker(CheckpointId(2**62)),
             Watermark(-(2**63)),
             EndOfData(),

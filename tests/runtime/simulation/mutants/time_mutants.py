@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from understudy.actors.barriers.input_gate import InputGate
-from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK, Watermark
+from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK, CheckpointBarrier, Watermark
 from understudy.actors.flow.outputs import TaskOutputs
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.split_watermarks import SplitWatermarks
@@ -22,7 +22,7 @@ from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
 
 from .buffer_mutants import kept
-from .mutant import CALM, OUTPUT, Patch, Scenarios, mutant, nothing
+from .mutant import CALM, CUT, OUTPUT, Patch, Scenarios, mutant, nothing
 
 
 def led(theme: mix.Theme, *topologies: str) -> Scenarios:
@@ -227,12 +227,20 @@ def a_watermark_overtakes_what_is_kept(patch: Patch) -> None:
 def a_stop_with_a_savepoint_ends_event_time(patch: Patch) -> None:
     trigger: Callable[..., None] = Task._trigger
 
-    def ending(self: Task, barrier: Any, stop: bool) -> None:
-        if stop and self._source is not None:
+    def ending(self: Task, barrier: CheckpointBarrier) -> None:
+        if barrier.stop and self._source is not None:
             self._running_parts().outputs.send_watermark(Watermark(END_OF_TIME))
-        trigger(self, barrier, stop)
+        trigger(self, barrier)
 
     patch.setattr(Task, "_trigger", ending)
+
+
+@mutant(CUT, OUTPUT, within=60, scenarios=led(mix.between_timers))
+def timers_fire_behind_the_barrier_of_a_stop(patch: Patch) -> None:
+    hold = Task._hold
+    patch.setattr(
+        Task, "_hold", lambda self, checkpoint_id: hold(self, None if self._source is None else checkpoint_id)
+    )
 
 
 @mutant(OUTPUT, within=40, scenarios=led(mix.time_in_flight))
