@@ -79,16 +79,16 @@ class CompiledProcess:
         except KeySelectionFailed as error:
             raise UserCodeError(operator.context.name, operator._taken + error.position) from error
         types = [key.type for key in keys]
-        prepared = self._prepared_for(
-            signature_of(operator, columns.schema, types, form, is_timed=times is not None)
-        )
+        prepared = self._prepared_for(signature_of(operator, columns.schema, types, form, is_timed=times is not None))
         slots = self.state.slots_of(keys)
         kept = self._fill(prepared, columns, keys, slots, times)
         try:
             prepared.kernel(len(columns), address_of(prepared.work))
+        except NoEventTime:  # a kernel does not know whose it is
+            named = NoEventTime(operator.context.name, "self.timestamp")
+            raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from named
         except Exception as error:
-            position = operator._taken + int(prepared.work[POSITION])
-            raise UserCodeError(operator.context.name, position) from _named(error, operator)
+            raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from error
         del kept
         if prepared.layout.uses_timers:
             prepared.log.apply(self.state.slot_timers)
@@ -105,9 +105,7 @@ class CompiledProcess:
         if not len(times):
             return False
         keys = self._keys_of(slots)
-        prepared = self._prepared_for(
-            signature_of(operator, pa.schema([]), [key.type for key in keys]).of_timers
-        )
+        prepared = self._prepared_for(signature_of(operator, pa.schema([]), [key.type for key in keys]).of_timers)
         kept = self._fill(prepared, None, keys, slots, times)
         fired = prepared.kernel(len(times), address_of(prepared.work))
         del kept
@@ -227,11 +225,6 @@ def _emit(collected: tuple[Batch, Rows | None] | None, times: Times | None, out:
     if collected is not None:
         records, rows = collected
         out.emit(records, None if times is None or rows is None else times_of_rows(times, rows))
-
-
-def _named(error: Exception, operator: KeyedOperator) -> Exception:
-    """A kernel does not know whose it is."""
-    return NoEventTime(operator.context.name, "self.timestamp") if isinstance(error, NoEventTime) else error
 
 
 def _as_columns(batch: Batch) -> tuple[pa.RecordBatch, RecordForm]:

@@ -27,10 +27,8 @@ compiled method raises.
 
 
 def compile_kernel(operator: type, layout: Layout) -> Kernel:
-    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types and the columns that are
-    read.
-
-    Raises CannotCompile.
+    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types, and which columns are
+    read. Raises CannotCompile.
     """
     method = getattr(operator, layout.method)
     loop = _over_records if layout.method == "process" else _over_timers
@@ -117,7 +115,9 @@ def _timer_view(layout: Layout) -> Any:
 
 
 def _changed(layout: Layout) -> Any:
-    """Whether the timers of a row's slot have changed since the loop began; if not, the row's is not pending any more."""
+    """Whether the timers of a row's slot have changed since the loop began. If not, the row's fires, so it is not the
+    pending one in `last` any more.
+    """
 
     @intrinsic
     def is_changed(typingctx: Any, work: Any, row: Any) -> Any:
@@ -127,9 +127,7 @@ def _changed(layout: Layout) -> Any:
             last, touched = (load_cell(builder, table, cell) for cell in (LAST, TOUCHED))
             with builder.if_then(builder.icmp_signed("==", load_item(builder, last, "i8", slot), time)):
                 store_number(builder, last, "i8", slot, INT64(NO_TIME))
-            return builder.icmp_signed(
-                "==", load_item(builder, touched, "i8", slot), load_cell(builder, table, SLICE)
-            )
+            return builder.icmp_signed("==", load_item(builder, touched, "i8", slot), load_cell(builder, table, SLICE))
 
         return types.boolean(types.int64, types.int64), codegen
 

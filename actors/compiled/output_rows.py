@@ -73,8 +73,8 @@ def kinds_of(layout: Layout, other: Output | None, operator: str) -> list[Kind]:
     if kinds is None:
         first, second = (own, other) if layout.method == "process" else (other, own)
         raise CannotCompile(
-            f"{operator}.on_timer cannot be compiled: all records that are collected must be alike, and process collects "
-            f"{first}, on_timer {second}"
+            f"{operator}.on_timer cannot be compiled: all records that are collected must be alike, and process "
+            f"collects {first}, on_timer {second}"
         )
     return kinds
 

@@ -22,10 +22,10 @@ from ..kinds.record_serializer import Convert, node_of
 from ..kinds.schema_fit import Schema
 from ..kinds.value_fit import Fit
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
+from .frozen_state import FrozenState
 from .heap_accessors import ACCESSORS
 from .heap_blocks import FrozenEntries, Piece, pieces
 from .heap_state import QUESTION, HeapScope, HeapState
-from .frozen_state import FrozenState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from .timer_queue import TimerQueues
 

@@ -128,9 +128,7 @@ class SlotTimers:
         self._to_one_run()
         new_slot = np.zeros(int(kept.max(initial=-1)) + 1, np.int64)
         new_slot[kept] = slots
-        self._head, *self._runs = (
-            run_of(run._replace(slots=new_slot[run.slots])) for run in (self._head, *self._runs)
-        )
+        self._head, *self._runs = (run_of(run._replace(slots=new_slot[run.slots])) for run in (self._head, *self._runs))
         self.last, self.touched = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def frozen(self) -> list[TimerRun]:
