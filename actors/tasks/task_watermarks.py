@@ -103,7 +103,7 @@ class TaskWatermarks:
         return max(self._by_channel, default=NO_WATERMARK)
 
     def snapshot(self, channels: Sequence[Channel]) -> tuple[InputWatermark, ...]:
-        """By channel; empty if none has one. One that is not waited for is as far as the task, and goes on there."""
+        """By channel; empty if none has one. A channel that is not waited for is as far as the task."""
         if all(watermark == NO_WATERMARK for watermark in self._by_channel):
             return ()
         waited_for = [not idle and aligned for idle, aligned in zip(self._is_idle, self._is_aligned, strict=True)]

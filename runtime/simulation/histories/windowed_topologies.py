@@ -38,7 +38,7 @@ WIDE_DISORDER_MS = 10_200
 
 SLIDE_MS = 3_000
 GAP_MS = 3_500
-LATENESS_MS = 2_000
+LATENESS_MS = 5_000
 _NEAR_MS = (-24_000, -16_000)
 """Of a pair, how far the record of the source behind is from the other."""
 
@@ -51,8 +51,10 @@ def wide_time_of(number: int) -> int:
 
 
 def _late_time_of(number: int) -> int:
-    """Every sixth number is far behind, and every sixth is a little."""
-    return time_of(number) - {5: APART_MS, 2: 6_500}.get(number % 6, 0)
+    """Every sixth number is far behind, and every seventh by less than is allowed."""
+    if number % 6 == 5:
+        return time_of(number) - APART_MS
+    return time_of(number) - (9_000 if number % 7 == 3 else 0)
 
 
 # ---- the jobs

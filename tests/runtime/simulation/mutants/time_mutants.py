@@ -22,7 +22,7 @@ from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.timer_queue import TimerEntry, TimerQueue
 
 from .buffer_mutants import kept
-from .mutant import CALM, CUT, OUTPUT, Patch, Scenarios, mutant, nothing
+from .mutant import CALM, OUTPUT, Patch, Scenarios, mutant, nothing
 
 
 def led(theme: mix.Theme, *topologies: str) -> Scenarios:
@@ -84,18 +84,21 @@ def timers_fire_before_their_time(patch: Patch) -> None:
     )
 
 
-@mutant(OUTPUT, CUT, within=60, scenarios=led(mix.between_timers))
+@mutant(OUTPUT, within=60, scenarios=led(mix.between_timers))
 def a_barrier_between_two_timers_loses_those_that_have_not_fired(patch: Patch) -> None:
-    due, length = TimerQueue.due, TimerQueue.__len__
+    due, freeze = TimerQueue.due, TimerQueue.freeze
 
-    def all_at_once(self: TimerQueue, until_ms: int) -> Iterator[TimerEntry]:
-        taken: list[TimerEntry] = self.__dict__.setdefault("taken", [])
-        taken += due(self, until_ms)
-        while taken:
-            yield taken.pop(0)
+    def remembering(self: TimerQueue, until_ms: int) -> Iterator[TimerEntry]:
+        self.until_ms = until_ms  # type: ignore[attr-defined]
+        return due(self, until_ms)
 
-    patch.setattr(TimerQueue, "due", all_at_once)
-    patch.setattr(TimerQueue, "__len__", lambda self: length(self) + len(self.__dict__.get("taken", ())))
+    def without_those_due(self: TimerQueue) -> Any:
+        frozen = freeze(self)
+        frozen.timers = [timer for timer in frozen.timers if timer[0] > getattr(self, "until_ms", NO_WATERMARK)]
+        return frozen
+
+    patch.setattr(TimerQueue, "due", remembering)
+    patch.setattr(TimerQueue, "freeze", without_those_due)
 
 
 @mutant(OUTPUT, within=10, scenarios=led(mix.event_time, "apart", "windows"))
