@@ -17,6 +17,7 @@ from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
 from .timers import timers
+from .window_state import window_state
 from .windows import windows
 
 
@@ -37,6 +38,7 @@ for command in (
     windows,
     timers,
     nexmark,
+    window_state,
 ):
     main.add_command(command)
 

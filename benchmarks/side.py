@@ -73,8 +73,14 @@ def note(out: Path, moment: str, name: str) -> None:
 
 def elapsed(out: Path) -> float:
     """Seconds from the first note of a start to the last note of an end."""
+    span = noted_span(out)
+    return span["ended_s"] - span["began_s"]
+
+
+def noted_span(out: Path) -> dict[str, float]:
+    """Both, for whoever measures what processes took in between."""
     started, ended = ([int(path.read_text()) for path in out.glob(f"{moment}-*")] for moment in ("started", "ended"))
-    return (max(ended) - min(started)) / 1000
+    return {"began_s": min(started) / 1000, "ended_s": max(ended) / 1000}
 
 
 def read_digests(out: Path) -> dict[str, Any]:

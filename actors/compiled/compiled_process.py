@@ -84,9 +84,11 @@ class CompiledProcess:
         kept = self._fill(prepared, columns, keys, slots, times)
         try:
             prepared.kernel(len(columns), address_of(prepared.work))
-        except Exception as error:  # noqa: BLE001 - whatever user code raises
-            position = operator._taken + int(prepared.work[POSITION])
-            raise UserCodeError(operator.context.name, position) from _named(error, operator)
+        except NoEventTime:  # a kernel does not know whose it is
+            named = NoEventTime(operator.context.name, "self.timestamp")
+            raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from named
+        except Exception as error:
+            raise UserCodeError(operator.context.name, operator._taken + int(prepared.work[POSITION])) from error
         del kept
         if prepared.layout.uses_timers:
             prepared.log.apply(self.state.slot_timers)
@@ -223,11 +225,6 @@ def _emit(collected: tuple[Batch, Rows | None] | None, times: Times | None, out:
     if collected is not None:
         records, rows = collected
         out.emit(records, None if times is None or rows is None else times_of_rows(times, rows))
-
-
-def _named(error: Exception, operator: KeyedOperator) -> Exception:
-    """A kernel does not know whose it is."""
-    return NoEventTime(operator.context.name, "self.timestamp") if isinstance(error, NoEventTime) else error
 
 
 def _as_columns(batch: Batch) -> tuple[pa.RecordBatch, RecordForm]:

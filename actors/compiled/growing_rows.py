@@ -1,4 +1,4 @@
-"""GrowingRows: arrays that a kernel adds rows to. When full it calls back, and larger ones take their place."""
+"""GrowingRows: arrays that a kernel adds rows to. When they are full it calls back, and gets larger ones."""
 
 from __future__ import annotations
 

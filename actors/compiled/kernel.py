@@ -27,10 +27,8 @@ compiled method raises.
 
 
 def compile_kernel(operator: type, layout: Layout) -> Kernel:
-    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types, and the columns that
-    are read.
-
-    Raises CannotCompile.
+    """Compile the operator's `process` or `on_timer`. The layout then knows the collected types, and which columns are
+    read. Raises CannotCompile.
     """
     method = getattr(operator, layout.method)
     loop = _over_records if layout.method == "process" else _over_timers
@@ -117,7 +115,9 @@ def _timer_view(layout: Layout) -> Any:
 
 
 def _changed(layout: Layout) -> Any:
-    """Whether the timers of a row's slot have changed since the loop began; if not, the row's is over."""
+    """Whether the timers of a row's slot have changed since the loop began. If not, the row's fires, so it is not the
+    pending one in `last` any more.
+    """
 
     @intrinsic
     def is_changed(typingctx: Any, work: Any, row: Any) -> Any:

@@ -19,9 +19,7 @@ Kind = Literal["int", "float", "bool", "opaque"]
 """A value's kind in the compiled function; an opaque one can only be passed on."""
 
 POSITION, SLOTS, TIMES, WATERMARKS, FIRST_GROWING = range(5)
-"""The first cells: the row at work; the addresses of the rows' slots, of their event times, and of how far event time
-is for them.
-"""
+"""The first cells: the row at work; the addresses of the rows' slots, of their event times, and of their watermarks."""
 
 OUTPUT, TIMER_LOG = FIRST_GROWING, FIRST_GROWING + 3
 """Where rows that grow are described: first those collected, then what happens to timers. For each: how many there are;
@@ -33,9 +31,7 @@ LOG_KINDS = ("i8", "i8", "u1")
 """The addresses of the log's columns: time, slot, and whether the timer is registered, or deleted."""
 
 LAST, TOUCHED, SLICE, FIRST_FREE = range(LOG_COLUMNS.stop, LOG_COLUMNS.stop + 4)
-"""The address of the last registered time by slot, and of the number of the slice in which `on_timer` changed its
-timers; the number of this slice. See SlotTimers.
-"""
+"""The addresses of `last` and `touched` of the SlotTimers; the number of the slice of timers that is at work."""
 
 _KINDS: Mapping[pa.DataType, tuple[Kind, str]] = {
     pa.bool_(): ("bool", "u1"),
@@ -157,9 +153,9 @@ class Layout:
         """Whether the number of its row is written for each collected one, which has the row's event time; an opaque
         column is this number.
         """
-        return (
-            self.is_timed and self.output is not None and not any(each.kind == "opaque" for each in self.output.columns)
-        )
+        if not self.is_timed or self.output is None:
+            return False
+        return all(column.kind != "opaque" for column in self.output.columns)
 
 
 def joined_kinds(
@@ -173,14 +169,12 @@ def joined_kinds(
         return None
     kinds: list[Kind] = []
     for first, second in zip(one.columns, other.columns, strict=True):
-        if {first.kind, second.kind} == {"int", "float"}:
-            kinds.append("float")
-        elif first.kind != second.kind or (
-            first.source is not None and second.source is not None and not is_same(first.source, second.source)
-        ):
+        is_float = {first.kind, second.kind} == {"int", "float"}
+        if first.kind != second.kind and not is_float:
             return None
-        else:
-            kinds.append(first.kind)
+        if first.source is not None and second.source is not None and not is_same(first.source, second.source):
+            return None
+        kinds.append("float" if is_float else first.kind)
     return kinds
 
 

@@ -74,7 +74,7 @@ def _load_attribute(context: Any, builder: Any, operator: Any, value: Any, name:
 
 def _timestamp(context: Any, builder: Any, layout: Layout, seen: Any) -> Any:
     if not layout.is_timed:
-        with cgutils.if_unlikely(builder, cgutils.true_bit):  # who runs the kernel knows the operator's name
+        with cgutils.if_unlikely(builder, cgutils.true_bit):  # CompiledProcess puts the operator's name in
             raise_error(context, builder, NoEventTime, "", "self.timestamp")
         return INT64(0)
     return load_item(builder, load_cell(builder, seen.work, TIMES), "i8", seen.row)

@@ -11,6 +11,7 @@ of what the old subtasks had. Flink: TimestampsAndWatermarksOperator, SourceOper
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,6 +29,11 @@ from .event_times import can_be_time, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
 from .split_watermarks import ONLY_SPLIT, SplitWatermarks
 from .watermark_generators import WatermarkStrategy
+
+log = logging.getLogger(__name__)
+
+_YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
+_OTHER_UNITS = ((1, "seconds", "multiply them by 1000"), (1_000_000, "microseconds", "divide them by 1000"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,9 @@ class AssignTimestamps(Operator):
         self._strategy = strategy
         self.idle_after_ms = idle_after_ms
         self.alignment = alignment
+
+    _looked = False
+    """Whether a time has been looked at for its unit."""
 
     is_open = False
     """Whether it knows where it goes on."""
@@ -110,6 +119,8 @@ class AssignTimestamps(Operator):
         if not len(batch):
             return
         times = self._times_of(batch)
+        if not self._looked:
+            self._look_at(int(times.max()))
         active_ms = self.clock.read()
         self.splits.look(active_ms)
         self.splits.heard(self._split)
@@ -142,6 +153,20 @@ class AssignTimestamps(Operator):
             if not can_be_time(kind):
                 raise ValueError(unusable_column(self._time, kind))
         return schema
+
+    def _look_at(self, time_ms: int) -> None:
+        """Warn of a first time that would be one of this century in seconds or microseconds, and is not as it is."""
+        self._looked = True
+        for factor, unit, better in _OTHER_UNITS:
+            if _YEAR_2000_S * factor <= time_ms < _YEAR_2100_S * factor:
+                log.warning(
+                    "operator %r: the event time %d counts as milliseconds since 1970. If times are in %s, %s before "
+                    "assign_timestamps",
+                    self.context.name,
+                    time_ms,
+                    unit,
+                    better,
+                )
 
     def _passes(self, watermark_ms: int) -> bool:
         return watermark_ms == END_OF_TIME

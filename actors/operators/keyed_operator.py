@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from ...messages import StateDescription
 from ...state.backends.backend import NO_KEY
+from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.errors import HasCurrentKey, NoCurrentKey
 from ..errors import NoEventTime, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
@@ -164,6 +166,12 @@ class KeyedOperator(Operator):
         processing-time timer there is no event time.
         """
         raise NotImplementedError(f"{type(self).__name__} has registered a timer and defines no on_timer")  # abstract
+
+    def _own_states(self) -> tuple[StateDescription, ...]:
+        """Timers, of an operator that takes them: keyed state, be there any other or not."""
+        if type(self).on_timer is KeyedOperator.on_timer:
+            return ()
+        return (StateDescription("timers", TIMERS),)
 
     def processing_time(self) -> int:
         """What the clock of this TaskManager says: ms since the epoch."""

@@ -7,6 +7,7 @@ whoever advances event time and looks at the clock; see `KeyedOperator`.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
@@ -107,6 +108,9 @@ def _whole(time_ms: Any) -> int:
     """A number of another type as an int, if it is whole. Raises ValueError."""
     if not isinstance(time_ms, bool) and hasattr(time_ms, "__index__"):
         return int(time_ms)
-    better = "int(moment.timestamp() * 1000)" if hasattr(time_ms, "timestamp") else "int(...) of it"
+    better = "int(...) of it"
+    if isinstance(time_ms, datetime):
+        aware = "" if time_ms.tzinfo else ".replace(tzinfo=UTC)"
+        better = f"int(moment{aware}.timestamp() * 1000), or self.timestamp plus milliseconds"
     found = f"{type(time_ms).__name__} {time_ms!r:.60}"
     raise ValueError(f"a timer: wanted a whole number of ms since the epoch, found {found}: use {better}")

@@ -81,6 +81,7 @@ class TaskTime:
             self._end_of_time()
         if self._parts.chain.advance(self._firing):
             return True
+        self._report.say_late()
         self._firing = None
         return False
 

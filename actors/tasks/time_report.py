@@ -43,6 +43,7 @@ class TimeReport:
         self._watch = None if warn_ms is None else StandstillWatch(warn_ms)
         self._pause_ms = (warn_ms or 0) / _LOOKS
         self._next_look_ms = 0.0
+        self._has_said_late = False
 
     def event_time(self, is_held_back: bool) -> TaskEventTime:
         """How far it is now. `is_held_back`: by its outputs."""
@@ -90,6 +91,21 @@ class TimeReport:
                 shown_watermark(watermark_ms),
                 self._watch.stood_ms / 1000,
             )
+
+    def say_late(self) -> None:
+        """Log it, once, that records were late: without a reader of `.late` nothing else would show it."""
+        if self._has_said_late:
+            return
+        for operator in self._parts.chain.operators:
+            if operator.late_records:
+                self._has_said_late = True
+                log.warning(
+                    "%s: operator %r has had its first late records, %d of them: they are in no result. Read them "
+                    "with `.late`, count them in the metrics, or let watermarks wait for longer",
+                    self._name,
+                    operator.context.name,
+                    operator.late_records,
+                )
 
     @property
     def _splits(self) -> SplitWatermarks | None:

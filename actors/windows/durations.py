@@ -36,6 +36,8 @@ def duration_ms(what: str, given: Any, units: Units | None = None) -> int:
             f"{what}: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found {found}"
         )
     if units:
+        if unknown := units.keys() - _UNIT_MS.keys():
+            raise InvalidWindow(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(_UNIT_MS)}")
         return positive(
             what, sum(whole_ms(f"{what}: {name}", number) * _UNIT_MS[name] for name, number in units.items())
         )

@@ -93,7 +93,7 @@ class WindowOperator(KeyedOperator):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         declared = (self._declaration(), *states_of(self._function).values())
-        return tuple(map(description_of, declared))
+        return (*super()._own_states(), *map(description_of, declared))
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """Records of any kind come out. Whether the columns fit is said here, if they are known."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import VALUES
-from benchmarks.side import Order, answer, elapsed, read_digests, received_order
+from benchmarks.side import Order, answer, elapsed, noted_span, read_digests, received_order
 from benchmarks.timed_data import DELAY_MS, GAP_MS, SIZE_MS, SLIDE_MS, START_MS
 
 from . import java_side
@@ -30,7 +30,7 @@ def run(order: Order) -> None:
         folder.mkdir()
         arguments += [str(pairs), str(folder)]
     java_side.run(MAIN_CLASSES[order.workload], arguments, home, Path(order.options["cache"]))
-    answer(elapsed(out), ["apache-flink"], **read_digests(out))
+    answer(elapsed(out), ["apache-flink"], **noted_span(out), **read_digests(out))
 
 
 if __name__ == "__main__":

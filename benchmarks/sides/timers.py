@@ -46,7 +46,8 @@ def run(order: Order) -> None:
         parts = timed.job.results("digests")
     found = combined(int(one[1]) for one in parts)
     outputs = sum(one[0] for one in parts)
-    answer(timed.seconds, job.PACKAGES, checkpoints=timed.told(), outputs=outputs, digest=f"{found:016x}")
+    more = {"checkpoints": timed.told(), "outputs": outputs, "digest": f"{found:016x}"}
+    answer(timed.seconds, job.PACKAGES, **timed.span, **more)
 
 
 if __name__ == "__main__":

@@ -107,12 +107,11 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
     source = node.operator
     if type(source) is not FileSource and type(source) is not ScanSource:
         return
-    readers = _readers(node, nodes)
     names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
     wanted = _wanted(node, nodes)
     if wanted is not None:
         names, batch_rows = [name for name in names if name in wanted], COLUMN_BATCH_ROWS
-    elif not all(isinstance(each.operator, KeyedOperator) and each.operator.compiled for each in readers):
+    elif not _only_compiled_read(node, nodes):
         return
     node.operator = source.for_columns(names, batch_rows)
     _set_schema(node, node.operator.source_schema(), nodes)
@@ -120,6 +119,19 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
 
 def _readers(node: StreamNode, nodes: Sequence[StreamNode]) -> list[StreamNode]:
     return [each for each in nodes for edge in each.inputs if edge.source is node]
+
+
+def _only_compiled_read(node: StreamNode, nodes: Sequence[StreamNode]) -> bool:
+    """Whether only compiled operators take what a node emits, at once or when it has event times from a column."""
+    for reader in _readers(node, nodes):
+        match reader.operator:
+            case AssignTimestamps(column=str()) if _only_compiled_read(reader, nodes):
+                pass
+            case KeyedOperator(compiled=True):
+                pass
+            case _:
+                return False
+    return True
 
 
 def _wanted(node: StreamNode, nodes: Sequence[StreamNode]) -> set[str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, signature
-from typing import Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -49,6 +49,12 @@ class WindowedStream(Generic[S]):
 
     def __post_init__(self) -> None:
         self._settings()  # raises InvalidWindow where the user wrote it
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ": say what becomes of its records first, with aggregate, reduce or process"
+            raise AttributeError(f"a window has no {name!r}{'' if name.startswith('_') else hint}")
 
     def trigger(self, trigger: Trigger) -> WindowedStream[S]:
         """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""

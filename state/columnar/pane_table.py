@@ -165,6 +165,7 @@ class PaneTable:
             return results, True
         self.fired = max(self.fired, target)
         self._close(closing)
+        self._give_up_keys()
         return results, False
 
     def resume(self, watermark_ms: int) -> None:
@@ -361,7 +362,6 @@ class PaneTable:
             self._most_entries = max(self._most_entries, len(self))
             for number in gone:
                 del self._panes[number]
-            self._give_up_keys()
 
     def _give_up_keys(self) -> None:
         """Forget keys that are in no pane, when there may be as many of them as of others."""

@@ -137,7 +137,9 @@ class SlotBackend(SlotScope):
             state.reserve(len(self.slot_keys))
 
     def _forget_empty(self) -> None:
-        """Give all other keys new slots, if most hold nothing and have no timers. The next look is at twice as many."""
+        """Give all other keys new slots, if most hold nothing and have no timers. The next look is when there are twice
+        as many.
+        """
         count, kept, timers = len(self.slot_keys), self._holding(), self._event_timers().timers
         kept = np.union1d(kept, timers.slots())
         if 2 * len(kept) < count:

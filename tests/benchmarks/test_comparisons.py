@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("benchmarks.contest", reason="run from the root of the checkout")
 
-from benchmarks import contest, growth, keyed_aggregate, stateful_function
+from benchmarks import contest, growth, keyed_aggregate, stateful_function, timers
 from benchmarks.data import Dataset, dataset, raw_pairs, read
 from benchmarks.digest import combined, digest, digest_of_rows
 from benchmarks.measure import Measured, SideFailed, measure
 from benchmarks.peers_known import choose
 from benchmarks.report import over_cases
 from benchmarks.side import Order, write_totals
+from benchmarks.timed_data import SIZE_MS, TIMERS, Answer, right_answer, timed_dataset
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROWS, KEYS = 3_000, 50
@@ -124,6 +126,36 @@ def test_the_digest_is_that_of_the_peers_arithmetic() -> None:
     mixed = sum(number * by for number, by in zip(row, multipliers, strict=True)) % 2**64
     mixed = (mixed ^ (mixed >> 32)) * 0xBF58476D1CE4E5B9 % 2**64
     assert digest(*np.array([row]).T) == digest_of_rows([row]) == mixed ^ (mixed >> 29)
+
+
+# -- timers
+
+
+def test_the_answer_of_timers_is_that_of_one_by_one(tmp_path: Path) -> None:
+    data = timed_dataset(tmp_path, ROWS, KEYS, rate=30)
+    ends: dict[int, set[int]] = {}
+    for path in data.files:
+        table = pq.read_table(path)
+        for key, time_ms in zip(table["key"].to_pylist(), table["time"].to_pylist(), strict=True):
+            ends.setdefault(key, set()).add(time_ms - time_ms % SIZE_MS + SIZE_MS - 1)
+    rows = []
+    for key, found in ends.items():
+        before = 0
+        for number, end in enumerate(sorted(found), 1):
+            rows.append((key, end, number, end - before))
+            before = end
+    assert right_answer(data, TIMERS) == Answer(len(rows), f"{digest_of_rows(rows):016x}")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_our_side_of_timers_gives_the_right_answer(tmp_path: Path, is_compiled: bool) -> None:
+    if is_compiled:
+        pytest.importorskip("numba")
+    data = timed_dataset(tmp_path, ROWS, KEYS, rate=30)
+    (score,) = contest.compete(TIMERS, [timers.ours(data, compiled=is_compiled)], 1, timers.check)
+    assert score.problems == []
+    assert score.report()["checked"] is True
 
 
 # -- the comparison

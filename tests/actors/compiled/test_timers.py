@@ -242,6 +242,19 @@ def test_the_first_and_the_last_time_there_are_can_be_timers(time_ms: int) -> No
         assert each.advance(END_OF_TIME) == [(("a", time_ms), time_ms)]
 
 
+def test_a_key_in_the_place_of_a_forgotten_one_has_timers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot_backend, "_FEWEST_KEYS", 4)
+    stage = Stage(Timed())
+
+    def process(keys: str, numbers: list[int]) -> None:
+        stage.timed(pa.record_batch({"key": list(keys), "n": pa.array(numbers, pa.int64())}), [0] * len(keys))
+
+    process("abcde", [5, 5, 50, 5, 5])
+    assert len(stage.advance(9)) == 4
+    process("fg", [50, 50])
+    assert sorted(record for record, _ in stage.advance(60)) == [("c", 1), ("f", 1), ("g", 1)]
+
+
 def test_hooks_in_python_have_the_same_timers() -> None:
     stage = Stage(Ticks())
     stage.timed(rows([1]), [3])

@@ -34,8 +34,10 @@ from understudy.actors.operators import (
     punctuated,
 )
 from understudy.actors.operators.event_times import times_of, times_of_list
+from understudy.actors.operators.operator import described_states
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.state import pack_batch, unpack_batch
+from understudy.state.kinds.state_descriptions import is_keyed
 
 Opened = Callable[..., Any]
 HOUR = 3_600_000
@@ -292,3 +294,24 @@ def test_marks_of_late_records_travel_with_them() -> None:
         assert part.watermarks is not None
         found.update(zip(part.records, part.watermarks.tolist(), strict=True))
     assert found == {1: NO_WATERMARK, 2: 9, 3: 9}
+
+
+@pytest.mark.parametrize(("time", "unit"), [(1_767_261_600, "in seconds"), (1_767_261_600_000_000, "in microseconds")])
+def test_a_time_in_another_unit_is_warned_of_once(
+    opened: Opened, caplog: pytest.LogCaptureFixture, time: int, unit: str
+) -> None:
+    assign = opened(AssignTimestamps("t", monotonous()))
+    for _ in range(3):
+        through(assign, batch=[{"t": time}])
+    (record,) = caplog.records
+    assert unit in record.getMessage()
+
+
+def test_a_time_in_milliseconds_is_not(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    through(opened(AssignTimestamps("t", monotonous())), batch=[{"t": 1_767_261_600_000}])
+    assert not caplog.records
+
+
+def test_an_operator_of_timers_alone_holds_keyed_state() -> None:
+    (described,) = described_states(Stamped())
+    assert is_keyed(described)

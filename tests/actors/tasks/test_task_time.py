@@ -24,6 +24,9 @@ from understudy.actors.flow.elements import (
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.timers import FIRED_AT_ONCE, KeyedTimer
+from understudy.actors.windows.window_makers import tumbling
+from understudy.actors.windows.window_operator import WindowOperator
+from understudy.actors.windows.window_settings import WindowSettings
 from understudy.messages import (
     AcknowledgeCheckpoint,
     ChannelId,
@@ -232,3 +235,13 @@ def test_a_timer_without_on_timer_says_what_is_missing(tmp_path: Path) -> None:
     task.arrives(0, timed({"key": 1}), Watermark(9))
     failure = task.said(UpdateTaskExecutionState)[-1].failure
     assert "NoHook has registered a timer and defines no on_timer" in str(failure)
+
+
+def test_the_first_late_records_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = WindowSettings.of(tumbling(10), None, None, 0, "accumulating")
+    task = TaskStage(WindowOperator(settings), deployment(inputs=1), str(tmp_path), key="key")
+    for watermark_ms in (20, 30, 40):
+        task.arrives(0, timed({"key": 1}, {"key": 2}, at=5), Watermark(watermark_ms))
+    late = [record.getMessage() for record in caplog.records if "late" in record.getMessage()]
+    assert len(late) == 1
+    assert "'op' has had its first late records, 2 of them" in late[0]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy import DataStream, count, monotonous, session, sliding, tumbling
+from understudy import DataStream, bounded_out_of_orderness, count, monotonous, session, sliding, tumbling
 from understudy.actors.operators.aggregate import ColumnarAggregate, Count, LocalAggregate, Sum
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.windows.window_operator import WindowOperator
@@ -121,6 +121,17 @@ def test_a_file_that_only_compiled_operators_read_comes_in_larger_batches_and_wh
     usual = env.graph.nodes[0].operator
     assert isinstance(usual, FileSource)
     assert found.batch_rows > usual.batch_rows
+
+
+@pytest.mark.parametrize(("operator", "is_larger"), [(Passing, True), (PassingOneByOne, False)])
+def test_so_does_one_whose_event_times_are_a_column(
+    env: StreamEnvironment, program: Any, files: str, operator: type[KeyedOperator], is_larger: bool
+) -> None:
+    timed = env.from_parquet(files, name="files").assign_timestamps("a", bounded_out_of_orderness(1_000))
+    timed.key_by("d").process(operator).collect()
+    usual = env.graph.nodes[0].operator
+    assert isinstance(usual, FileSource)
+    assert (operators(program.translated(env), "files")[0].batch_rows > usual.batch_rows) is is_larger
 
 
 def test_a_reader_that_is_not_compiled_keeps_batches_small(env: StreamEnvironment, program: Any, files: str) -> None:

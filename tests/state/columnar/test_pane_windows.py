@@ -1,0 +1,60 @@
+"""Panes of times, and the windows that hold a pane, against the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.state.columnar.pane_windows import (
+    END_OF_TIME,
+    FIRST_BOUND,
+    LAST_BOUND,
+    NO_WATERMARK,
+    EvenGrid,
+    SlidingPanes,
+    bound_at,
+    rows_by_pane,
+    time_of,
+)
+
+GRIDS = st.builds(EvenGrid, st.integers(1, 9), st.integers(-9, 9))
+
+
+@given(GRIDS, st.lists(st.integers(-100, 100), min_size=1, max_size=40), st.booleans())
+def test_rows_are_dealt_to_their_panes_in_order(grid: EvenGrid, times: list[int], in_order: bool) -> None:
+    times = sorted(times) if in_order else times
+    found = {pane: np.arange(len(times))[rows].tolist() for pane, rows in rows_by_pane(grid, np.array(times))}
+    wanted: dict[int, list[int]] = {}
+    for row, time in enumerate(times):
+        wanted.setdefault((time - grid.offset_ms) // grid.pane_ms, []).append(row)
+    assert found == wanted
+    assert list(found) == sorted(found)
+
+
+def test_no_rows_are_in_no_pane() -> None:
+    assert rows_by_pane(EvenGrid(10), np.empty(0, np.int64)) == []
+
+
+def test_times_that_are_far_apart_are_dealt_too() -> None:
+    found = rows_by_pane(EvenGrid(1), np.array([5, -(10**15), 10**15, 5]))
+    assert [(pane, np.arange(4)[rows].tolist()) for pane, rows in found] == [
+        (-(10**15), [1]),
+        (5, [0, 3]),
+        (10**15, [2]),
+    ]
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(-20, 20), st.integers(-30, 30))
+def test_the_first_window_of_a_pane_after_a_bound(size: int, slide: int, pane: int, after: int) -> None:
+    windows = SlidingPanes(EvenGrid(1), size, slide)
+    ends = [k * slide + size for k in range(-60, 60) if k * slide <= pane < k * slide + size]
+    assert windows.first_end(pane, after) == min((end for end in ends if end > after), default=None)
+
+
+def test_before_and_after_all_time() -> None:
+    grid = EvenGrid(1000)
+    assert bound_at(grid, NO_WATERMARK) == FIRST_BOUND
+    assert bound_at(grid, END_OF_TIME) == LAST_BOUND
+    assert time_of(grid, LAST_BOUND) == END_OF_TIME
+    assert time_of(grid, END_OF_TIME // 1000 + 1) == END_OF_TIME, "a window's end is within 64 bits"
