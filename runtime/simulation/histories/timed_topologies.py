@@ -64,7 +64,7 @@ class Watching(KeyedOperator):
 
     def look_at_record(self, record: Any, out: Collector) -> None:
         self.look(out)
-        if self.timestamp <= self.watermark:
+        if self.timestamps is not None and self.timestamp <= self.watermark:  # what comes of the end has no time
             out.collect((_LATE, self.key, record))
 
     def look_at_timer(self, timer: KeyedTimer, out: Collector) -> None:

@@ -20,6 +20,7 @@ from understudy.runtime.simulation.world.faults import (
     FreezeProcess,
     KillProcess,
     Partition,
+    SlowFiles,
 )
 from understudy.runtime.simulation.world.trace import Trace
 from understudy.runtime.simulation.world.world import World
@@ -93,7 +94,8 @@ def test_every_kind_of_fault_is_told_without_its_class_and_moment() -> None:
     seen = set()
     for seed in range(200):
         chance = random.Random(seed)
-        for fault in (*random_faults(chance, 2, 10_000), random_slow_process(chance, 2, 10_000)):
+        slow = random_slow_process(chance, 2, 10_000), SlowFiles(1_000.0, 500.0, 1, extra_ms=250.0)
+        for fault in (*random_faults(chance, 2, 10_000), *slow):
             seen.add(type(fault))
             assert type(fault).__name__ not in told_fault(fault)
             assert "at_ms" not in told_fault(fault)

@@ -7,6 +7,7 @@ time, and the search goes on as before. `pytest -rP tests/runtime/simulation/mut
 from __future__ import annotations
 
 FOUND_BY: dict[str, int] = {
+    "a_barrier_between_two_timers_loses_those_that_have_not_fired": 37,
     "a_checkpoint_completes_with_one_task_missing": 3,
     "a_checkpoint_that_was_given_up_blocks_the_next": 1,
     "a_log_ends_one_batch_early": 1,
@@ -60,6 +61,7 @@ FOUND_BY: dict[str, int] = {
     "the_state_of_one_subtask_is_not_restored": 3,
     "timers_are_not_restored": 1,
     "timers_fire_again_after_a_restore": 2,
+    "timers_fire_behind_the_barrier_of_a_stop": 54,
     "timers_of_the_clock_are_not_restored": 4,
     "unreadable_checkpoints_are_restored_again_and_again": 4,
     "watermarks_are_not_restored": 10,
