@@ -307,7 +307,6 @@ THEMES: tuple[Theme, ...] = (
     ended_in_part,
     rescaled,
     rotten,
-    rotten,
     given_up_as_lost,
     given_up_as_lost,
     overtaken_savepoints,
