@@ -152,6 +152,16 @@ class RowsOfSlots:
         return self._numbers[name, kind]
 
 
+def as_slice(slots: Slots) -> Slots | slice:
+    """Slots as a slice if they ascend and none is left out, which is much quicker to copy."""
+    if not len(slots):
+        return slots
+    first, last = int(slots[0]), int(slots[-1])
+    if last - first + 1 != len(slots) or not bool((slots[1:] > slots[:-1]).all()):
+        return slots
+    return slice(first, last + 1)
+
+
 def value_columns(types: Mapping[Part, pa.DataType], values: Mapping[Part, Numbers]) -> list[pa.Array]:
     """The values of parts of these types as columns, in their order."""
     return [column_of(values[part], kind, _present(part, values)) for part, kind in types.items()]
