@@ -22,7 +22,7 @@ from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
 from ...state.columnar.window_rows import MOST_ROWS, WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
-from ...state.kinds.aggregates import Aggregate
+from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..operators.collector import Collector, OutputTag
 from ..operators.operator import Operator, Takes
@@ -72,8 +72,7 @@ class ColumnarWindows(Operator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads of its input, but for the times."""
-        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
-        return tuple(dict.fromkeys((*self._keys, *used)))
+        return columns_read(self._keys, self._aggregates)
 
     @property
     def has_two_phases(self) -> bool:

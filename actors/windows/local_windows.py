@@ -19,7 +19,7 @@ from ...state.columnar.columnar_table import joined_batches
 from ...state.columnar.pane_table import PaneTable
 from ...state.columnar.pane_windows import PaneWindows
 from ...state.columnar.window_rows import WindowRows
-from ...state.kinds.aggregates import Aggregate
+from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..flow.elements import END_OF_TIME, Times
 from ..operators.collector import Collector
@@ -55,8 +55,7 @@ class LocalWindows(Operator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads of its input, but for the times."""
-        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
-        return tuple(dict.fromkeys((*self._keys, *used)))
+        return columns_read(self._keys, self._aggregates)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         if self.timestamps is None:
