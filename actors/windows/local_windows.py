@@ -39,7 +39,17 @@ class LocalWindows(Operator):
     """Of the input, when it is known before the job runs."""
     _table: PaneTable | None = None
 
-    def __init__(self, windows: PaneWindows, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+    late_records: int = 0
+    """How many records were late in this attempt, by their own split of the source."""
+
+    def __init__(
+        self,
+        windows: PaneWindows,
+        keys: Sequence[str],
+        aggregates: Mapping[str, Aggregate],
+        allowed_lateness_ms: int = 0,
+    ) -> None:
+        self._lateness_ms = allowed_lateness_ms
         self._windows, self._keys, self._aggregates = windows, tuple(keys), dict(aggregates)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_times: list[Times] = []
@@ -62,11 +72,19 @@ class LocalWindows(Operator):
             raise NoEventTime(self.context.name, "the window of a record")
         if self._table is None:
             rows = WindowRows.of_input(self._keys, self._aggregates, self._schema or batch.schema)
-            self._table = PaneTable(self._windows, rows)
+            self._table = PaneTable(self._windows, rows, self._lateness_ms)
+        times = self.timestamps
+        if self.split_watermarks is not None:
+            late = self._table.late_by_split(times, self.split_watermarks)
+            self.late_records += len(late)
+            kept = np.delete(np.arange(len(times)), late)
+            batch, times = batch.take(pa.array(kept)), times[kept]
+            if not len(kept):
+                return
         self._waiting.append(self._table.rows.readable(batch))
-        self._waiting_times.append(self.timestamps)
+        self._waiting_times.append(times)
         self._waiting_rows += len(batch)
-        first_ms = int(self.timestamps.min())
+        first_ms = int(times.min())
         self._waiting_end_ms = min(self._waiting_end_ms, self._table.first_end_of(first_ms))
         if self._waiting_rows >= self.ENOUGH_ROWS:
             self._take_in(self._table)

@@ -111,6 +111,21 @@ class PaneTable:
         results = self._take_in(batch, kept, partials=False)
         return Taken(late, 0 if late is None else len(late), results)
 
+    def late_by_split(self, times: Times, watermarks: Times) -> Slots:
+        """The rows all of whose windows have closed by how far the row's own split of the source had come, in order:
+        `watermarks`, by row.
+        """
+        late = []
+        for row in np.flatnonzero(times <= watermarks).tolist():
+            pane, watermark = self._grid.pane_of(int(times[row])), int(watermarks[row])
+            if self._windows.first_end(pane, FIRST_BOUND) is None:
+                is_late = int(times[row]) <= watermark - self._lateness_ms
+            else:
+                is_late = self._windows.first_end(pane, self._bounds(watermark)[1]) is None
+            if is_late:
+                late.append(row)
+        return np.array(late, np.int64)
+
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
         kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)), None)
