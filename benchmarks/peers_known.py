@@ -134,7 +134,7 @@ PEERS = (
         BYTEWAX,
         (WINDOWS,),
         f"{BYTEWAX_SETTING}; fold_window",
-        most_rows={WINDOWS: 400_000},
+        most_rows={WINDOWS: 100_000},
     ),
     Peer(
         "flink",

@@ -35,7 +35,9 @@ class CountsLateColumns(CountsLate):
         self, batch: pa.RecordBatch, times: Times, tag: OutputTag, out: Collector
     ) -> tuple[pa.RecordBatch, Times]:
         """The records that are not late; the others go to the side output."""
-        late: npt.NDArray[np.bool_] = times <= self.watermark
+        marks = self.split_watermarks
+        reached = self.watermark if marks is None else np.maximum(marks, self.watermark)
+        late: npt.NDArray[np.bool_] = times <= reached
         if not late.any():
             return batch, times
         self.late_records += int(late.sum())

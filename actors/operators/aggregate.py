@@ -15,7 +15,7 @@ from ...messages import CheckpointId, StateDescription
 from ...state.columnar.columnar_backend import ColumnarBackend
 from ...state.columnar.columnar_table import ColumnarTable
 from ...state.keys.key_groups import key_group_range
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Max, Min, Sum, columns_read
 from ...state.kinds.aggregation_fit import describe_aggregation
 from .collector import Collector
 from .operator import Operator, Takes
@@ -134,8 +134,7 @@ class LocalAggregate(_Aggregation):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads of its input."""
-        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
-        return tuple(dict.fromkeys((*self._keys, *used)))
+        return columns_read(self._keys, self._aggregates)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         if self._emits_updates and not self._held_rows:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ...messages import StateDescription
@@ -22,7 +23,7 @@ from ...state.columnar.session_table import SessionTable
 from ...state.columnar.window_backend import WindowBackend
 from ...state.columnar.window_rows import MOST_ROWS, WINDOW_END, WINDOW_START, WindowRows
 from ...state.keys.key_groups import KeyGroupRange, key_group_range
-from ...state.kinds.aggregates import Aggregate
+from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..operators.collector import Collector, OutputTag
 from ..operators.operator import Operator, Takes
@@ -72,8 +73,7 @@ class ColumnarWindows(Operator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads of its input, but for the times."""
-        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
-        return tuple(dict.fromkeys((*self._keys, *used)))
+        return columns_read(self._keys, self._aggregates)
 
     @property
     def has_two_phases(self) -> bool:
@@ -88,7 +88,7 @@ class ColumnarWindows(Operator):
         """
         assert not isinstance(self._windows, SessionGap), "sessions have one phase"
         merging = ColumnarWindows(self._windows, self._keys, self._aggregates, self._lateness_ms, partials=True)
-        return LocalWindows(self._windows, self._keys, self._aggregates), merging
+        return LocalWindows(self._windows, self._keys, self._aggregates, self._lateness_ms), merging
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         return (self._backend(KeyGroupRange(0, 0), 1).description(self._schema, partials=self.takes_partials),)
@@ -112,6 +112,13 @@ class ColumnarWindows(Operator):
         if self.takes_partials:
             taken = table.merge(batch)
         elif times is not None:
+            marks = self.split_watermarks
+            if marks is not None and isinstance(table, PaneTable):
+                late = table.late_by_split(times, marks)
+                self.late_records += len(late)
+                out.emit_to(LATE, batch.take(pa.array(late)), times[late])
+                kept = np.delete(np.arange(len(times)), late)
+                batch, times = batch.take(pa.array(kept)), times[kept]
             taken = table.update(batch, times)
         else:
             raise NoEventTime(self.context.name, "the window of a record")

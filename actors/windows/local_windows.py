@@ -19,7 +19,7 @@ from ...state.columnar.columnar_table import joined_batches
 from ...state.columnar.pane_table import PaneTable
 from ...state.columnar.pane_windows import PaneWindows
 from ...state.columnar.window_rows import WindowRows
-from ...state.kinds.aggregates import Aggregate
+from ...state.kinds.aggregates import Aggregate, columns_read
 from ..errors import NoEventTime
 from ..flow.elements import END_OF_TIME, Times
 from ..operators.collector import Collector
@@ -39,7 +39,17 @@ class LocalWindows(Operator):
     """Of the input, when it is known before the job runs."""
     _table: PaneTable | None = None
 
-    def __init__(self, windows: PaneWindows, keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
+    late_records: int = 0
+    """How many records were late in this attempt, by their own split of the source."""
+
+    def __init__(
+        self,
+        windows: PaneWindows,
+        keys: Sequence[str],
+        aggregates: Mapping[str, Aggregate],
+        allowed_lateness_ms: int = 0,
+    ) -> None:
+        self._lateness_ms = allowed_lateness_ms
         self._windows, self._keys, self._aggregates = windows, tuple(keys), dict(aggregates)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_times: list[Times] = []
@@ -55,19 +65,26 @@ class LocalWindows(Operator):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads of its input, but for the times."""
-        used = (aggregate.column for aggregate in self._aggregates.values() if aggregate.column is not None)
-        return tuple(dict.fromkeys((*self._keys, *used)))
+        return columns_read(self._keys, self._aggregates)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
         if self.timestamps is None:
             raise NoEventTime(self.context.name, "the window of a record")
         if self._table is None:
             rows = WindowRows.of_input(self._keys, self._aggregates, self._schema or batch.schema)
-            self._table = PaneTable(self._windows, rows)
+            self._table = PaneTable(self._windows, rows, self._lateness_ms)
+        times = self.timestamps
+        if self.split_watermarks is not None:
+            late = self._table.late_by_split(times, self.split_watermarks)
+            self.late_records += len(late)
+            kept = np.delete(np.arange(len(times)), late)
+            batch, times = batch.take(pa.array(kept)), times[kept]
+            if not len(kept):
+                return
         self._waiting.append(self._table.rows.readable(batch))
-        self._waiting_times.append(self.timestamps)
+        self._waiting_times.append(times)
         self._waiting_rows += len(batch)
-        first_ms = int(self.timestamps.min())
+        first_ms = int(times.min())
         self._waiting_end_ms = min(self._waiting_end_ms, self._table.first_end_of(first_ms))
         if self._waiting_rows >= self.ENOUGH_ROWS:
             self._take_in(self._table)

@@ -23,6 +23,7 @@ from .part_columns import (
     PartColumns,
     RowsOfSlots,
     Values,
+    as_slice,
     column_called,
     only_column,
     part_names,
@@ -150,7 +151,7 @@ class ColumnarTable:
         marks = self._touched if counts is None else counts
         touched = np.flatnonzero(marks[: len(self)])
         for start in range(0, len(touched), _PARTIALS_AT_A_TIME):
-            slots = _as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
+            slots = as_slice(touched[start : start + _PARTIALS_AT_A_TIME])
             yield self._partials(self._parts.at(slots), self._index.keys(slots))
             self._parts.reset(slots)
         self._touched[: len(self)] = False
@@ -192,12 +193,6 @@ class FrozenTable:
         taken = self._table._partials({part: by_array[id(values)] for part, values in self._values.items()}, keys)
         self._table._spares.append(self._memory)
         return taken
-
-
-def _as_slice(slots: Slots) -> Slots | slice:
-    """Ascending slots as a slice if none is left out, which is much quicker to copy."""
-    first, last = int(slots[0]), int(slots[-1])
-    return slice(first, last + 1) if last - first + 1 == len(slots) else slots
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:

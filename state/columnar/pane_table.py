@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..columns.column_values import Numbers
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .pane import Pane
+from .pane_runs import LeavingWindow, Run, field_of_rows, joined_runs, rows_of
 from .pane_windows import (
     END_OF_TIME,
     FIRST_BOUND,
@@ -39,7 +39,7 @@ from .pane_windows import (
     rows_by_pane,
     time_of,
 )
-from .part_columns import ROWS, RowsOfSlots, Values
+from .part_columns import ROWS, RowsOfSlots
 from .window_rows import MOST_ROWS, Results, Stored, WindowRows
 
 _FEWEST_KEYS = 1 << 17
@@ -62,29 +62,6 @@ class Taken(NamedTuple):
     """Of windows that had fired already."""
 
 
-class _Run(NamedTuple):
-    """Rows of one window, or one pane, that are given out."""
-
-    start: int
-    end: int
-    slots: Slots
-    values: Values
-
-
-class _Leaving:
-    """A window that has fired. From place `at` on its rows have not been given out."""
-
-    def __init__(self, start: int, end: int, pane: Pane) -> None:
-        self.start, self.end, self.pane, self.at = start, end, pane, 0
-
-    def __len__(self) -> int:
-        return len(self.pane) - self.at
-
-    def next_run(self, most_rows: int) -> _Run:
-        places = slice(self.at, min(self.at + most_rows, len(self.pane)))
-        return _Run(self.start, self.end, self.pane.slots[places], self.pane.parts.at(places))
-
-
 class PaneTable:
     """The open panes of one subtask."""
 
@@ -94,7 +71,7 @@ class PaneTable:
         self._windows, self._grid, self._lateness_ms = windows, windows.grid, allowed_lateness_ms
         self._index = KeyIndex(list(rows.keys.values()))
         self._panes: dict[int, Pane] = {}
-        self._leaving: deque[_Leaving] = deque()
+        self._leaving: deque[LeavingWindow] = deque()
         self._most_entries = 0
         """The greatest length since keys were last given up."""
         self._watermark = NO_WATERMARK
@@ -134,6 +111,21 @@ class PaneTable:
         results = self._take_in(batch, kept, partials=False)
         return Taken(late, 0 if late is None else len(late), results)
 
+    def late_by_split(self, times: Times, watermarks: Times) -> Slots:
+        """The rows all of whose windows have closed by how far the row's own split of the source had come, in order:
+        `watermarks`, by row.
+        """
+        late = []
+        for row in np.flatnonzero(times <= watermarks).tolist():
+            pane, watermark = self._grid.pane_of(int(times[row])), int(watermarks[row])
+            if self._windows.first_end(pane, FIRST_BOUND) is None:
+                is_late = int(times[row]) <= watermark - self._lateness_ms
+            else:
+                is_late = self._windows.first_end(pane, self._bounds(watermark)[1]) is None
+            if is_late:
+                late.append(row)
+        return np.array(late, np.int64)
+
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
         kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)), None)
@@ -148,7 +140,7 @@ class PaneTable:
         """
         self._watermark = watermark_ms
         target, closing = self._bounds(watermark_ms)
-        runs: list[_Run] = []
+        runs: list[Run] = []
         rows = 0
         while rows < most_rows:
             if not self._leaving and not self._fire_next(target, closing):
@@ -191,7 +183,7 @@ class PaneTable:
         To be used up before anything else is done.
         """
         bound = bound_at(self._grid, until_ms)
-        runs: list[_Run] = []
+        runs: list[Run] = []
         rows = 0
         self._most_entries = max(self._most_entries, len(self))
         for number in sorted(self._panes):
@@ -200,7 +192,7 @@ class PaneTable:
             pane = self._panes.pop(number)
             for start in range(0, len(pane), _PARTIALS_AT_A_TIME):
                 places = slice(start, min(start + _PARTIALS_AT_A_TIME, len(pane)))
-                runs.append(_Run(number, number, pane.slots[places], pane.parts.at(places)))
+                runs.append(Run(number, number, pane.slots[places], pane.parts.at(places)))
                 rows += len(runs[-1].slots)
                 if rows >= _PARTIALS_AT_A_TIME:
                     yield self._partials(runs)
@@ -211,29 +203,29 @@ class PaneTable:
 
     def stored(self) -> Stored | None:
         """All state as of now; None if there is none."""
-        runs = [_Run(number, 0, pane.slots, pane.values()) for number, pane in self._panes.items() if len(pane)]
+        runs = [Run(number, 0, pane.slots, pane.values()) for number, pane in self._panes.items() if len(pane)]
         for leaving in self._leaving:
             run = leaving.next_run(len(leaving))
             runs.append(run._replace(end=run.end - run.start))
         if not runs:
             return None
-        slots, values = _joined(runs)
-        places = {self._pane_name: _each(runs, "start"), self._span_name: _each(runs, "end")}
+        slots, values = joined_runs(runs)
+        places = {self._pane_name: field_of_rows(runs, "start"), self._span_name: field_of_rows(runs, "end")}
         return Stored(self._index, slots, self.rows.without_keys(places, values))
 
     def restore(self, stored: pa.RecordBatch) -> None:
         """Take in rows of state, with their key columns, besides what is there."""
         panes, spans = (self.rows.numbers(stored, name) for name in (self._pane_name, self._span_name))
         for span, rows in rows_by_pane(_ONE_BY_ONE, spans):
-            part, numbers = _taken(stored, rows), panes[rows]
+            part, numbers = rows_of(stored, rows), panes[rows]
             if not span:
                 self._take_in(part, rows_by_pane(_ONE_BY_ONE, numbers), partials=True)
                 continue
             slots = self._index.slots_of(self.rows.key_columns(part))
             for start, at in rows_by_pane(_ONE_BY_ONE, numbers):
                 leaving = Pane(self.rows.parts)
-                self._merge(leaving, _taken(part, at), slots[at])
-                self._leaving.append(_Leaving(start, start + span, leaving))
+                self._merge(leaving, rows_of(part, at), slots[at])
+                self._leaving.append(LeavingWindow(start, start + span, leaving))
 
     def fired_by_group(self, fired: npt.NDArray[np.int64], groups_of: GroupsOf) -> None:
         """What was restored came from subtasks that had fired different windows: by key group, up to which bound."""
@@ -265,7 +257,7 @@ class PaneTable:
             pane = self._panes.get(number)
             if pane is None:
                 pane = self._panes[number] = Pane(self.rows.parts)
-            self._merge(pane, _taken(batch, rows), slots[rows], partials=partials)
+            self._merge(pane, rows_of(batch, rows), slots[rows], partials=partials)
             end = self._windows.first_end(number, self.closed)
             while end is not None and end <= self.fired:
                 again.setdefault(end, []).append(slots[rows])
@@ -290,7 +282,7 @@ class PaneTable:
                 places = pane.find(slots[at : at + MOST_ROWS], len(self._index))
                 there = places[places >= 0]
                 merged.merge_values(pane.slots[there], pane.parts.at(there), len(self._index))
-            yield self._results([_Run(self._windows.start_of(end), end, merged.slots, merged.values())])
+            yield self._results([Run(self._windows.start_of(end), end, merged.slots, merged.values())])
 
     def _bounds(self, watermark_ms: int) -> tuple[int, int]:
         """Windows that end at the first or before are to be fired, at the second or before, closed."""
@@ -315,7 +307,7 @@ class PaneTable:
             self._close(min(end, closing))
             window.seal()
             if len(window):
-                self._leaving.append(_Leaving(self._windows.start_of(end), end, window))
+                self._leaving.append(LeavingWindow(self._windows.start_of(end), end, window))
         return True
 
     def _window(self, end: int, closing: int) -> Pane:
@@ -380,40 +372,16 @@ class PaneTable:
             pane.renumber(new_slots)
         self._index, self._most_entries = index, 0
 
-    def _results(self, runs: Sequence[_Run]) -> Results:
-        slots, values = _joined(runs)
+    def _results(self, runs: Sequence[Run]) -> Results:
+        slots, values = joined_runs(runs)
         keys = self._index.keys(slots)
         if len(runs) == 1:
             start, end = (time_of(self._grid, bound) for bound in (runs[0].start, runs[0].end))
             return self.rows.results(keys, start, end, values)
         times = [run._replace(start=time_of(self._grid, run.start), end=time_of(self._grid, run.end)) for run in runs]
-        return self.rows.results(keys, _each(times, "start"), _each(times, "end"), values)
+        return self.rows.results(keys, field_of_rows(times, "start"), field_of_rows(times, "end"), values)
 
-    def _partials(self, runs: Sequence[_Run]) -> pa.RecordBatch:
-        slots, values = _joined(runs)
-        places = {self._pane_name: _each(runs, "start")}
+    def _partials(self, runs: Sequence[Run]) -> pa.RecordBatch:
+        slots, values = joined_runs(runs)
+        places = {self._pane_name: field_of_rows(runs, "start")}
         return self.rows.partials(self._index.keys(slots), places, values)
-
-
-def _taken(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-    if isinstance(rows, slice):
-        return batch.slice(rows.start, rows.stop - rows.start)
-    return batch.take(pa.array(rows))
-
-
-def _each(runs: Sequence[_Run], field: str) -> Numbers:
-    """A field of the run for each of its rows."""
-    return np.repeat(np.array([getattr(run, field) for run in runs], np.int64), [len(run.slots) for run in runs])
-
-
-def _joined(runs: Sequence[_Run]) -> tuple[Slots, Values]:
-    """The slots and values of all."""
-    if len(runs) == 1:
-        return runs[0].slots.copy(), runs[0].values
-    values: Values = {}
-    for part in runs[0].values:
-        if part != ROWS and all(run.values[part] is run.values[ROWS] for run in runs):
-            values[part] = values[ROWS]
-        else:
-            values[part] = np.concatenate([run.values[part] for run in runs])
-    return np.concatenate([run.slots for run in runs]), values

@@ -5,7 +5,7 @@ Who owns them says what a slot, an index into the arrays, stands for: a key, a k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..kinds.aggregates import Aggregate, Part, Running
 
 T = TypeVar("T")
 Values: TypeAlias = "dict[Part, Numbers]"
-"""The values of every part, row by row."""
+"""The values of every part, row by row. Of windows, the count of rows comes first."""
 
 ROWS = Part("count")
 """It is more than 0 for each slot that any row has come for."""
@@ -150,6 +150,29 @@ class RowsOfSlots:
             column = column_called(self._batch, name, kind)
             self._numbers[name, kind] = numbers_of(column.drop_null() if column.null_count else column)
         return self._numbers[name, kind]
+
+
+def joined_values(several: Sequence[Values]) -> Values:
+    """The rows of all, one after the other."""
+    if len(several) == 1:
+        return several[0]
+    values: Values = {}
+    for part in several[0]:
+        if part != ROWS and all(each[part] is each[ROWS] for each in several):
+            values[part] = values[ROWS]
+        else:
+            values[part] = np.concatenate([each[part] for each in several])
+    return values
+
+
+def as_slice(slots: Slots) -> Slots | slice:
+    """Slots as a slice if they ascend and none is left out, which is much quicker to copy."""
+    if not len(slots):
+        return slots
+    first, last = int(slots[0]), int(slots[-1])
+    if last - first + 1 != len(slots) or not bool((slots[1:] > slots[:-1]).all()):
+        return slots
+    return slice(first, last + 1)
 
 
 def value_columns(types: Mapping[Part, pa.DataType], values: Mapping[Part, Numbers]) -> list[pa.Array]:

@@ -26,7 +26,7 @@ from ..keys.word_table import Slots
 from .deadlines import Deadlines
 from .pane_table import Taken
 from .pane_windows import END_OF_TIME
-from .part_columns import PartColumns, RowsOfSlots
+from .part_columns import PartColumns, RowsOfSlots, as_slice
 from .sessions import Flags, Sessions, all_of, late_ones, merged, no_sessions, spans_of
 from .window_rows import MOST_ROWS, Results, Stored, WindowRows
 
@@ -120,7 +120,9 @@ class SessionTable:
         """All state as of now; None if there is none."""
         if not len(self):
             return None
-        sessions = all_of([self._taken(np.flatnonzero(self._last != _NONE)), self._earlier])
+        sessions = self._taken(np.flatnonzero(self._last != _NONE))
+        if len(self._earlier):
+            sessions = all_of([sessions, self._earlier])
         columns = (sessions.first, sessions.last, sessions.fired.astype(np.int64))
         others = self.rows.without_keys(dict(zip(self._names, columns, strict=True)), sessions.values)
         return Stored(self._index, sessions.slots, others)
@@ -286,6 +288,10 @@ class SessionTable:
 
     def _taken(self, slots: Slots) -> Sessions:
         """The last sessions of these keys, which have one."""
+        at = as_slice(slots)
+        if isinstance(at, slice):  # gives a view of an array, and no copy
+            first, last, fired = self._first[at].copy(), self._last[at].copy(), self._has_fired[at].copy()
+            return Sessions(slots, first, last, fired, self._parts.at(at))
         return Sessions(slots, self._first[slots], self._last[slots], self._has_fired[slots], self._parts.at(slots))
 
     def _enter(self, slots: Slots) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..columns.timed_batch import Times
 from ..keys.word_table import Slots
 from ..kinds.aggregates import Part
-from .part_columns import ROWS, PartColumns, Values
+from .part_columns import PartColumns, Values, joined_values
 
 Flags = npt.NDArray[np.bool_]
 
@@ -51,12 +51,7 @@ def no_sessions(parts: Mapping[Part, pa.DataType]) -> Sessions:
 
 def all_of(several: Sequence[Sessions]) -> Sessions:
     """Of several columns, one after the other."""
-    values: Values = {}
-    for part in several[0].values:
-        if part != ROWS and all(each.values[part] is each.values[ROWS] for each in several):
-            values[part] = values[ROWS]
-        else:
-            values[part] = np.concatenate([each.values[part] for each in several])
+    values = joined_values([each.values for each in several])
     slots, first, last = (
         np.concatenate(columns)
         for columns in zip(*((each.slots, each.first, each.last) for each in several), strict=True)

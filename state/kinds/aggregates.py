@@ -8,7 +8,7 @@ within 64 bits and wrap around beyond them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -179,6 +179,12 @@ class Max(Min):
 
     column: str
     operation: ClassVar[Operation] = "max"
+
+
+def columns_read(keys: Sequence[str], aggregates: Mapping[str, Aggregate]) -> tuple[str, ...]:
+    """The columns of the input that aggregates by these keys are computed from, each once."""
+    used = (aggregate.column for aggregate in aggregates.values() if aggregate.column is not None)
+    return tuple(dict.fromkeys((*keys, *used)))
 
 
 def _value_type(schema: pa.Schema, column: str | None) -> pa.DataType:
