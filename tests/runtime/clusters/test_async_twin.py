@@ -64,9 +64,22 @@ def test_its_name_and_text_are_its_own() -> None:
 
 
 TWINS = {
-    JobHandle: {"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe", "explain_watermark"},
+    JobHandle: {
+        *{"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe"},
+        "explain_watermark",
+    },
     LocalCluster: {"start", "close", "submit", "submit_translated"},
-    RemoteCluster: {"start", "close", "jobs", "find", "details", "checkpoints", "cancel", "explain_watermark", "explain_watermarks"},
+    RemoteCluster: {
+        "start",
+        "close",
+        "jobs",
+        "find",
+        "details",
+        "checkpoints",
+        "cancel",
+        "explain_watermark",
+        "explain_watermarks",
+    },
 }
 FUTURES = {
     JobHandle: {
