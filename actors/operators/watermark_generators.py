@@ -83,7 +83,7 @@ class _Bounded:
     def before_each(self, times: Times, records: Batch) -> Times:
         """By the records of this batch alone, the watermark before each of them."""
         before = np.full(len(times), NO_WATERMARK)
-        if times.min() > times.max() - self._delay_ms - 1:
+        if int(times.min()) > int(times.max()) - self._delay_ms - 1:  # as Python's: NumPy's would overflow
             return before  # the usual case: no record is late by another one of the batch
         before[1:] = np.maximum.accumulate(times)[:-1]
         return np.where(before > NO_WATERMARK + self._delay_ms, before - self._delay_ms - 1, NO_WATERMARK)

@@ -73,6 +73,7 @@ class TaskTime:
         self._end_of_time()
         while self._parts.chain.advance(END_OF_TIME):
             pass
+        self._report.say_late()
 
     def fire(self) -> bool:
         """Do a part of what the watermark makes due; whether there is more."""

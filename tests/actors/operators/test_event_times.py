@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -35,6 +36,7 @@ from understudy.actors.operators import (
 )
 from understudy.actors.operators.event_times import times_of, times_of_list
 from understudy.actors.operators.operator import described_states
+from understudy.actors.operators.watermark_generators import watermarks_before
 from understudy.actors.tasks.operator_chain import OperatorChain
 from understudy.state import pack_batch, unpack_batch
 from understudy.state.kinds.state_descriptions import is_keyed
@@ -156,6 +158,8 @@ def test_a_delay_that_is_none_is_refused(delay: Any) -> None:
 
 def test_the_earliest_times_give_no_watermark_below_the_first() -> None:
     generator = bounded_out_of_orderness(10**6).generator()
+    with warnings.catch_warnings(action="error"):
+        assert watermarks_before(generator, np.array([-(2**63)]), [None], NO_WATERMARK) is not None
     assert generator.on_batch(np.array([-(2**63)]), [None]) == NO_WATERMARK
 
 
