@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from understudy.runtime.cli.waiting import await_reply
 from understudy.runtime.clusters.job_future import JobFuture
 from understudy.runtime.system.future import ActorFuture
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """As in a terminal: what a shell starts in the background ignores Ctrl-C, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Interrupting:

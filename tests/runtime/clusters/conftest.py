@@ -32,10 +32,12 @@ _templates: dict[int, str] = {}
 """Process groups of forked template processes, and the mark that each was started with."""
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _forked_templates(prepared: Prepared) -> Iterator[None]:
     """A cluster's template process is forked from one that has everything imported. That a new interpreter does as
     well, scripts show that are started as users start them: test_ending.py, test_readme.py, test_demo.py.
+
+    For the modules of this folder alone: others know their processes by the environment that these were started with.
     """
 
     def start(*arguments: Any) -> Started:
