@@ -35,6 +35,7 @@ ROOMS = (
     "actors.windows",
     "actors.joins",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
     "actors.checkpoints",
     "actors.restore",
@@ -68,6 +69,7 @@ TASK_MANAGERS = (
     "actors.windows",
     "actors.joins",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
 )
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")
