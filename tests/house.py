@@ -34,6 +34,7 @@ ROOMS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
     "actors.tasks",
     "actors.checkpoints",
@@ -67,6 +68,7 @@ TASK_MANAGERS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
     "actors.tasks",
 )

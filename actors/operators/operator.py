@@ -11,7 +11,16 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    GrantPermits,
+    JobId,
+    Message,
+    OperatorId,
+    StateDescription,
+    SubtaskIndex,
+)
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
@@ -86,6 +95,9 @@ class Operator(Actor):
     `job.metrics()` shows it. Flink: numLateRecordsDropped.
     """
 
+    _tell_job: Callable[[Message], None] = staticmethod(lambda _: None)
+    """Sends the job a TaskReport. From `open` on, in a task; elsewhere nothing comes of it."""
+
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 
@@ -148,6 +160,9 @@ class Operator(Actor):
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
         """The clock has reached `_due_ms`: do a part of what there is to do. `_due_ms` says whether there is more."""
+
+    def _permits_granted(self, message: GrantPermits) -> None:
+        """The permits that it has requested of its job are there; a part of them at least."""
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
