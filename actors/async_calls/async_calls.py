@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
 
+from ...messages import GrantPermits, ReportThrottled, RequestPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
 from ...state.keys.key_hash import java_hash
@@ -188,6 +189,12 @@ class AsyncCalls:
         self._fill()
         self._let_out(out)
         self._submit()
+
+    def granted(self, message: GrantPermits) -> None:
+        """More calls may begin."""
+        if self._permits is not None:
+            self._permits.granted(message)
+            self._submit()
 
     def settle(self) -> None:
         """Commit those that have ended well, and decide about the others."""
@@ -471,5 +478,12 @@ def _limit_ms(settings: AsyncSettings, call: Call, now_ms: int) -> float | None:
 
 def async_calls(operator: Operator, backend: SharedBackend, host: CallLoop, chance: Random) -> AsyncCalls:
     """What runs the coroutines of an operator that has been placed."""
-    settings = operator.async_settings
-    return AsyncCalls(operator, AsyncSettings() if settings is None else settings, backend, host, chance)
+    settings = operator.async_settings or AsyncSettings()
+    permits = None
+    if settings.rate_per_second is not None:
+        where, tell = operator.context, operator._tell_job
+        permits = Permits(
+            lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
+            lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),
+        )
+    return AsyncCalls(operator, settings, backend, host, chance, permits)

@@ -12,7 +12,16 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    GrantPermits,
+    JobId,
+    Message,
+    OperatorId,
+    StateDescription,
+    SubtaskIndex,
+)
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
@@ -77,6 +86,9 @@ class RecordCalls(Protocol):
 
     def do_due(self, now_ms: int, out: Collector) -> None:
         """Do what there is to do, and emit what has come of it. Raises UserCodeError."""
+
+    def granted(self, message: GrantPermits) -> None:
+        """More calls may begin."""
 
     def settle(self) -> None:
         """A snapshot comes: make up one's mind about what has ended."""
@@ -154,6 +166,9 @@ class Operator(Actor):
         if cls._is_async:
             cls._takes_batches = iscoroutinefunction(cls.process_batch)
 
+    _tell_job: Callable[[Message], None] = staticmethod(lambda _: None)
+    """Sends the job a TaskReport. From `open` on, in a task; elsewhere nothing comes of it."""
+
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 
@@ -220,6 +235,11 @@ class Operator(Actor):
         """The clock has reached `_due_ms`: do a part of what there is to do. `_due_ms` says whether there is more."""
         if self._calls is not None:
             self._calls.do_due(now_ms, out)
+
+    def _permits_granted(self, message: GrantPermits) -> None:
+        """The permits that it has requested of its job are there; a part of them at least."""
+        if self._calls is not None:
+            self._calls.granted(message)
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""

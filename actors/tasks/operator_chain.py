@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, UnsupportedValue
+from ...messages import CheckpointId, GrantPermits, UnsupportedValue
 from ..errors import RecordNotSent, UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
@@ -197,6 +197,13 @@ class OperatorChain:
     def checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         for operator in self.operators:
             _call(operator, "on_checkpoint_aborted", checkpoint_id)
+
+    def permits_granted(self, message: GrantPermits) -> None:
+        """For the operator that requested them."""
+        for operator in self.operators:
+            if operator.context.operator_id == message.operator_id:
+                with blame(operator):
+                    operator._permits_granted(message)
 
     def close(self) -> list[UserCodeError]:
         """Close every operator, the first one first; returns what they raised instead of stopping at it."""

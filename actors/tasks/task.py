@@ -22,6 +22,7 @@ from ...messages import (
     CheckpointId,
     ExecutionState,
     FailureCause,
+    GrantPermits,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
@@ -78,6 +79,7 @@ _Control: TypeAlias = (
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
     | AnnounceWatermark
+    | GrantPermits
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
@@ -162,7 +164,7 @@ class Task(Actor):
 
     def _initialize(self) -> None:
         self._report(ExecutionState.INITIALIZING)
-        self._parts = build_task(self.deployment, self._services, self.context)
+        self._parts = build_task(self.deployment, self._services, self.context, self._owner)
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
@@ -242,6 +244,8 @@ class Task(Actor):
                 self._abort(checkpoint_id)
             case AnnounceWatermark():
                 self._own_time().align(message)
+            case GrantPermits():
+                self._running_parts().chain.permits_granted(message)
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
