@@ -8,7 +8,10 @@ from typing import Any, Final
 from ...state.backends.unit_of_work import CURRENT
 from ..errors import NoEventTime
 
-_UNSET: Final = object()
+
+class _Unset:
+    """A class, as it is found again by whoever reads a pickled operator."""
+
 
 ASYNC_HOOKS: Final = ("process", "process_2", "process_batch", "on_timer", "open", "close")
 """The methods of an operator that may be `async def`."""
@@ -22,7 +25,7 @@ def is_async(kind: type) -> bool:
 class OfCall:
     """In a coroutine it is its call's; elsewhere what the task has set."""
 
-    def __init__(self, name: str, given: str, default: Any = _UNSET) -> None:
+    def __init__(self, name: str, given: str, default: Any = _Unset) -> None:
         self._name, self._given, self._own, self._default = name, given, f"_own_{name}", default
 
     def __get__(self, operator: Any, owner: type | None = None) -> Any:
@@ -31,7 +34,7 @@ class OfCall:
         call = CURRENT.get()
         if call is None:
             own = getattr(operator, self._own, self._default)
-            if own is _UNSET:
+            if own is _Unset:
                 self._missing(operator)
             return own
         value = getattr(call, self._given)
