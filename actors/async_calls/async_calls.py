@@ -19,6 +19,7 @@ from typing import Any, Final
 from ...messages import GrantPermits, ReportThrottled, RequestPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
+from ...state.keys.key_groups import key_group_range
 from ...state.keys.key_hash import java_hash
 from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, TimedBatch, Watermark
@@ -243,7 +244,14 @@ class AsyncCalls:
             )
             for call in self._held.values()
         ]
-        return FrozenCalls(frozen, self._backlog.rest(self._next_number), bool(self._backlog))
+        where = self._operator.context
+        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+        return FrozenCalls(
+            frozen,
+            self._backlog.rest(self._next_number),
+            bool(self._backlog),
+            own.groups if self._keyed is None else None,
+        )
 
     @property
     def _prefix(self) -> str:

@@ -1,7 +1,7 @@
 """FrozenCalls: what is in flight, as a part of the operator's keyed state. To bytes and back.
 
-A call is stored under its key, or, where the operator has none, under its number: so calls go with the key groups when
-a job is rescaled. A call whose results are there is stored with them, and is not made again. One that runs, or waits,
+A call is stored under its key, or, where the operator has none, under its number, dealt out over the subtask's key
+groups: so calls go with the key groups when a job is rescaled. A call whose results are there is stored with them, and is not made again. One that runs, or waits,
 is stored with its input alone, and with its idempotency key if it was ever begun.
 """
 
@@ -57,6 +57,8 @@ class FrozenCalls:
     calls: list[CallInFlight]
     waiting: Callable[[], Iterable[CallInFlight]]
     has_waiting: bool
+    dealt_over: range | None = None
+    """The key groups of the subtask, where its operator has no keys."""
     name: str = NAME
     kind: str = KIND
     schema: Schema = None
@@ -69,7 +71,11 @@ class FrozenCalls:
         calls = [*self.calls, *self.waiting()]
         self.calls = []
         groups: dict[int, list[CallInFlight]] = defaultdict(list)
-        if calls:
+        own_groups = self.dealt_over
+        if own_groups is not None:
+            for call in calls:
+                groups[own_groups[call.number % len(own_groups)]].append(call)
+        elif calls:
             for group, call in zip(key_groups_of_list([each.key for each in calls], max_parallelism), calls, strict=True):
                 groups[int(group)].append(call)
         for group, own in groups.items():
