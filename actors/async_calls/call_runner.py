@@ -161,13 +161,19 @@ class CallRunner:
                     coroutine = begin(call)
                     if coroutine is not None and (result := await coroutine) is not None:
                         refuse(self._what, result)
+                except GeneratorExit:  # the loop has gone away under it
+                    raise
                 except asyncio.CancelledError as error:
                     if self._is_closed:
                         raise
                     call.error = self._why_cancelled(call, worker, error)
                 except BaseException as error:  # noqa: BLE001 - user code may call sys.exit; who takes it decides
                     call.error = error
+                if self._is_closed:  # it caught its CancelledError
+                    return
                 call.task = None
+                if call.is_expired and call.error is None:
+                    _forget_cancellation(worker)
                 self._end(call)
                 unpaused += 1
                 if unpaused >= _WITHOUT_A_PAUSE:
@@ -180,17 +186,12 @@ class CallRunner:
             unpaused = 0
 
     def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
-        task = worker.task
-        assert task is not None
-        while task.cancelling():
-            task.uncancel()
+        _forget_cancellation(worker)
         if call.is_expired:
             return CallTimedOut(self._what, call.limit_ms or 0)
         return error
 
     def _end(self, call: Call) -> None:
-        if self._is_closed:
-            return
         self._ended.append(call)
         if not self._is_woken:
             self._is_woken = True
@@ -201,3 +202,11 @@ class CallRunner:
         if call.task is not None and call.tries == tries:
             call.is_expired = True
             call.task.cancel()
+
+
+def _forget_cancellation(worker: _Worker) -> None:
+    """The task goes on with another call, which nobody has cancelled."""
+    task = worker.task
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()

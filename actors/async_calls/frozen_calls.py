@@ -19,13 +19,12 @@ from ...state.columns.packed_columns import column_of, packed
 from ...state.keys.key_groups import key_groups_of_list
 from ...state.kinds.record_serializer import Convert
 from ...state.kinds.schema_fit import Schema
+from ...state.kinds.state_descriptions import CALLS
 from ..flow.elements import AnyBatch
 from ..operators.timers import KeyedTimer
 from .call import CallKind
 
-NAME: Final = "records in flight"
-"""Of the part in snapshots; no declaration can have it."""
-KIND: Final = "AsyncCalls"
+NAME: Final = CALLS.name
 
 Results = list[tuple[str, Any]]
 """What a call has emitted, in order: the name of a side output or "", and a batch."""
@@ -60,7 +59,7 @@ class FrozenCalls:
     dealt_over: range | None = None
     """The key groups of the subtask, where its operator has no keys."""
     name: str = NAME
-    kind: str = KIND
+    kind: str = CALLS.kind
     schema: Schema = None
 
     @property
