@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from inspect import iscoroutinefunction
 from heapq import heappop, heappush
+from math import ceil
 from random import Random
 from typing import Any, Final
 
@@ -78,8 +79,8 @@ class AsyncCalls:
         self._last: dict[Any, Call] = {}
         """By key, the last call of those that are not settled: the next one waits for it."""
         self._ready: deque[Call] = deque()
-        self._later: list[tuple[int, int, Call]] = []
-        """A heap of those that are tried again: by time, and number."""
+        self._later: list[tuple[float, int, Call]] = []
+        """A heap of those that are tried again: by time of a clock that nobody sets, and number."""
         self._running = 0
         self._next_number = 0
         self._is_open = False
@@ -165,15 +166,14 @@ class AsyncCalls:
             return now_ms
         if self._order.reached_ms is not None:
             return now_ms
-        times = [self._later[0][0]] if self._later else []
+        own_ms = self._now_ms()
+        dues = [due for due in (self._later[0][0] if self._later else None, self._backlog.due_ms) if due is not None]
+        times = [now_ms + max(ceil(due - own_ms), 0) for due in dues]
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
             timer_ms = self._keyed.timers.queues.processing.next_ms()
             if timer_ms is not None:
                 times.append(timer_ms)
-        batch_ms = self._backlog.due_ms
-        if batch_ms is not None:
-            times.append(batch_ms)
         return min(times, default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
@@ -181,7 +181,8 @@ class AsyncCalls:
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name) from self._failure
         self.settle()
-        while self._later and self._later[0][0] <= now_ms:
+        own_ms = self._now_ms()
+        while self._later and self._later[0][0] <= own_ms:
             self._ready.append(heappop(self._later)[2])
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
@@ -219,7 +220,7 @@ class AsyncCalls:
             return False
         if self._ready and self._running < self._settings.max_in_flight and self._permits is None:
             return True
-        return self._backlog.has_some(self._wall_ms()) and not self._is_crowded
+        return self._backlog.has_some(self._now_ms()) and not self._is_crowded
 
     # -- snapshots: it is a KeptState
 
@@ -238,7 +239,7 @@ class AsyncCalls:
                 call.time_ms,
                 call.watermark,
                 call.input_index,
-                call.tries,
+                call.failures,
                 call.began_wall_ms,
                 self._results_of(call) if call.is_done else None,
             )
@@ -265,7 +266,8 @@ class AsyncCalls:
 
     def _add_restored(self, each: CallInFlight) -> None:
         call = self._new(each.key, each.record, each.time_ms, each.watermark_ms, each.input_index, 0, 0.0)
-        call.kind, call.tries, call.began_wall_ms = each.kind, each.tries, each.began_wall_ms
+        call.kind, call.began_wall_ms = each.kind, each.began_wall_ms
+        call.tries = call.failures = each.tries
         call.identity = each.identity or None
         if each.results is None:
             self._enqueue(call)
@@ -389,6 +391,7 @@ class AsyncCalls:
         assert error is not None
         self._backend.roll_back(call)
         call.begin_again()
+        call.failures = call.tries
         call.error, call.is_expired = None, False
         call.out = Collector()
         wall_ms = self._wall_ms()
@@ -398,9 +401,9 @@ class AsyncCalls:
         retry = settings.retry
         if retry is not None and call.tries < retry.attempts and retry.is_for(error):
             delay_ms = max(retry.delay_ms(call.tries, self._chance), after_ms or 0.0)
-            left_ms = None if settings.total_timeout_ms is None else settings.total_timeout_ms - (wall_ms - call.began_wall_ms)
+            left_ms = None if settings.total_timeout_ms is None else settings.total_timeout_ms - max(wall_ms - call.began_wall_ms, 0)
             if left_ms is None or delay_ms < left_ms:
-                heappush(self._later, (wall_ms + int(delay_ms), call.number, call))
+                heappush(self._later, (self._now_ms() + delay_ms, call.number, call))
                 return
         if settings.default is not None:
             call.out.time_ms = call.time_ms if call.kind != "batch" else None
@@ -472,6 +475,9 @@ class AsyncCalls:
                 break
         return bool(fired)
 
+    def _now_ms(self) -> float:
+        return self._operator.context.clock.now_ms()
+
     def _wall_ms(self) -> int:
         return self._operator.context.clock.wall_ms()
 
@@ -480,7 +486,7 @@ def _limit_ms(settings: AsyncSettings, call: Call, now_ms: int) -> float | None:
     """How long its try may take."""
     if settings.total_timeout_ms is None:
         return settings.timeout_ms
-    left_ms = max(settings.total_timeout_ms - (now_ms - call.began_wall_ms), 1)
+    left_ms = max(settings.total_timeout_ms - max(now_ms - call.began_wall_ms, 0), 1)
     return left_ms if settings.timeout_ms is None else min(left_ms, settings.timeout_ms)
 
 

@@ -61,17 +61,18 @@ class Backlog:
         self._group_marks: list[int] = []
         self._group_size = 0.0
         self._group_position = 0
-        self._group_due_ms = 0
+        self._group_due_ms = 0.0
+        """By a clock that nobody sets."""
 
     def __bool__(self) -> bool:
         return bool(self._pieces or self._group)
 
-    def has_some(self, now_ms: int) -> bool:
+    def has_some(self, now_ms: float) -> bool:
         """Whether `taken` gives anything now."""
         return bool(self._pieces) or (bool(self._group) and self._group_due_ms <= now_ms)
 
     @property
-    def due_ms(self) -> int | None:
+    def due_ms(self) -> float | None:
         """When a call is to be made of the records that wait for more."""
         return self._group_due_ms if self._group else None
 
@@ -98,7 +99,7 @@ class Backlog:
                 yield from self._grouped(piece, is_enough)
             else:
                 yield from self._each(piece, is_enough)
-        if self._group and self._group_due_ms <= self._operator.context.clock.wall_ms() and not is_enough():
+        if self._group and self._group_due_ms <= self._operator.context.clock.now_ms() and not is_enough():
             yield self._take_group()
 
     def _each(self, piece: _Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
@@ -141,7 +142,7 @@ class Backlog:
         wanted = self._settings.batch_size
         while piece.taken < len(rows) and not is_enough():
             if not self._group:
-                self._group_due_ms = self._operator.context.clock.wall_ms() + self._settings.batch_wait_ms
+                self._group_due_ms = self._operator.context.clock.now_ms() + self._settings.batch_wait_ms
                 self._group_position = piece.position + piece.taken
             part = slice(piece.taken, piece.taken + wanted - len(self._group))
             self._group += rows[part]

@@ -44,6 +44,7 @@ class CallInFlight(NamedTuple):
     watermark_ms: int
     input_index: int
     tries: int
+    """Those that have failed: one that runs is begun again."""
     began_wall_ms: int
     results: Results | None
     """None: it is not done."""

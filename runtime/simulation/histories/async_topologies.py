@@ -11,9 +11,12 @@ An operator that sees what must not be says so in a record of its own, which no 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter as Multiset
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from ....actors.async_calls.failed_record import FailedRecord
 from ....actors.async_calls.retry import Retry
 from ....actors.async_calls.settings import AsyncSettings
 from ....actors.operators.collector import Collector
@@ -28,7 +31,7 @@ from ...api.environment import StreamEnvironment
 from ..world.fake_service import FakeService, ServiceError
 from .event_times import WINDOW_MS, by_key, everywhere, key_of, one_source, time_of, timed
 from .timed_topologies import Onward, due_of
-from .topologies import OUTPUT, Counter, Topology, Workload, environment
+from .topologies import OUTPUT, Topology, Workload, environment
 
 _AGAIN, _OTHER_KEY, _TOO_OFTEN, _MIXED, _LEFT, _ON_TIMER = (
     "asked again", "other key", "too often", "mixed", "left", "timer",
@@ -58,11 +61,11 @@ class Asking(Operator):
     _answered: OperatorListState[Any] = OperatorListState(object, mode="union", name="answered")
     """Idempotency keys."""
     _begun: OperatorListState[Any] = OperatorListState(object, mode="union", name="asked")
-    """(what is asked, idempotency key, tries)"""
+    """(what is asked, idempotency key, tries that have failed)"""
 
     def open(self) -> None:
         self._paid: set[str] = set(self._answered.get())
-        self._known = {what: (key, tries) for what, key, tries in self._begun.get()}
+        self._known = {what: (key, failures) for what, key, failures in self._begun.get()}
         self._under_way: dict[Any, tuple[str, int]] = {}
         self._new: list[str] = []
 
@@ -71,21 +74,23 @@ class Asking(Operator):
         self._answered.update(sorted({*self._paid, *self._new}))
         self._begun.update([(what, *held) for what, held in {**self._known, **self._under_way}.items()])
 
-    def begins(self, what: Any, out: Collector) -> None:
-        """To be called first, for each record, batch and timer."""
+    @contextmanager
+    def asks(self, what: Any, out: Collector) -> Iterator[None]:
+        """Around all that is done for a record, a batch or a timer; nothing may be awaited behind it."""
         key = self.idempotency_key
         if key in self._paid:
             out.collect((_AGAIN, what, key))
-        known_as, tries = self._under_way.get(what) or self._known.pop(what, (key, 0))
+        known_as, failures = self._under_way.get(what) or self._known.pop(what, (key, 0))
         if known_as != key:
             out.collect((_OTHER_KEY, what, known_as, key))
-        retry = self.async_settings.retry
-        if tries >= retry.attempts:
-            out.collect((_TOO_OFTEN, what, tries))
-        self._under_way[what] = (key, tries + 1)
-
-    def ends(self, what: Any) -> None:
-        """To be called last, when nothing is awaited any more."""
+        if failures >= self.async_settings.retry.attempts:
+            out.collect((_TOO_OFTEN, what, failures))
+        self._under_way[what] = known_as, failures
+        try:
+            yield
+        except BaseException:
+            self._under_way[what] = known_as, failures + 1
+            raise
         self._new.append(self._under_way.pop(what)[0])
 
 
@@ -121,16 +126,15 @@ class Asked(AskingByKey):
         await asyncio.sleep(0.2)
 
     async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
-        self.begins(number, out)
-        self.begun.update(self.begun.value() + 1)
-        self.numbers.add(number)
-        answer = await self.ask(self._service, number, out)
-        self.count.update(self.count.value() + 1)
-        seen = list(self.numbers.get())
-        if len(seen) != self.count.value() or (self._in_turn and seen != sorted(seen)):
-            out.collect((_MIXED, number, seen))
-        out.collect((self.key, number, answer, self.begun.value(), self.count.value()))
-        self.ends(number)
+        with self.asks(number, out):
+            self.begun.update(self.begun.value() + 1)
+            self.numbers.add(number)
+            answer = await self.ask(self._service, number, out)
+            self.count.update(self.count.value() + 1)
+            seen = list(self.numbers.get())
+            if len(seen) != self.count.value() or (self._in_turn and seen != sorted(seen)):
+                out.collect((_MIXED, number, seen))
+            out.collect((self.key, number, answer, self.begun.value(), self.count.value()))
 
     async def close(self) -> None:  # type: ignore[override]
         await asyncio.sleep(0.05)
@@ -151,10 +155,9 @@ class Answered(Asking):
         self._service = service
 
     async def process(self, number: int, out: Collector) -> None:
-        self.begins(number, out)
-        answer = await self._service.call(number, key=self.idempotency_key)
-        out.collect((number, answer))
-        self.ends(number)
+        with self.asks(number, out):
+            answer = await self._service.call(number, key=self.idempotency_key)
+            out.collect((number, answer))
 
 
 class Unordered(Answered):
@@ -193,31 +196,29 @@ class Reminding(AskingByKey):
         self._service = service
 
     async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
-        self.begins(number, out)
-        if self.timestamp != time_of(number):
-            out.collect((_MIXED, number, self.timestamp))
-        timer = self.timers.at_event_time(due_of(number, self._step), (number,))
-        self.timers.delete(self.timers.at_event_time(timer.time_ms + 1, (number,)))
-        self.due.put(number, timer.time_ms)
-        await self.ask(self._service, number, out)
-        before = number - self._step
-        if number % 3 == 0 and before >= 0:
-            if not self.timers.delete_event_time(due_of(before, self._step), (before,)):
-                out.collect((_LEFT, self.key, before))
-            self.due.remove(before)
-        self.ends(number)
+        with self.asks(number, out):
+            if self.timestamp != time_of(number):
+                out.collect((_MIXED, number, self.timestamp))
+            timer = self.timers.at_event_time(due_of(number, self._step), (number,))
+            self.timers.delete(self.timers.at_event_time(timer.time_ms + 1, (number,)))
+            self.due.put(number, timer.time_ms)
+            await self.ask(self._service, number, out)
+            before = number - self._step
+            if number % 3 == 0 and before >= 0:
+                if not self.timers.delete_event_time(due_of(before, self._step), (before,)):
+                    out.collect((_LEFT, self.key, before))
+                self.due.remove(before)
 
     async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:  # type: ignore[override]
         (number,) = timer.namespace
         what = _ON_TIMER, number
-        self.begins(what, out)
-        self.fired.update(self.fired.value() + 1)
-        answer = await self.ask(self._service, -number, out)
-        if self.due.get(number) != timer.time_ms or self.timestamp != timer.time_ms:
-            out.collect((_MIXED, self.key, number, self.due.get(number), self.timestamp))
-        self.due.remove(number)
-        out.collect((self.key, number, answer, timer.time_ms, self.fired.value()))
-        self.ends(what)
+        with self.asks(what, out):
+            self.fired.update(self.fired.value() + 1)
+            answer = await self.ask(self._service, -number, out)
+            if self.due.get(number) != timer.time_ms or self.timestamp != timer.time_ms:
+                out.collect((_MIXED, self.key, number, self.due.get(number), self.timestamp))
+            self.due.remove(number)
+            out.collect((self.key, number, answer, timer.time_ms, self.fired.value()))
 
     def on_end(self, out: Collector) -> None:
         for key in self.keys():
@@ -250,10 +251,9 @@ class Batched(Asking):
 
     async def process_batch(self, numbers: list[int], out: Collector) -> None:
         what = tuple(numbers)
-        self.begins(what, out)
-        for number, answer in zip(numbers, await self._service.call(what, key=self.idempotency_key), strict=True):
-            out.collect((number, answer))
-        self.ends(what)
+        with self.asks(what, out):
+            for number, answer in zip(numbers, await self._service.call(what, key=self.idempotency_key), strict=True):
+                out.collect((number, answer))
 
 
 class Refusing(AskingByKey):
@@ -269,13 +269,12 @@ class Refusing(AskingByKey):
         self._service = service
 
     async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
-        self.begins(number, out)
-        self.count.update(self.count.value() + 1)
-        await self.ask(self._service, number, out)
-        if number % 4 == 0:
-            raise ServiceError("no")
-        out.collect((number, self.count.value()))
-        self.ends(number)
+        with self.asks(number, out):
+            self.count.update(self.count.value() + 1)
+            await self.ask(self._service, number, out)
+            if number % 4 == 0:
+                raise ServiceError("no")
+            out.collect((number, self.count.value()))
 
 
 class Waking(AskingByKey):
@@ -289,13 +288,12 @@ class Waking(AskingByKey):
         self._service = service
 
     async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
-        self.begins(number, out)
-        await self.ask(self._service, number, out)
-        self.kept.add(number)
-        if not self.due.value():
-            timer = self.timers.at_processing_time(self.processing_time() + 1_200)
-            self.due.update(timer.time_ms)
-        self.ends(number)
+        with self.asks(number, out):
+            await self.ask(self._service, number, out)
+            self.kept.add(number)
+            if not self.due.value():
+                timer = self.timers.at_processing_time(self.processing_time() + 1_200)
+                self.due.update(timer.time_ms)
 
     async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:  # type: ignore[override]
         if timer.time_ms != self.due.value():
@@ -465,8 +463,26 @@ def _paid_and_asked(workload: Workload) -> list[Any]:
     return [(key_of(number, workload.keys), 3 * number, 9 * number) for number in range(workload.records)]
 
 
+def _ledger(workload: Workload, is_whole: bool) -> str:
+    """What is wrong with what the service has done; nothing, if all is right. A key stands for one request."""
+    services = service(), service("bank")
+    if reused := [key for each in services for key in each.keys_reused()]:
+        return f"an idempotency key came with two requests: {reused[0]}"
+    return ""
+
+
+def _payments(workload: Workload, is_whole: bool) -> str:
+    """Each number was paid, and once."""
+    payments = Multiset(number for numbers in service("bank").effects().values() for number in numbers)
+    if twice := [number for number, times in payments.items() if times > 1]:
+        return f"paid more than once: {twice}"
+    if is_whole and (missing := set(range(workload.records)) - payments.keys()):
+        return f"never paid: {sorted(missing)}"
+    return _ledger(workload, is_whole)
+
+
 ASYNC: dict[str, Topology] = {
-    each.name: each
+    each.name: replace(each, outside=_payments if each.name == "paid" else _ledger)
     for each in (
         Topology("asked", _asked, _in_turn, counts_up=True),
         Topology("answered", _answered, _in_place, counts_up=True),
