@@ -14,6 +14,7 @@ from collections import deque
 from inspect import iscoroutinefunction
 from heapq import heappop, heappush
 from math import ceil
+from operator import itemgetter
 from random import Random
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from ...state.backends.shared_backend import SharedBackend
 from ...state.keys.key_groups import key_group_range
 from ...state.keys.key_hash import java_hash
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
 from ..flow.key_selector import field_values
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
@@ -106,10 +107,6 @@ class AsyncCalls:
             self._is_open = True
         else:
             self._runner.run(opening, self._opened)
-        restored, self._restored = sorted(self._restored, key=lambda each: each.number), []
-        for each in restored:
-            self._add_restored(each)
-        self._submit()
 
     def _opened(self, error: BaseException | None) -> None:
         """On the event loop's thread."""
@@ -138,6 +135,7 @@ class AsyncCalls:
 
     def take(self, batch: Any, input_index: int) -> None:
         """A batch of the operator's, with its event times as they stand there now."""
+        self._take_restored(NO_WATERMARK)
         self._backlog.add_batch(batch, input_index)
         self._fill()
         self._submit()
@@ -146,6 +144,7 @@ class AsyncCalls:
         """A watermark comes behind all that was taken; whether there is more to do for it, which only the end of time
         has: until all has left.
         """
+        self._take_restored(watermark_ms)
         if watermark_ms == END_OF_TIME:
             if self._is_drained:
                 return False
@@ -164,6 +163,8 @@ class AsyncCalls:
         runner = self._runner
         if (runner is not None and runner.has_ended) or self._failure is not None or self._may_go_on:
             return now_ms
+        if self._restored:
+            return now_ms
         if self._order.reached_ms is not None:
             return now_ms
         own_ms = self._now_ms()
@@ -180,6 +181,7 @@ class AsyncCalls:
         """Settle what has ended, let out what may leave, begin what may begin. Raises UserCodeError."""
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name) from self._failure
+        self._take_restored(NO_WATERMARK)
         self.settle()
         own_ms = self._now_ms()
         while self._later and self._later[0][0] <= own_ms:
@@ -241,6 +243,7 @@ class AsyncCalls:
                 call.input_index,
                 call.failures,
                 call.began_wall_ms,
+                call.epoch.behind_ms,
                 self._results_of(call) if call.is_done else None,
             )
             for call in self._held.values()
@@ -248,8 +251,8 @@ class AsyncCalls:
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
         return FrozenCalls(
-            frozen,
-            self._backlog.rest(self._next_number),
+            [*frozen, *self._restored],
+            self._backlog.rest(self._next_number, self._order.last.behind_ms),
             bool(self._backlog),
             own.groups if self._keyed is None else None,
         )
@@ -263,6 +266,24 @@ class AsyncCalls:
         if call.results is None:
             call.results = call.out.all_taken()
         return call.results
+
+    def _take_restored(self, watermark_ms: int) -> None:
+        """Make calls of what was in flight, once it is known how far event time is: not as far as some of them have
+        seen, where they come from several subtasks. Those that were behind a watermark wait until it has passed, again.
+        """
+        if not self._restored:
+            return
+        restored = sorted(
+            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+        )
+        self._restored = []
+        passed_ms = NO_WATERMARK
+        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+            if behind_ms > passed_ms:
+                self._order.close(behind_ms)
+                passed_ms = behind_ms
+            self._add_restored(each)
+        self._submit()
 
     def _add_restored(self, each: CallInFlight) -> None:
         call = self._new(each.key, each.record, each.time_ms, each.watermark_ms, each.input_index, 0, 0.0)

@@ -171,36 +171,34 @@ class Backlog:
 
     # -- for snapshots
 
-    def rest(self, number: int) -> Callable[[], Iterable[CallInFlight]]:
+    def rest(self, number: int, behind_ms: int) -> Callable[[], Iterable[CallInFlight]]:
         """What is here now, as calls that have not begun, numbered from `number`; the callable makes them, on any
-        thread.
+        thread. `behind_ms`: the watermark that all of it waits behind.
         """
         group = self._group_batch() if self._group else None
-        pieces = []
-        for piece in self._pieces:
-            if isinstance(piece, _Piece):
-                rest = _Piece(*_rest_of(piece))
-                pieces.append(rest)
+        pieces = [_Piece(*_rest_of(each)) if isinstance(each, _Piece) else each for each in self._pieces]
         watermark_ms = self._operator.watermark
 
-        def calls() -> Iterator[CallInFlight]:
-            at = number
+        def inputs() -> Iterator[tuple[Any, Any, int | None, int, int, int]]:
+            """Key, record, event time, watermark, input, and the watermark before it."""
+            before_ms = behind_ms
             if group is not None:
-                yield CallInFlight(at, at, "", "batch", group, None, watermark_ms, 0, 0, 0, None)
-                at += 1
+                yield None, group, None, watermark_ms, 0, before_ms
             for piece in pieces:
-                if self.kind == "batch":
+                if isinstance(piece, Watermark):
+                    before_ms = piece.timestamp_ms
+                elif self.kind == "batch":
                     for batch in self._batches(piece):
-                        yield CallInFlight(at, at, "", "batch", batch, None, piece.watermark_ms, 0, 0, 0, None)
-                        at += 1
-                    continue
-                is_keyed = isinstance(self._operator, KeyedOperator)
-                for key, record, time_ms, mark_ms in self._left(piece):
-                    own_key = key if is_keyed else at
-                    yield CallInFlight(
-                        own_key, at, "", "record", record, time_ms, mark_ms, piece.input_index, 0, 0, None
-                    )
-                    at += 1
+                        yield None, batch, None, piece.watermark_ms, 0, before_ms
+                else:
+                    for key, record, time_ms, mark_ms in self._left(piece):
+                        yield key, record, time_ms, mark_ms, piece.input_index, before_ms
+
+        def calls() -> Iterator[CallInFlight]:
+            is_keyed = isinstance(self._operator, KeyedOperator)
+            for at, (key, record, time_ms, mark_ms, index, before_ms) in enumerate(inputs(), number):
+                own = key if is_keyed else at
+                yield CallInFlight(own, at, "", self.kind, record, time_ms, mark_ms, index, 0, 0, before_ms, None)
 
         return calls
 

@@ -46,6 +46,8 @@ class CallInFlight(NamedTuple):
     tries: int
     """Those that have failed: one that runs is begun again."""
     began_wall_ms: int
+    behind_ms: int
+    """The watermark that it waits behind; NO_WATERMARK for one that waits for none."""
     results: Results | None
     """None: it is not done."""
 
@@ -115,6 +117,7 @@ def _unpacked(key: Any, value: Any) -> CallInFlight:
             "record" | "timer" | "batch" as kind,
             stored,
             int() | None,
+            int(),
             int(),
             int(),
             int(),

@@ -199,6 +199,8 @@ class Reminding(AskingByKey):
         with self.asks(number, out):
             if self.timestamp != time_of(number):
                 out.collect((_MIXED, number, self.timestamp))
+            if overdue := [each for each, due_ms in self.due.items() if due_ms <= self.watermark]:
+                out.collect((_MIXED, number, self.watermark, overdue))
             timer = self.timers.at_event_time(due_of(number, self._step), (number,))
             self.timers.delete(self.timers.at_event_time(timer.time_ms + 1, (number,)))
             self.due.put(number, timer.time_ms)
@@ -222,7 +224,7 @@ class Reminding(AskingByKey):
 
     def on_end(self, out: Collector) -> None:
         for key in self.keys():
-            for number in self.due.keys():
+            for number, _ in self.due.items():
                 out.collect((_LEFT, key, number))
 
 
