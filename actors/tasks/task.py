@@ -357,8 +357,8 @@ class Task(Actor):
             self._take(parts, event)
         elif self._held_by is not None:
             return False
-        elif parts.chain.is_draining:
-            return self._fire_due()
+        elif parts.chain.is_draining:  # no record comes any more, but ends of channels do, and barriers behind them
+            return self._step_gate(parts, may_be_full=True) or self._fire_due()
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
         return True
@@ -395,8 +395,9 @@ class Task(Actor):
             self._process(batch, 0, 1)
         return True
 
-    def _step_gate(self, parts: TaskParts) -> bool:
-        event = parts.gate.next_checkpoint() if parts.chain.is_full else parts.gate.next()
+    def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
+        waits = parts.chain.is_full and not may_be_full
+        event = parts.gate.next_checkpoint() if waits else parts.gate.next()
         if event is None:
             return False
         self._take(parts, event)
