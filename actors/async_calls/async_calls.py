@@ -11,12 +11,13 @@ it is its key's turn -> running -> settled -> out. Flink: AsyncWaitOperator, wit
 from __future__ import annotations
 
 from collections import deque
-from inspect import iscoroutinefunction
 from heapq import heappop, heappush
+from inspect import iscoroutinefunction
+from itertools import islice
 from math import ceil
 from operator import itemgetter
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...messages import GrantPermits, ReportThrottled, RequestPermits
 from ...state.backends.frozen_state import Stored
@@ -30,7 +31,7 @@ from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
-from .backlog import Backlog
+from .backlog import Backlog, NewCall
 from .call import Call
 from .call_order import CallOrder
 from .call_runner import CallRunner
@@ -39,8 +40,12 @@ from .failed_record import ERRORS, FailedRecord
 from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
 from .permits import Permits
 from .retry_after import is_throttled, retry_after_ms
+from .run import PlainStates, Run, RunResults
 from .settings import HELD_PER_CALL, AsyncSettings
 
+_SHORT_RUN: Final = 64
+"""A run that ends after fewer records than these was not worth it."""
+_MOST_PATIENCE: Final = 1024
 _POOLED: Final = 1024
 """Collectors that are kept for later calls."""
 
@@ -83,6 +88,15 @@ class AsyncCalls:
         self._later: list[tuple[float, int, Call]] = []
         """A heap of those that are tried again: by time of a clock that nobody sets, and number."""
         self._running = 0
+        self._run: Run | None = None
+        """Goes on: then no call is in flight."""
+        self._results = RunResults()
+        """Of runs that are over: they leave before all else."""
+        self._run_began_ms = 0
+        self._plain: PlainStates | None = None
+        self._records_to_run = 0
+        """The next run may begin with this number: coroutines that wait make it come later and later."""
+        self._patience = 1
         self._next_number = 0
         self._is_open = False
         self._failure: BaseException | None = None
@@ -99,10 +113,8 @@ class AsyncCalls:
     def open(self) -> None:
         """Open the operator; records wait until it is open."""
         operator = self._operator
-        self._runner = CallRunner(
-            self._host, self._begin, f"{type(operator).__name__}.process", operator.context.wake
-        )
-        opening: Any = operator.open()
+        self._runner = CallRunner(self._host, self._begin, f"{type(operator).__name__}.process", operator.context.wake)
+        opening: Any = cast(Any, operator).open()
         if opening is None:
             self._is_open = True
         else:
@@ -122,7 +134,8 @@ class AsyncCalls:
             operator.close()
             return
         is_async = iscoroutinefunction(operator.close)
-        runner.close(self._settings.close_timeout_ms, operator.close() if is_async else None)  # type: ignore[func-returns-value]
+        last = cast(Any, operator).close() if is_async else None
+        runner.close(self._settings.close_timeout_ms, last)
         if not is_async:
             operator.close()
 
@@ -163,9 +176,7 @@ class AsyncCalls:
         runner = self._runner
         if (runner is not None and runner.has_ended) or self._failure is not None or self._may_go_on:
             return now_ms
-        if self._restored:
-            return now_ms
-        if self._order.reached_ms is not None:
+        if self._order.reached_ms is not None or self._restored:
             return now_ms
         own_ms = self._now_ms()
         dues = [due for due in (self._later[0][0] if self._later else None, self._backlog.due_ms) if due is not None]
@@ -180,7 +191,7 @@ class AsyncCalls:
     def do_due(self, now_ms: int, out: Collector) -> None:
         """Settle what has ended, let out what may leave, begin what may begin. Raises UserCodeError."""
         if self._failure is not None:
-            raise UserCodeError(self._operator.context.name) from self._failure
+            raise UserCodeError(self._operator.context.name, None) from self._failure
         self._take_restored(NO_WATERMARK)
         self.settle()
         own_ms = self._now_ms()
@@ -204,12 +215,16 @@ class AsyncCalls:
         """Commit those that have ended well, and decide about the others."""
         if self._runner is None:
             return
-        for call in self._runner.taken():
+        for ended in self._runner.taken():
+            if type(ended) is Run:
+                self._end_run(ended)
+                continue
+            assert isinstance(ended, Call)
             self._running -= 1
-            if call.error is None:
-                self._commit(call)
+            if ended.error is None:
+                self._commit(ended)
             else:
-                self._failed(call)
+                self._failed(ended)
 
     @property
     def _is_crowded(self) -> bool:
@@ -219,6 +234,10 @@ class AsyncCalls:
     def _may_go_on(self) -> bool:
         """Whether there is something that may begin, or be made, right now."""
         if not self._is_open:
+            return False
+        if self._results:
+            return True
+        if self._run is not None:
             return False
         if self._ready and self._running < self._settings.max_in_flight and self._permits is None:
             return True
@@ -230,8 +249,22 @@ class AsyncCalls:
         self._restored.extend(calls_of(stored))
 
     def freeze(self) -> FrozenCalls:
-        prefix = self._prefix
-        frozen = [
+        prefix, run, is_keyed = self._prefix, self._run, self._keyed is not None
+        frozen = [*self._results.frozen(keyed=is_keyed)]
+        number, piece = self._next_number, None
+        if run is not None:
+            frozen += run.results.frozen(keyed=is_keyed)
+            number, piece = run.number, run.piece
+            if run.stopped is not None:
+                call = run.stopped
+                own_key = call.key if is_keyed else call.number
+                frozen.append(
+                    CallInFlight(
+                        own_key, call.number, f"{prefix}{call.number}", "record", call.record, call.time_ms,
+                        call.watermark, call.input_index, 0, self._run_began_ms, NO_WATERMARK, None,
+                    )
+                )  # fmt: skip
+        frozen += [
             CallInFlight(
                 call.key,
                 call.number,
@@ -248,14 +281,11 @@ class AsyncCalls:
             )
             for call in self._held.values()
         ]
+        waiting = self._backlog.rest(number, piece, self._order.last.behind_ms)
+        has_waiting = piece is not None or bool(self._backlog)
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
-        return FrozenCalls(
-            [*frozen, *self._restored],
-            self._backlog.rest(self._next_number, self._order.last.behind_ms),
-            bool(self._backlog),
-            own.groups if self._keyed is None else None,
-        )
+        return FrozenCalls([*frozen, *self._restored], waiting, has_waiting, None if is_keyed else own.groups)
 
     @property
     def _prefix(self) -> str:
@@ -299,14 +329,73 @@ class AsyncCalls:
     # -- the way of a call
 
     def _fill(self) -> None:
-        """Make calls of what waits, as far as there is room."""
+        """Make calls of what waits, as far as there is room; or begin a run."""
+        if self._run is not None or self._begin_run():
+            return
         for each in self._backlog.taken(lambda: self._is_crowded):
             if type(each) is Watermark:
                 self._order.close(each.timestamp_ms)
             else:
-                call = self._new(*each)
+                call = self._new(*cast("NewCall", each))
                 call.kind = self._backlog.kind
                 self._enqueue(call)
+
+    def _begin_run(self) -> bool:
+        """Where nothing is in flight, take the next batch in a run."""
+        if self._held or not self._is_open or self._permits is not None or self._order.reached_ms is not None:
+            return False
+        if self._settings.idempotency_key is not None:  # of each record
+            return False
+        if self._next_number < self._records_to_run or self._runner is None or self._order.has_epochs:
+            return False
+        piece = self._backlog.take_piece()
+        if piece is None:
+            return False
+        operator: Any = self._operator
+        process = operator.process_2 if piece.input_index else operator.process
+        if self._next_number == 0:
+            self._plain = PlainStates.of(operator)
+        self._run = Run(
+            piece,
+            self._next_number,
+            self._backend,
+            process,
+            self._prefix,
+            self._plain,
+            self._host.tasks_made,
+            has_timers=self._has_timers,
+            limit_ms=_first_limit_ms(self._settings),
+        )
+        self._run_began_ms = self._wall_ms()
+        self._runner.submit([self._run])
+        return True
+
+    def _end_run(self, run: Run) -> None:
+        """A run is over: what it has emitted leaves next, and the call that ended it is in flight."""
+        self._run = None
+        began, self._next_number = self._next_number, run.number
+        self._results.take_over(run.results)
+        call = run.stopped
+        self._backlog.put_back(run.piece)
+        if call is None:
+            self._patience = 1
+            return
+        taken = run.number - began
+        self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
+        self._records_to_run = run.number + self._patience * _SHORT_RUN
+        call.tries, call.began_wall_ms = 1, self._run_began_ms
+        if self._keyed is None:
+            call.key = call.number
+        self._held[call.number] = call
+        self._held_bytes += call.size
+        self._order.add(call, self._order.last)
+        if self._keyed is not None:
+            self._last[call.key] = call
+        if call.error is not None:
+            self._failed(call)
+        else:
+            self._running += 1
+            # its end comes by itself
 
     def _new(
         self,
@@ -320,9 +409,10 @@ class AsyncCalls:
     ) -> Call:
         number = self._next_number
         self._next_number = number + 1
-        call = Call(number, key if self._keyed is not None else number, record, time_ms, watermark_ms, position, size)
-        if input_index:
-            call.input_index = input_index
+        call = Call(number, key if self._keyed is not None else number, record, watermark_ms)
+        if time_ms is not None:
+            call.time_ms = time_ms
+        call.position, call.size, call.input_index = position, size, input_index
         self._held[number] = call
         self._held_bytes += size
         self._order.add(call, self._order.last)
@@ -422,7 +512,11 @@ class AsyncCalls:
         retry = settings.retry
         if retry is not None and call.tries < retry.attempts and retry.is_for(error):
             delay_ms = max(retry.delay_ms(call.tries, self._chance), after_ms or 0.0)
-            left_ms = None if settings.total_timeout_ms is None else settings.total_timeout_ms - max(wall_ms - call.began_wall_ms, 0)
+            left_ms = (
+                None
+                if settings.total_timeout_ms is None
+                else settings.total_timeout_ms - max(wall_ms - call.began_wall_ms, 0)
+            )
             if left_ms is None or delay_ms < left_ms:
                 heappush(self._later, (self._now_ms() + delay_ms, call.number, call))
                 return
@@ -443,6 +537,8 @@ class AsyncCalls:
     def _let_out(self, out: Collector) -> None:
         """Emit what may leave, and the watermarks behind it; their timers come before them."""
         order, held = self._order, self._held
+        if self._results:
+            self._results.move_to(out)
         while True:
             for call in order.leaving():
                 del held[call.number]
@@ -480,27 +576,31 @@ class AsyncCalls:
         queues = self._keyed.timers.queues
         queue = queues.event if domain == "event" else queues.processing
         is_event = domain == "event"
-        fired = 0
-        for time_ms, key, namespace in queue.due(until_ms):
+        with self._backend.lock:
+            due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
+        for time_ms, key, namespace in due:
             timer = KeyedTimer(time_ms, domain, namespace)
             number = self._next_number
             self._next_number = number + 1
             watermark_ms = until_ms if is_event else self._keyed.watermark
-            call = Call(number, key, timer, time_ms if is_event else None, watermark_ms, 0, 0.0)
-            call.kind = "timer"
+            call = Call(number, key, timer, watermark_ms)
+            call.kind, call.time_ms = "timer", time_ms if is_event else None
             self._held[number] = call
             self._order.add(call, self._order.first if is_event else self._order.last)
             self._enqueue(call)
-            fired += 1
-            if fired == FIRED_AT_ONCE:
-                break
-        return bool(fired)
+        return bool(due)
 
     def _now_ms(self) -> float:
         return self._operator.context.clock.now_ms()
 
     def _wall_ms(self) -> int:
         return self._operator.context.clock.wall_ms()
+
+
+def _first_limit_ms(settings: AsyncSettings) -> float | None:
+    """How long the first try of a record may take."""
+    limits = [each for each in (settings.timeout_ms, settings.total_timeout_ms) if each is not None]
+    return min(limits, default=None)
 
 
 def _limit_ms(settings: AsyncSettings, call: Call, now_ms: int) -> float | None:

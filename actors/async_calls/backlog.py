@@ -21,18 +21,40 @@ from .call import CallKind
 from .frozen_calls import CallInFlight
 from .settings import AsyncSettings
 
+NewRecord: TypeAlias = "tuple[Any, Any, int | None, int]"
+"""Key, record, event time and watermark."""
 NewCall: TypeAlias = "tuple[Any, Any, int | None, int, int, int, float]"
-"""Key, record, event time, watermark, input, position and size."""
+"""The same, with its input, position and size."""
 
 
-class _Piece:
+class Piece:
     """One batch, and how many of its records have been taken."""
 
-    __slots__ = ("batch", "input_index", "left", "marks", "position", "size", "taken", "times", "watermark_ms")
+    __slots__ = (
+        "_each",
+        "_operator",
+        "batch",
+        "input_index",
+        "is_keyed",
+        "marks",
+        "position",
+        "size",
+        "taken",
+        "times",
+        "watermark_ms",
+    )
 
     def __init__(
-        self, batch: Batch, input_index: int, position: int, watermark_ms: int, times: Times | None, marks: Times | None
+        self,
+        operator: Operator,
+        batch: Batch,
+        input_index: int,
+        position: int,
+        watermark_ms: int,
+        times: Times | None,
+        marks: Times | None,
     ) -> None:
+        self._operator = operator
         self.batch = batch
         self.input_index = input_index
         self.position = position
@@ -40,9 +62,48 @@ class _Piece:
         self.times = times
         self.marks = marks
         self.taken = 0
-        self.left: Iterator[tuple[Any, Any, int | None, int]] | None = None
-        """Key, record, time and watermark of each record that has not been taken."""
-        self.size = estimated_bytes(batch) / len(batch)
+        self.is_keyed = isinstance(operator, KeyedOperator)
+        self.size = estimated_bytes(batch) / max(len(batch), 1)
+        self._each: Iterator[NewRecord] | None = None
+
+    def each(self) -> Iterator[NewRecord]:
+        """The records that were not taken yet, always of the same iterator; whoever takes one counts it in `taken`.
+        Raises UserCodeError for a record without a key.
+        """
+        if self._each is None:
+            keys, records = self._keyed()
+            times: Iterable[int | None] = repeat(None) if self.times is None else self.times.tolist()
+            watermarks: Iterable[int] = repeat(self.watermark_ms)
+            if self.marks is not None:
+                watermarks = np.maximum(self.marks, self.watermark_ms).tolist()
+            self._each = zip(keys, records, times, watermarks)  # noqa: B905 - may repeat
+        return self._each
+
+    def rest(self) -> Piece:
+        """What was not taken, as a piece of its own."""
+        start, batch = self.taken, self.batch
+        return Piece(
+            self._operator,
+            batch[start:] if isinstance(batch, list) else batch.slice(start),
+            self.input_index,
+            self.position + start,
+            self.watermark_ms,
+            None if self.times is None else self.times[start:],
+            None if self.marks is None else self.marks[start:],
+        )
+
+    def _keyed(self) -> tuple[Iterable[Any], Iterable[Any]]:
+        operator, batch = self._operator, self.batch
+        if not isinstance(operator, KeyedOperator):
+            if isinstance(batch, list):
+                return repeat(None), batch
+            if not batch.num_columns:
+                return repeat(None), rows_of(batch)
+            return repeat(None), rows_one_by_one(batch, [values_of(column) for column in batch.columns])
+        try:
+            return operator._selectors[self.input_index].keyed_rows(batch)
+        except KeySelectionFailed as error:
+            raise UserCodeError(operator.context.name, self.position + error.position) from error
 
 
 class Backlog:
@@ -51,7 +112,7 @@ class Backlog:
     def __init__(self, operator: Operator, settings: AsyncSettings) -> None:
         self._operator = operator
         self._settings = settings
-        self._pieces: deque[_Piece | Watermark] = deque()
+        self._pieces: deque[Piece | Watermark] = deque()
         self._position = 0
         self.kind: CallKind = "batch" if operator._takes_batches else "record"
         """Of the calls."""
@@ -79,7 +140,7 @@ class Backlog:
     def add_batch(self, batch: Batch, input_index: int) -> None:
         operator = self._operator
         times, marks = operator.timestamps, operator.split_watermarks
-        self._pieces.append(_Piece(batch, input_index, self._position, operator.watermark, times, marks))
+        self._pieces.append(Piece(operator, batch, input_index, self._position, operator.watermark, times, marks))
         self._position += len(batch)
 
     def add_watermark(self, watermark_ms: int) -> None:
@@ -102,42 +163,33 @@ class Backlog:
         if self._group and self._group_due_ms <= self._operator.context.clock.now_ms() and not is_enough():
             yield self._take_group()
 
-    def _each(self, piece: _Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
-        if piece.left is None:
-            piece.left = self._left(piece)
+    def _each(self, piece: Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
         input_index, position, size = piece.input_index, piece.position, piece.size
-        for key, record, time_ms, watermark_ms in piece.left:
+        for key, record, time_ms, watermark_ms in piece.each():
             taken = piece.taken
             piece.taken = taken + 1
             yield key, record, time_ms, watermark_ms, input_index, position + taken, size
             if is_enough():
-                if piece.taken == len(piece.batch):
-                    self._pieces.popleft()
-                return
-        self._pieces.popleft()
+                break
+        if piece.taken == len(piece.batch):
+            self._pieces.popleft()
 
-    def _left(self, piece: _Piece) -> Iterator[tuple[Any, Any, int | None, int]]:
-        keys, records = self._keyed(piece)
-        times: Iterable[int | None] = repeat(None) if piece.times is None else piece.times.tolist()
-        watermarks: Iterable[int] = repeat(piece.watermark_ms)
-        if piece.marks is not None:
-            watermarks = np.maximum(piece.marks, piece.watermark_ms).tolist()
-        return zip(keys, records, times, watermarks)  # noqa: B905 - may repeat
+    def take_piece(self) -> Piece | None:
+        """Take the next batch out, if a batch is next."""
+        if self._pieces and isinstance(self._pieces[0], Piece) and self.kind == "record":
+            piece = self._pieces.popleft()
+            assert isinstance(piece, Piece)
+            return piece
+        return None
 
-    def _keyed(self, piece: _Piece) -> tuple[Iterable[Any], Iterable[Any]]:
-        operator, batch = self._operator, piece.batch
-        if not isinstance(operator, KeyedOperator):
-            if isinstance(batch, list) or not batch.num_columns:
-                return repeat(None), rows_of(batch) if not isinstance(batch, list) else batch
-            return repeat(None), rows_one_by_one(batch, [values_of(column) for column in batch.columns])
-        try:
-            return operator._selectors[piece.input_index].keyed_rows(batch)
-        except KeySelectionFailed as error:
-            raise UserCodeError(operator.context.name, piece.position + error.position) from error
+    def put_back(self, piece: Piece) -> None:
+        """What is left of the batch that was taken out."""
+        if piece.taken < len(piece.batch):
+            self._pieces.appendleft(piece)
 
     # -- calls of several records
 
-    def _grouped(self, piece: _Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
+    def _grouped(self, piece: Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
         rows = piece.batch if isinstance(piece.batch, list) else rows_of(piece.batch)
         wanted = self._settings.batch_size
         while piece.taken < len(rows) and not is_enough():
@@ -148,7 +200,9 @@ class Backlog:
             self._group += rows[part]
             if piece.times is not None:
                 self._group_times += piece.times[part].tolist()
-                marks = np.full(len(piece.times[part]), piece.watermark_ms) if piece.marks is None else piece.marks[part]
+                marks = (
+                    np.full(len(piece.times[part]), piece.watermark_ms) if piece.marks is None else piece.marks[part]
+                )
                 self._group_marks += marks.tolist()
             self._group_size += piece.size * len(rows[part])
             piece.taken = min(part.stop, len(rows))
@@ -171,12 +225,13 @@ class Backlog:
 
     # -- for snapshots
 
-    def rest(self, number: int, behind_ms: int) -> Callable[[], Iterable[CallInFlight]]:
-        """What is here now, as calls that have not begun, numbered from `number`; the callable makes them, on any
-        thread. `behind_ms`: the watermark that all of it waits behind.
+    def rest(self, number: int, taken_out: Piece | None, behind_ms: int) -> Callable[[], Iterable[CallInFlight]]:
+        """What is here now, behind what is left of the one that was taken out, as calls that have not begun, numbered
+        from `number`; the callable makes them, on any thread. `behind_ms`: the watermark that all of it waits behind.
         """
         group = self._group_batch() if self._group else None
-        pieces = [_Piece(*_rest_of(each)) if isinstance(each, _Piece) else each for each in self._pieces]
+        there = self._pieces if taken_out is None else [taken_out, *self._pieces]
+        pieces = [each.rest() if isinstance(each, Piece) else each for each in there]
         watermark_ms = self._operator.watermark
 
         def inputs() -> Iterator[tuple[Any, Any, int | None, int, int, int]]:
@@ -190,8 +245,8 @@ class Backlog:
                 elif self.kind == "batch":
                     for batch in self._batches(piece):
                         yield None, batch, None, piece.watermark_ms, 0, before_ms
-                else:
-                    for key, record, time_ms, mark_ms in self._left(piece):
+                elif len(piece.batch):
+                    for key, record, time_ms, mark_ms in piece.each():
                         yield key, record, time_ms, mark_ms, piece.input_index, before_ms
 
         def calls() -> Iterator[CallInFlight]:
@@ -202,7 +257,7 @@ class Backlog:
 
         return calls
 
-    def _batches(self, piece: _Piece) -> Iterator[list[Any] | TimedBatch]:
+    def _batches(self, piece: Piece) -> Iterator[list[Any] | TimedBatch]:
         rows = piece.batch if isinstance(piece.batch, list) else rows_of(piece.batch)
         size = self._settings.batch_size
         for start in range(0, len(rows), size):
@@ -212,12 +267,3 @@ class Backlog:
             else:
                 marks = None if piece.marks is None else piece.marks[part]
                 yield TimedBatch(rows[part], piece.times[part], None, marks)
-
-
-def _rest_of(piece: _Piece) -> tuple[Batch, int, int, int, Times | None, Times | None]:
-    """What has not been taken of it, as a piece is made."""
-    start = piece.taken
-    batch = piece.batch[start:] if isinstance(piece.batch, list) else piece.batch.slice(start)
-    times = None if piece.times is None else piece.times[start:]
-    marks = None if piece.marks is None else piece.marks[start:]
-    return batch, piece.input_index, piece.position + start, piece.watermark_ms, times, marks

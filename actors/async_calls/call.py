@@ -47,7 +47,21 @@ class Call(UnitOfWork):
     is_expired = False
     """Its try has been cancelled because it took too long."""
 
+    time_ms: int | None = None
+    """Its event time, or that of the timer."""
+    position = 0
+    """Of the record among those of the attempt, for error texts."""
+    size = 0.0
+    """About how many bytes it takes."""
     prefix = ""
+
+    def __init__(self, number: int, key: Any, record: Any, watermark: int) -> None:
+        self.number = number
+        """Records of a subtask are numbered in the order of its input."""
+        self.key = key
+        self.record = record
+        self.watermark = watermark
+        """How far event time had come for it."""
 
     @property
     def idempotency_key(self) -> str:
@@ -58,19 +72,3 @@ class Call(UnitOfWork):
     def times(self) -> Any:
         """The event times of a batch's records."""
         return self.record.times if isinstance(self.record, TimedBatch) else None
-
-    def __init__(
-        self, number: int, key: Any, record: Any, time_ms: int | None, watermark: int, position: int, size: float
-    ) -> None:
-        self.number = number
-        """Calls of a subtask are numbered in the order of its input."""
-        self.key = key
-        self.record = record
-        self.time_ms = time_ms
-        """Its event time, or that of the timer."""
-        self.watermark = watermark
-        """How far event time had come for it."""
-        self.position = position
-        """Of the record among those of the attempt, for error texts."""
-        self.size = size
-        """About how many bytes it takes."""

@@ -86,6 +86,11 @@ class CallOrder:
         first = self.first
         return None if first.unfinished else first.watermark_ms
 
+    @property
+    def has_epochs(self) -> bool:
+        """Whether a watermark waits."""
+        return len(self._epochs) > 1
+
     def pass_watermark(self) -> Epoch:
         """All that there is to do for the first watermark is done; returns the epoch that is the first one now."""
         self._epochs.popleft()

@@ -15,6 +15,10 @@ class CallLoop(Protocol):
         """It runs, from the first time that it is asked for."""
         ...
 
+    def tasks_made(self) -> int:
+        """A number that grows with each asyncio.Task that is made on it."""
+        ...
+
     def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         """Run it to its end, and block for so long at most; whether it has ended. Where nothing may block, as in the
         simulator, it goes on by itself. Raises what it raises, if it has.

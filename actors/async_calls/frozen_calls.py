@@ -78,7 +78,9 @@ class FrozenCalls:
             for call in calls:
                 groups[own_groups[call.number % len(own_groups)]].append(call)
         elif calls:
-            for group, call in zip(key_groups_of_list([each.key for each in calls], max_parallelism), calls, strict=True):
+            for group, call in zip(
+                key_groups_of_list([each.key for each in calls], max_parallelism), calls, strict=True
+            ):
                 groups[int(group)].append(call)
         for group, own in groups.items():
             keys = [each.key if encode_key is None else encode_key(each.key) for each in own]
@@ -125,7 +127,7 @@ def _unpacked(key: Any, value: Any) -> CallInFlight:
             list() | None as results,
         ):
             emitted = None if results is None else [(tag, unpack_batch(batch)) for tag, batch in results]
-            return CallInFlight(key, *value[:3], _record(kind, stored), *value[4:-1], emitted)
+            return CallInFlight._make((key, *value[:3], _record(kind, stored), *value[4:-1], emitted))
         case _:
             raise MalformedMessage(f"wanted a record in flight, found {value!r:.60}")
 

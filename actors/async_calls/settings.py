@@ -75,7 +75,9 @@ class AsyncSettings:
         rate = self.rate_per_second
         if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e9):
             raise ValueError(f"AsyncSettings: rate_per_second: wanted a number above 0, found {rate!r}")
-        if self.idempotency_key is not None and not (isinstance(self.idempotency_key, str) or callable(self.idempotency_key)):
+        if self.idempotency_key is not None and not (
+            isinstance(self.idempotency_key, str) or callable(self.idempotency_key)
+        ):
             raise ValueError(
                 "AsyncSettings: idempotency_key: wanted the name of a column or a function of the record, found "
                 f"{self.idempotency_key!r}"

@@ -54,4 +54,6 @@ class OfCall:
     def _missing(self, operator: Any) -> None:
         if self._name == "timestamp":
             raise NoEventTime(operator.context.name, "self.timestamp")
-        raise AttributeError(f"{type(operator).__name__!r} object has no attribute {self._name!r}", name=self._name, obj=operator)
+        raise AttributeError(
+            f"{type(operator).__name__!r} object has no attribute {self._name!r}", name=self._name, obj=operator
+        )

@@ -166,9 +166,7 @@ def _instead(operator: Operator, hook: str) -> str:
     return NOT_ASYNC
 
 
-def _check(
-    what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC
-) -> None:
+def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC) -> None:
     there = found(function)
     if there.kind.is_async:
         raise InvalidOperator(f"{what} is {there}, and a task calls it as a plain function: {instead}")

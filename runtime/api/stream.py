@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...actors.async_calls.failed_record import ERRORS
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
-from ...actors.async_calls.failed_record import ERRORS
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
 from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap

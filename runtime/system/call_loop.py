@@ -8,6 +8,7 @@ import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
+from contextvars import Context
 from typing import Any, Self
 
 from .event_loop import SystemLoop
@@ -21,6 +22,7 @@ class CallLoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: SystemLoop | None = None
+        self._tasks_made = 0
 
     def __enter__(self) -> Self:
         return self
@@ -40,7 +42,17 @@ class CallLoopThread:
             if self._started is None:
                 self._started = SystemLoop("understudy-coroutines")
                 self._started.start()
+                self._started.loop.set_task_factory(self._make_task)
             return self._started.loop
+
+    def tasks_made(self) -> int:
+        return self._tasks_made
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        self._tasks_made += 1
+        return asyncio.Task(coroutine, loop=loop, context=context)
 
     def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         future: Future[None] = asyncio.run_coroutine_threadsafe(coroutine, self.loop)

@@ -21,12 +21,10 @@ from .backend import NO_KEY, NO_NAMESPACE, StateClock
 from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
-from .private_copy import IMMUTABLE, private_copy
+from .private_copy import IMMUTABLE, MISSING, private_copy
 
 QUESTION: Final = 0
 """The number of a question among the observers."""
-
-MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING", "__deepcopy__": lambda it, _: it})()
 
 Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
@@ -170,7 +168,7 @@ class HeapState:
                     break
             else:
                 return held
-        elif kind in IMMUTABLE or held is MISSING:
+        elif kind in IMMUTABLE:
             return held
         return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
 

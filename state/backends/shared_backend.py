@@ -35,11 +35,12 @@ class SharedBackend:
     """Stands before `inner`, which nobody else may use from then on."""
 
     def __init__(self, inner: KeepingBackend) -> None:
-        self._inner = inner
-        self._lock = RLock()
+        self.inner = inner
+        self.lock = RLock()
+        """Held around each access. Whoever holds it for longer keeps snapshots waiting."""
         self._own_key: Any = NO_KEY
         self._accessors: dict[str, SharedState] = {}
-        self._written: dict[UnitOfWork, None] = {}
+        self.written: dict[UnitOfWork, None] = {}
         """The units that have written and are not over."""
         self._timers: TimerQueues | None = None
 
@@ -56,28 +57,28 @@ class SharedBackend:
 
     @property
     def operator_name(self) -> str:
-        return self._inner.operator_name
+        return self.inner.operator_name
 
     @operator_name.setter
     def operator_name(self, name: str) -> None:
-        self._inner.operator_name = name
+        self.inner.operator_name = name
 
     @property
     def clock(self) -> StateClock | None:
-        return self._inner.clock
+        return self.inner.clock
 
     @clock.setter
     def clock(self, clock: StateClock | None) -> None:
-        self._inner.clock = clock
+        self.inner.clock = clock
 
     # -- units of work
 
     def commit(self, unit: UnitOfWork) -> None:
-        """What the unit changed is part of the state now."""
+        """What the unit changed is part of the state now. With the lock in hand, or on the task's thread."""
         unit.is_over = True
         if unit.before is not None:
             unit.before = None
-            self._written.pop(unit, None)
+            self.written.pop(unit, None)
         if unit.timers:
             for (queue, timer), is_added in unit.timers.items():
                 if is_added:
@@ -85,23 +86,30 @@ class SharedBackend:
                 else:
                     queue.remove(timer)
 
+    def remember(self, unit: UnitOfWork, before: dict[tuple[Any, Any], Any]) -> None:
+        """What was there before the unit began, which has used the states behind this backend's back. With the lock in
+        hand.
+        """
+        unit.before = before
+        self.written[unit] = None
+
     def roll_back(self, unit: UnitOfWork) -> None:
         """As if the unit had changed nothing."""
-        with self._lock:
+        with self.lock:
             unit.is_over = True
             unit.timers = None
             for (accessor, namespace), held in (unit.before or {}).items():
                 accessor.replace(unit.key, namespace, private_copy(held))
             unit.before = None
-            self._written.pop(unit, None)
+            self.written.pop(unit, None)
 
     @contextmanager
     def _as_committed(self) -> Iterator[None]:
         """Within it, the backend holds nothing of units that are not over."""
-        with self._lock:
+        with self.lock:
             dirty = [
                 (accessor, unit.key, namespace, accessor.replace(unit.key, namespace, held))
-                for unit in self._written
+                for unit in self.written
                 for (accessor, namespace), held in (unit.before or {}).items()
             ]
             try:
@@ -115,53 +123,53 @@ class SharedBackend:
     def state(self, declaration: S) -> S:
         known = self._accessors.get(declaration.name)
         if known is None:
-            known = self._accessors[declaration.name] = SharedState(self, self._inner.state(declaration))
+            known = self._accessors[declaration.name] = SharedState(self, self.inner.state(declaration))
         return cast(S, known)
 
     def timers(self) -> TimerQueues:
         if self._timers is None:
-            own = self._inner.timers()
-            self._timers = TimerQueues(SharedTimers(own.event), SharedTimers(own.processing))
+            own = self.inner.timers()
+            self._timers = TimerQueues(SharedTimers(own.event, self.lock), SharedTimers(own.processing, self.lock))
         return self._timers
 
     def keep(self, part: KeptState) -> None:
-        self._inner.keep(part)
+        self.inner.keep(part)
 
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         with self._as_committed():
-            return self._inner.snapshot(checkpoint_id)
+            return self.inner.snapshot(checkpoint_id)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
-        self._inner.restore(handles, read)
+        self.inner.restore(handles, read)
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
         """Units wait meanwhile, and what they have not committed is not seen."""
-        with self._as_committed(), self._inner.read_only():
+        with self._as_committed(), self.inner.read_only():
             yield
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         with self._as_committed():
-            return self._inner.keys(state_name, namespace)
+            return self.inner.keys(state_name, namespace)
 
     def each_key(self) -> Iterator[Any]:
         with self._as_committed():
-            keys = list(self._inner.each_key())
+            keys = list(self.inner.each_key())
         for key in keys:
             self.current_key = key
             yield key
 
     def entry_count(self) -> int:
-        with self._lock:
-            return self._inner.entry_count()
+        with self.lock:
+            return self.inner.entry_count()
 
     def close(self) -> None:
         """Units that still run find no state any more."""
-        with self._lock:
+        with self.lock:
             for accessor in self._accessors.values():
                 accessor.is_closed = True
-            self._written.clear()
-            self._inner.close()
+            self.written.clear()
+            self.inner.close()
 
 
 class SharedState:
@@ -170,7 +178,8 @@ class SharedState:
     def __init__(self, backend: SharedBackend, inner: Any) -> None:
         self.is_closed = False
         self._backend = backend
-        self._inner = inner
+        self._inner_backend = backend.inner
+        self.inner = inner
         self._namespace: Hashable = NO_NAMESPACE
         """Of the task's thread."""
         self._entered: Hashable = NO_NAMESPACE
@@ -182,7 +191,7 @@ class SharedState:
 
     def set_namespace(self, namespace: Hashable) -> None:
         if namespace is None:
-            raise ValueError(f"state {self._inner.declaration.name!r}: a namespace is plain data and not None")
+            raise ValueError(f"state {self.inner.declaration.name!r}: a namespace is plain data and not None")
         unit = CURRENT.get()
         if unit is None:
             self._namespace = namespace
@@ -192,69 +201,87 @@ class SharedState:
     def merge_namespaces(self, target: Hashable, sources: Any) -> None:
         sources = list(sources)
         unit = CURRENT.get()
-        with self._backend._lock:
-            key = self._enter(unit)
+        with self._backend.lock:
+            self._enter(unit)
             if unit is not None:
+                before = unit.before = {} if unit.before is None else unit.before
+                self._backend.written[unit] = None
                 for namespace in (target, *sources):
-                    self._remember(unit, key, namespace)
-            self._inner.merge_namespaces(target, sources)
+                    if (self, namespace) not in before:
+                        self._enter_namespace(namespace)
+                        before[self, namespace] = private_copy(self.inner.held())
+            self.inner.merge_namespaces(target, sources)
 
     def replace(self, key: Any, namespace: Hashable, held: Any) -> Any:
         """Put what `exchange` gave, as it is, in place of what this key holds, and return that. Under the lock."""
-        self._backend._inner.current_key = key
+        self._inner_backend.current_key = key
         self._enter_namespace(namespace)
-        return self._inner.exchange(held)
+        return self.inner.exchange(held)
 
-    def _enter(self, unit: UnitOfWork | None) -> Any:
-        backend = self._backend
+    def _enter(self, unit: UnitOfWork | None) -> None:
+        """Set key and namespace."""
         if unit is None:
-            key, namespace = backend._own_key, self._namespace
+            self._inner_backend.current_key = self._backend._own_key
+            namespace = self._namespace
         else:
             if unit.is_over or self.is_closed:
-                raise CallIsOver(self._inner.declaration.name, backend.operator_name)
-            key = unit.key
+                raise CallIsOver(self.inner.declaration.name, self._backend.operator_name)
+            self._inner_backend.current_key = unit.key
             namespace = NO_NAMESPACE if unit.namespaces is None else unit.namespaces.get(self, NO_NAMESPACE)
-        backend._inner.current_key = key
-        self._enter_namespace(namespace)
-        return key
+        if namespace is not self._entered:
+            self._enter_namespace(namespace)
+
+    def enter_default(self) -> None:
+        """Make the inner accessor that of the default namespace."""
+        self._enter_namespace(NO_NAMESPACE)
 
     def _enter_namespace(self, namespace: Hashable) -> None:
         if namespace != self._entered:
-            self._inner.set_namespace(namespace)
+            self.inner.set_namespace(namespace)
             self._entered = namespace
 
-    def _remember(self, unit: UnitOfWork, key: Any, namespace: Hashable) -> None:
-        """What is there before the unit writes, once."""
-        if unit.before is None:
-            unit.before = {}
-            self._backend._written[unit] = None
-        slot = self, namespace
-        if slot not in unit.before:
-            self._enter_namespace(namespace)
-            unit.before[slot] = private_copy(self._inner.held())
-
     def _reading(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        lock, enter = self._backend._lock, self._enter
+        lock, enter, current, inner = self._backend.lock, self._enter, CURRENT.get, self._inner_backend
 
         def read(*args: Any, **named: Any) -> Any:
-            unit = CURRENT.get()
+            unit = current()
             with lock:
-                enter(unit)
+                if unit is None:
+                    enter(None)
+                    return method(*args, **named)
+                if unit.is_over or self.is_closed or unit.namespaces or self._entered is not NO_NAMESPACE:
+                    enter(unit)
+                else:
+                    inner.current_key = unit.key
                 result = method(*args, **named)
-                return result if type(result) in IMMUTABLE or unit is None else private_copy(result)
+                return result if type(result) in IMMUTABLE else private_copy(result)
 
         return read
 
     def _writing(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        lock, enter, remember = self._backend._lock, self._enter, self._remember
+        lock, enter, current, inner = self._backend.lock, self._enter, CURRENT.get, self._inner_backend
+        held, written = self.inner.held, self._backend.written
+        default_slot = self, NO_NAMESPACE
 
         def write(*args: Any, **named: Any) -> None:
-            unit = CURRENT.get()
+            unit = current()
             with lock:
-                key = enter(unit)
-                if unit is not None:
-                    namespace = NO_NAMESPACE if unit.namespaces is None else unit.namespaces.get(self, NO_NAMESPACE)
-                    remember(unit, key, namespace)
+                if unit is None:
+                    enter(None)
+                    method(*args, **named)
+                    return
+                slot = default_slot
+                if unit.is_over or self.is_closed or unit.namespaces or self._entered is not NO_NAMESPACE:
+                    enter(unit)
+                    slot = self, self._entered
+                else:
+                    inner.current_key = unit.key
+                before = unit.before
+                if before is None:
+                    unit.before = {slot: private_copy(held())}
+                    written[unit] = None
+                elif slot not in before:
+                    before[slot] = private_copy(held())
                 method(*args, **named)
 
         return write
@@ -263,8 +290,9 @@ class SharedState:
 class SharedTimers:
     """Stands before one queue: what a unit adds or removes is kept with the unit."""
 
-    def __init__(self, inner: PendingTimers) -> None:
+    def __init__(self, inner: PendingTimers, lock: RLock) -> None:
         self._inner = inner
+        self._lock = lock
         self.name = inner.name
 
     @property
@@ -292,12 +320,15 @@ class SharedTimers:
         return self._change(timer, is_added=False)
 
     def next_ms(self) -> int | None:
-        return self._inner.next_ms()
+        with self._lock:
+            return self._inner.next_ms()
 
     def pop(self, until_ms: int) -> TimerEntry | None:
-        return self._inner.pop(until_ms)
+        with self._lock:
+            return self._inner.pop(until_ms)
 
     def due(self, until_ms: int) -> Iterator[TimerEntry]:
+        """With the lock in hand."""
         return self._inner.due(until_ms)
 
     def freeze(self) -> FrozenState:
@@ -306,7 +337,8 @@ class SharedTimers:
     def _change(self, timer: TimerEntry, *, is_added: bool) -> bool:
         unit = CURRENT.get()
         if unit is None:
-            return self._inner.add(timer) if is_added else self._inner.remove(timer)
+            with self._lock:
+                return self._inner.add(timer) if is_added else self._inner.remove(timer)
         if unit.is_over:
             raise CallIsOver("self.timers", "")
         was_there = timer in self

@@ -14,6 +14,7 @@ class SimulatedCallLoop:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._asked = 0
 
     def __call__(self) -> Self:
         return self
@@ -21,6 +22,11 @@ class SimulatedCallLoop:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._process.loop
+
+    def tasks_made(self) -> int:
+        """As if one were made between any two questions."""
+        self._asked += 1
+        return self._asked
 
     def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         self._process.loop.create_task(coroutine)
