@@ -176,7 +176,7 @@ class AsyncCalls:
         runner = self._runner
         if (runner is not None and runner.has_ended) or self._failure is not None or self._may_go_on:
             return now_ms
-        if self._order.reached_ms is not None or self._restored:
+        if self._order.may_leave or self._order.reached_ms is not None or self._restored:
             return now_ms
         own_ms = self._now_ms()
         dues = [due for due in (self._later[0][0] if self._later else None, self._backlog.due_ms) if due is not None]

@@ -65,6 +65,12 @@ class CallOrder:
         if not self._ordered:
             epoch.done.append(call)
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether `leaving` gives any."""
+        epoch = self.first
+        return bool(epoch.order) and epoch.order[0].is_done if self._ordered else bool(epoch.done)
+
     def leaving(self) -> Iterator[Call]:
         """Take out the calls of the first epoch that may leave now."""
         epoch = self.first
