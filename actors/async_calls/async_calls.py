@@ -383,7 +383,7 @@ class AsyncCalls:
         taken = run.number - began
         self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
         self._records_to_run = run.number + self._patience * _SHORT_RUN
-        call.tries, call.began_wall_ms = 1, self._run_began_ms
+        call.began_wall_ms = self._run_began_ms
         if self._keyed is None:
             call.key = call.number
         self._held[call.number] = call

@@ -250,7 +250,7 @@ class Run:
 
     def _stop(self, call: Call, record: Any, next_number: int) -> None:
         piece = self.piece
-        call.record, call.limit_ms = record, self._limit_ms
+        call.record, call.limit_ms, call.tries = record, self._limit_ms, 1
         call.position = piece.position + piece.taken + call.number - self.number
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
         piece.taken += next_number - self.number
