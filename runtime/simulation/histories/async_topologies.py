@@ -68,6 +68,8 @@ class Asking(Operator):
         self._known = {what: (key, failures) for what, key, failures in self._begun.get()}
         self._under_way: dict[Any, tuple[str, int]] = {}
         self._new: list[str] = []
+        self._wrong: list[Any] = []
+        """To be said by a record that is done: what others emit may be taken back."""
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         """What was restored and has not begun again is as it was."""
@@ -79,12 +81,12 @@ class Asking(Operator):
         """Around all that is done for a record, a batch or a timer; nothing may be awaited behind it."""
         key = self.idempotency_key
         if key in self._paid:
-            out.collect((_AGAIN, what, key))
+            self._wrong.append((_AGAIN, what, key))
         known_as, failures = self._under_way.get(what) or self._known.pop(what, (key, 0))
         if known_as != key:
-            out.collect((_OTHER_KEY, what, known_as, key))
+            self._wrong.append((_OTHER_KEY, what, known_as, key))
         if failures >= self.async_settings.retry.attempts:
-            out.collect((_TOO_OFTEN, what, failures))
+            self._wrong.append((_TOO_OFTEN, what, failures))
         self._under_way[what] = known_as, failures
         try:
             yield
@@ -92,9 +94,18 @@ class Asking(Operator):
             self._under_way[what] = known_as, failures + 1
             raise
         self._new.append(self._under_way.pop(what)[0])
+        self._say(out)
+
+    def on_end(self, out: Collector) -> None:
+        self._say(out)
+
+    def _say(self, out: Collector) -> None:
+        for each in self._wrong:
+            out.collect(each)
+        self._wrong.clear()
 
 
-class AskingByKey(KeyedOperator, Asking):
+class AskingByKey(Asking, KeyedOperator):
     """The same with keys, which must stay what they are over an await."""
 
     async def ask(self, service: FakeService, number: int, out: Collector) -> int:
@@ -223,6 +234,7 @@ class Reminding(AskingByKey):
             out.collect((self.key, number, answer, timer.time_ms, self.fired.value()))
 
     def on_end(self, out: Collector) -> None:
+        super().on_end(out)
         for key in self.keys():
             for number, _ in self.due.items():
                 out.collect((_LEFT, key, number))
@@ -308,6 +320,7 @@ class Waking(AskingByKey):
             out.collect((self.key, number))
 
     def on_end(self, out: Collector) -> None:
+        super().on_end(out)
         for key in self.keys():
             due_ms = self.due.value()
             if bool(due_ms) != self.timers.delete_processing_time(due_ms):
