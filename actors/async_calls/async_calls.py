@@ -336,7 +336,6 @@ class AsyncCalls:
             self._prefix,
             self._plain,
             self._host.tasks_made,
-            has_timers=self._has_timers,
         )
         self._run_began_ms = self._wall_ms()
         self._runner.submit([self._run])

@@ -150,8 +150,6 @@ class Run:
         prefix: str,
         plain: PlainStates | None,
         tasks_made: Callable[[], int],
-        *,
-        has_timers: bool,
     ) -> None:
         self.piece = piece
         self.number = first_number
@@ -167,7 +165,6 @@ class Run:
         """Of idempotency keys."""
         self._plain = plain
         self._tasks_made = tasks_made
-        self._has_timers = has_timers
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
@@ -188,7 +185,6 @@ class Run:
         kept, ends = self.results.records, self.results.ends
         is_timed, tasks_made = piece.times is not None, self._tasks_made
         inner, images_of = backend.inner, plain.images if plain is not None and plain.has_any else None
-        may_commit = plain is None or self._has_timers
         number = self.number
         images: Any = []
         call, made = self._new_call(), tasks_made()
@@ -205,7 +201,7 @@ class Run:
                 awaited = coroutine.send(None)
             except StopIteration as end:
                 if end.value is None:
-                    if may_commit and (call.before is not None or call.timers is not None):
+                    if call.timers is not None or (plain is None and call.before is not None):
                         backend.commit(call)
                         call.begin_again()
                     if out._batches or out._sides:

@@ -261,7 +261,7 @@ class SharedState:
     def _writing(self, method: Callable[..., Any]) -> Callable[..., Any]:
         lock, enter, current, inner = self._backend.lock, self._enter, CURRENT.get, self._inner_backend
         held, written = self.inner.held, self._backend.written
-        default_slot = self, NO_NAMESPACE
+        default_slot: tuple[SharedState, Hashable] = self, NO_NAMESPACE
 
         def write(*args: Any, **named: Any) -> None:
             unit = current()
