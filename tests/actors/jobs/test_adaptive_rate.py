@@ -41,16 +41,16 @@ def test_it_halves_at_once_and_grows_by_a_twentieth_of_what_is_configured_each_s
 
 
 def test_a_hundred_answers_of_one_moment_count_once() -> None:
-    rate, now_ms = throttled(64, [(10, 0)] + [(1, 0)] * 99)
+    rate, _ = throttled(64, [(10, 0)] + [(1, 0)] * 99)
     assert 32 <= rate.per_second < 33
-    just_too_early, now_ms = throttled(64, [(0, 0), (HALVED_AT_MOST_EVERY_MS - 1, 0)])
+    just_too_early, _ = throttled(64, [(0, 0), (HALVED_AT_MOST_EVERY_MS - 1, 0)])
     assert just_too_early.per_second > 32
-    again, now_ms = throttled(64, [(0, 0), (HALVED_AT_MOST_EVERY_MS, 0)])
+    again, _ = throttled(64, [(0, 0), (HALVED_AT_MOST_EVERY_MS, 0)])
     assert again.per_second < 32
 
 
 def test_it_grows_only_once_calls_are_wanted_again_and_of_two_times_the_later_one_holds() -> None:
-    rate, now_ms = throttled(100, [(0, 3000), (100, 50)])
+    rate, _ = throttled(100, [(0, 3000), (100, 50)])
     assert rate.resumes_ms == 3000
     rate.advance(3000)
     assert rate.per_second == 50

@@ -1,4 +1,4 @@
-"""RateLimits: never more than rate and burst over all subtasks, nobody starves, all that is wanted is granted in the end."""
+"""RateLimits: never more than rate and burst over all subtasks, nobody starves, and all that is wanted is granted."""
 
 from __future__ import annotations
 
