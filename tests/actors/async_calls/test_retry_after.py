@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,6 +100,17 @@ def caused_by(cause: BaseException, times: int) -> BaseException:
 def test_the_header_is_seconds_or_a_date(kind: Any, said: str, wanted_ms: float) -> None:
     assert retry_after_ms(kind(429, Headers(Retry_After=said)), NOW_MS) == wanted_ms
     assert retry_after_ms(kind(503, {"retry-after": said}), NOW_MS) == wanted_ms, "a plain dict, too"
+
+
+def test_a_date_without_a_zone_is_one_of_greenwich_wherever_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        error = ClientResponseError(429, {"Retry-After": "Sun, 06 Nov 1994 08:49:47"})
+        assert retry_after_ms(error, NOW_MS) == 10_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("garbage", ["", "soon", "-1", "nan", "inf", "Sun, 99 Nov 1994 08:49:37 GMT", None, b"3", [3]])
