@@ -36,6 +36,7 @@ ROOMS = (
     "actors.joins",
     "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
     "actors.checkpoints",
     "actors.restore",
@@ -70,6 +71,7 @@ TASK_MANAGERS = (
     "actors.joins",
     "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
 )
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")

@@ -111,6 +111,27 @@ class Collector(list[Any]):
         self._seal()
         self._batches.append(element)
 
+    def take_over(self, other: Collector) -> None:
+        """Move all that the other one holds behind what is here, with its event times."""
+        if not other._batches and not other._sides:
+            if other.time_ms is not None:
+                self.stamps.extend(repeat(other.time_ms, len(other)))
+            elif self.stamps:
+                self._seal()
+            self.extend(other)
+            other.clear()
+            return
+        for tag, element in other.all_taken():
+            self.put(tag, element)
+
+    def all_taken(self) -> list[tuple[str, Any]]:
+        """Take everything out, in order: under "" what goes to the next operator, under names what goes to sides."""
+        return [*(("", element) for element in self.taken()), *self.sides()]
+
+    def put(self, tag: str, element: Any) -> None:
+        """What `all_taken` gave."""
+        (self._sides.setdefault(tag, Collector()) if tag else self).emit_element(element)
+
     def stamp(self) -> None:
         """All that was collected since the last call belongs to `time_ms`."""
         missing = len(self) - len(self.stamps)

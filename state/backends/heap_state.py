@@ -26,7 +26,7 @@ from .private_copy import IMMUTABLE, private_copy
 QUESTION: Final = 0
 """The number of a question among the observers."""
 
-MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
+MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING", "__deepcopy__": lambda it, _: it})()
 
 Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
@@ -95,6 +95,20 @@ class HeapState:
             raise
         if held is not MISSING:
             self._layouts.pop(self._namespace, None)
+
+    def held(self) -> Any:
+        """What the current key holds, with its times if it expires, or MISSING: as it is, for `exchange`."""
+        return self._entries.get(self._scope.current_key, MISSING)
+
+    def exchange(self, held: Any) -> Any:
+        """Put what `held` or `exchange` gave in place of what the current key holds, and return that."""
+        key, before = self._scope.current_key, self.held()
+        if held is not MISSING:
+            self._entries[key] = held
+        elif before is not MISSING:
+            del self._entries[key]
+            self._layouts.pop(self._namespace, None)
+        return before
 
     def view(self) -> FrozenState:
         """What is held now, for a snapshot that will be in flight."""

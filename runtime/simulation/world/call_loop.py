@@ -1,0 +1,27 @@
+"""SimulatedCallLoop: the coroutines of operators on their process's loop, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Self
+
+from .world import Process
+
+
+class SimulatedCallLoop:
+    """A CallLoop. What runs on it runs between the turns of tasks, as chance has it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def __call__(self) -> Self:
+        return self
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._process.loop
+
+    def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+        self._process.loop.create_task(coroutine)
+        return True
