@@ -46,7 +46,9 @@ class RunResults:
         self.ends: list[tuple[Any, int, int]] = []
         """For each record of the input that emitted something: key, number, and how many records there were then."""
         self.others: list[tuple[int, Any, int, Results]] = []
-        """Emitted as batches, or to side outputs: the number of records before it, key and number of its record, and what it was."""
+        """Emitted as batches, or to side outputs: the number of records before it, key and number of its record, and the
+        batches.
+        """
 
     def __bool__(self) -> bool:
         return bool(self.records or self.others)
@@ -97,7 +99,7 @@ def _done(key: Any, number: int, results: Results) -> CallInFlight:
 
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
-    what was there before a record is cheap to remember. None where it has others, or ones that expire.
+    it is cheap to remember their values before a record. None where it has others, or ones that expire.
     """
 
     def __init__(self, operator: Operator, states: dict[str, SharedState]) -> None:

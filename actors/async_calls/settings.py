@@ -25,8 +25,8 @@ class AsyncSettings:
     """
 
     max_in_flight: int = 1000
-    """At most this many coroutines run at a time. An operator without a key holds no more records than that; a keyed one holds
-    four times as many, for the records of one key wait for each other. Then the operator takes no input.
+    """At most this many coroutines run at a time. An operator without a key holds no more records than that; a keyed one
+    holds four times as many, for the records of one key wait for each other. Then the operator takes no input.
     """
     max_in_flight_bytes: int = 64 * 1024 * 1024
     """The records it holds take about this much memory at most."""
@@ -35,14 +35,14 @@ class AsyncSettings:
     of one key keep their order in any case. None: True without a key, False with one.
     """
     timeout_ms: int | None = None
-    """Each try is cancelled after this time, and has failed with CallTimedOut. None: it may take as long as it wants."""
+    """Each try is cancelled after this time, and has failed with CallTimedOut. None: it may take any time."""
     total_timeout_ms: int | None = None
     """All tries of a record, with what lies between them, end after this time."""
     retry: Retry | None = None
     """None: a record is tried once."""
     rate_per_second: float | None = None
-    """At most this many tries begin in a second, over all subtasks of the operator. After an answer that says 429, or 503, fewer
-    do for a while.
+    """At most this many tries begin in a second, over all subtasks of the operator. After an answer that says 429, or
+    503, fewer do for a while.
     """
     on_error: OnError = "fail"
     """What becomes of a record whose last try has failed: "fail" fails the task, which restarts by the job's strategy;
