@@ -46,8 +46,8 @@ class RunResults:
         self.ends: list[tuple[Any, int, int]] = []
         """For each record of the input that emitted something: key, number, and how many records there were then."""
         self.others: list[tuple[int, Any, int, Results]] = []
-        """Emitted as batches, or to side outputs: the number of records before it, key and number of its record, and the
-        batches.
+        """Emitted as batches, or to side outputs: the number of records before it, key and number of the record of the
+        input, and the batches.
         """
 
     def __bool__(self) -> bool:

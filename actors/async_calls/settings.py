@@ -25,8 +25,8 @@ class AsyncSettings:
     """
 
     max_in_flight: int = 1000
-    """At most this many coroutines run at a time. An operator without a key holds no more records than that; a keyed one
-    holds four times as many, for the records of one key wait for each other. Then the operator takes no input.
+    """At most this many coroutines run at a time. An operator without a key holds no more records than that, a keyed
+    one four times as many, for the records of one key wait for each other. Then the operator takes no input.
     """
     max_in_flight_bytes: int = 64 * 1024 * 1024
     """The records it holds take about this much memory at most."""
