@@ -45,8 +45,8 @@ class Permits:
         self._ahead = int(message.rate_per_second * LOOK_AHEAD_MS / 1000)
 
     def throttled(self, retry_after_ms: float | None) -> None:
-        """The other end said that there are too many calls, and how long it wants none, if it said that. What is held
-        is of a rate that was too high, and lost.
+        """The other end said that there are too many calls, and how long it wants none, if it said that. Those held
+        are of a rate that was too high, and lost.
         """
         self._held = 0
         self._throttled(retry_after_ms or 0.0)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .backlog import Piece
 
 LOCKED_RECORDS: Final = 256
-"""So many are taken with the lock in hand: for so long a snapshot may have to wait."""
+"""This many are taken with the lock in hand: a snapshot may have to wait for them."""
 
 
 class RunResults:
@@ -46,7 +46,9 @@ class RunResults:
         self.ends: list[tuple[Any, int, int]] = []
         """For each record of the input that emitted something: key, number, and how many records there were then."""
         self.others: list[tuple[int, Any, int, Results]] = []
-        """Emitted as batches, or to side outputs: behind so many records, by this key and number."""
+        """Emitted as batches, or to side outputs: the number of records before it, key and number of the record of the
+        input, and the batches.
+        """
 
     def __bool__(self) -> bool:
         return bool(self.records or self.others)
@@ -97,7 +99,7 @@ def _done(key: Any, number: int, results: Results) -> CallInFlight:
 
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
-    what was there before a record is cheap to remember. None where it has others, or ones that expire.
+    it is cheap to remember their values before a record. None where it has others, or ones that expire.
     """
 
     def __init__(self, operator: Operator, states: dict[str, SharedState]) -> None:
@@ -150,8 +152,6 @@ class Run:
         prefix: str,
         plain: PlainStates | None,
         tasks_made: Callable[[], int],
-        *,
-        has_timers: bool,
         limit_ms: float | None,
     ) -> None:
         self.piece = piece
@@ -168,7 +168,6 @@ class Run:
         """Of idempotency keys."""
         self._plain = plain
         self._tasks_made = tasks_made
-        self._has_timers = has_timers
         self._limit_ms = limit_ms
         """Of the call that ends it."""
         self._out = Collector()
@@ -191,7 +190,6 @@ class Run:
         kept, ends = self.results.records, self.results.ends
         is_timed, tasks_made = piece.times is not None, self._tasks_made
         inner, images_of = backend.inner, plain.images if plain is not None and plain.has_any else None
-        may_commit = plain is None or self._has_timers
         number = self.number
         images: Any = []
         call, made = self._new_call(), tasks_made()
@@ -208,7 +206,7 @@ class Run:
                 awaited = coroutine.send(None)
             except StopIteration as end:
                 if end.value is None:
-                    if may_commit and (call.before is not None or call.timers is not None):
+                    if call.timers is not None or (plain is None and call.before is not None):
                         backend.commit(call)
                         call.begin_again()
                     if out._batches or out._sides:
@@ -256,3 +254,12 @@ class Run:
         piece.taken += next_number - self.number
         self.number = next_number
         self.stopped, self.is_over = call, True
+
+    def frozen(self, *, keyed: bool, began_wall_ms: int) -> list[CallInFlight]:
+        """What its records have emitted so far, and the call that ended it; with the lock in hand."""
+        frozen = list(self.results.frozen(keyed=keyed))
+        if (call := self.stopped) is not None:
+            own_key, identity = call.key if keyed else call.number, call.idempotency_key
+            where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
+            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, None))
+        return frozen

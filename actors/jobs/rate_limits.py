@@ -71,7 +71,7 @@ class _Bucket:
         self.waiting: dict[ExecutionAttemptId, int] = {}
         """Who waits, in line, and for how many."""
         self.is_timed = False
-        """Whether one is set. What comes in between makes it too early, or too late by half a burst at most."""
+        """Whether a timer is set. Events in between make it too early, or too late by half a burst at most."""
         self._job_id = job_id
         self._operator_id = operator.operator_id
         self._parallelism = parallelism

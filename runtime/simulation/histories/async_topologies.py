@@ -1,6 +1,7 @@
 """Async topologies: jobs whose operators ask an outside service. The output that each must commit is recomputed at once.
 
-`asked` has a counter per key, a hot key and slow ones, and hardly any room in flight; `answered` keeps the order of its
+`asked` has a counter per key, a hot key and slow ones, and hardly any room in flight; `bursts` gets more at a time than
+it may take; `answered` keeps the order of its
 input over retries; `reminded` has timers that are coroutines; `gathered` has windows behind it, for which no record may be
 late; `batched` asks for several records at once; `refused` gives records up; `paid` has idempotency keys of its own, and
 a second operator with coroutines behind the first; `waking` has timers of the clock.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter as Multiset
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -215,12 +216,12 @@ class Reminding(AskingByKey):
             timer = self.timers.at_event_time(due_of(number, self._step), (number,))
             self.timers.delete(self.timers.at_event_time(timer.time_ms + 1, (number,)))
             self.due.put(number, timer.time_ms)
-            await self.ask(self._service, number, out)
             before = number - self._step
             if number % 3 == 0 and before >= 0:
                 if not self.timers.delete_event_time(due_of(before, self._step), (before,)):
                     out.collect((_LEFT, self.key, before))
                 self.due.remove(before)
+            await self.ask(self._service, number, out)
 
     async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:  # type: ignore[override]
         (number,) = timer.namespace
@@ -347,6 +348,19 @@ def hot_key_of(number: int, keys: int) -> int:
     return key_of(0 if number % 2 else number // 2, keys)
 
 
+def _bursts(workload: Workload) -> StreamEnvironment:
+    """Numbers come five at a time, and more of them than it may take."""
+    env = environment(workload)
+    fives = one_source(env, workload).flat_map(_five, name="fives", parallelism=1)
+    asked = fives.key_by(lambda number: hot_key_of(number, workload.keys)).process(Asked(service()), name="asked")
+    asked.async_settings(max_in_flight=1).collect(name=OUTPUT)
+    return env
+
+
+def _five(number: int) -> Iterable[int]:
+    return range(number - 4, number + 1) if number % 5 == 4 else ()
+
+
 def _answered(workload: Workload) -> StreamEnvironment:
     return _in_order(workload, Answered(service()))
 
@@ -432,6 +446,10 @@ def _in_turn(workload: Workload) -> list[Any]:
     return found
 
 
+def _in_fives(workload: Workload) -> list[Any]:
+    return _in_turn(replace(workload, records=workload.records - workload.records % 5))
+
+
 def _in_place(workload: Workload) -> list[Any]:
     return [(number, (number, 3 * number)) for number in range(workload.records)]
 
@@ -500,6 +518,7 @@ ASYNC: dict[str, Topology] = {
     each.name: replace(each, outside=_payments if each.name == "paid" else _ledger)
     for each in (
         Topology("asked", _asked, _in_turn, counts_up=True),
+        Topology("bursts", _bursts, _in_fives, counts_up=True),
         Topology("answered", _answered, _in_place, counts_up=True),
         Topology("silent", _silent, _in_place, counts_up=True),
         Topology("reminded", _reminded, _reminders, tells_at_the_end=True),

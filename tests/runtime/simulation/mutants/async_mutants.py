@@ -18,6 +18,7 @@ from understudy.actors.async_calls.frozen_calls import CallInFlight, FrozenCalls
 from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.actors.operators.of_call import OfCall
 from understudy.actors.operators.operator import Operator
+from understudy.runtime.coroutines.call_runner import LoopRunner
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.state.backends.shared_backend import SharedBackend, SharedTimers
@@ -67,7 +68,7 @@ def results_that_wait_for_earlier_ones_are_lost_at_a_barrier(patch: Patch) -> No
     _frozen(patch, lambda _, calls: [each for each in calls if each.results is None])
 
 
-@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "asked", "reminded"))
+@mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "bursts"))
 def the_backlog_is_not_in_the_snapshot(patch: Patch) -> None:
     patch.setattr(Backlog, "rest", lambda *_: lambda: [])
 
@@ -85,14 +86,12 @@ def a_result_comes_twice_after_a_restore(patch: Patch) -> None:
     def remembering(self: CallOrder) -> Iterator[Call]:
         for call in leaving(self):
             results = call.results or [("", list(call.out))]
-            self.left = CallInFlight(  # type: ignore[attr-defined]
-                call.key, call.number, "left", call.kind, call.record, call.time_ms, call.watermark, 0, 0, 0,
-                NO_WATERMARK, results,
-            )  # fmt: skip
+            where = call.kind, call.record, call.time_ms, call.watermark, 0, 0, 0, NO_WATERMARK
+            self.left = [CallInFlight(call.key, call.number, "left", *where, results)]  # type: ignore[attr-defined]
             yield call
 
     patch.setattr(CallOrder, "leaving", remembering)
-    _frozen(patch, lambda self, calls: [*calls, *([self._order.left] if hasattr(self._order, "left") else [])])
+    _frozen(patch, lambda self, calls: [*calls, *getattr(self._table.order, "left", [])])
 
 
 @mutant(OUTPUT, within=30, scenarios=of(mix.asked_again, "answered", "gathered"))
@@ -116,7 +115,7 @@ def a_try_that_was_cut_off_counts(patch: Patch) -> None:
 
 
 def _begun(calls: AsyncCalls, each: CallInFlight) -> int:
-    held = calls._held.get(each.number)
+    held = calls._table._held.get(each.number)
     return each.tries if held is None else held.tries
 
 
@@ -138,7 +137,7 @@ def state_of_unfinished_records_is_in_the_snapshot(patch: Patch) -> None:
     patch.setattr(SharedBackend, "_as_committed", lambda self: nullcontext())
 
 
-@mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "asked"))
+@mutant(OUTPUT, LIVENESS, within=10, scenarios=of(mix.asked_again, "asked"))
 def what_a_failed_try_wrote_stays(patch: Patch) -> None:
     def forget(self: SharedBackend, unit: UnitOfWork) -> None:
         unit.is_over, unit.before, unit.timers = True, None, None
@@ -177,28 +176,28 @@ def after_an_await_the_key_is_that_of_another_record(patch: Patch) -> None:
 
 @mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "answered"))
 def a_retry_loses_its_place(patch: Patch) -> None:
-    failed = AsyncCalls._failed
+    settle = AsyncCalls._settle
 
     def behind(self: AsyncCalls, call: Call) -> None:
-        failed(self, call)
+        settle(self, call)
         if not call.is_done:
             call.epoch.order.remove(call)
             call.epoch.order.append(call)
 
-    patch.setattr(AsyncCalls, "_failed", behind)
+    patch.setattr(AsyncCalls, "_settle", behind)
 
 
 @mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "asked"))
 def the_next_record_of_a_key_does_not_wait_for_a_retry(patch: Patch) -> None:
-    failed = AsyncCalls._failed
+    settle = AsyncCalls._settle
 
     def let_go(self: AsyncCalls, call: Call) -> None:
-        failed(self, call)
+        settle(self, call)
         following, call.following = call.following, None
         if following is not None and not call.is_done:
-            self._ready.append(following)
+            self._table.ready.append(following)
 
-    patch.setattr(AsyncCalls, "_failed", let_go)
+    patch.setattr(AsyncCalls, "_settle", let_go)
 
 
 @mutant(OUTPUT, within=10, scenarios=of(mix.asked_again, "gathered", "reminded"))
@@ -226,4 +225,4 @@ def what_a_barrier_has_settled_leaves_with_the_next_one_alone(patch: Patch) -> N
 
 @mutant(LIVENESS, within=10, scenarios=of(mix.asked_again, "silent"))
 def what_is_never_answered_does_not_time_out(patch: Patch) -> None:
-    patch.setattr("understudy.actors.async_calls.call_runner.CallRunner._expire", nothing)
+    patch.setattr(LoopRunner, "_expire", nothing)
