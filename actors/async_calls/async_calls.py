@@ -89,7 +89,6 @@ class AsyncCalls:
         self._failure: BaseException | None = None
         """What `open` has raised."""
         self._collectors: list[Collector] = []
-        self.expects_barrier = False
         self.is_draining = False
         self._is_drained = False
 
@@ -133,7 +132,7 @@ class AsyncCalls:
 
     @property
     def is_full(self) -> bool:
-        return (self._is_crowded() or bool(self._backlog)) and not self.expects_barrier
+        return self._is_crowded() or bool(self._backlog)
 
     def take(self, batch: Any, input_index: int) -> None:
         self._backlog.add_batch(batch, input_index)

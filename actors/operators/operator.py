@@ -67,9 +67,6 @@ class RecordCalls(Protocol):
         """Whether the data has ended, and not all that came of it has left."""
         ...
 
-    expects_barrier: bool
-    """A checkpoint is under way: what comes before its barrier is taken, however full it is."""
-
     def open(self) -> None:
         """Open the operator. What its `open` raises, where that is a coroutine, `do_due` raises."""
 
