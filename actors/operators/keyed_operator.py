@@ -169,9 +169,10 @@ class KeyedOperator(Operator):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """Timers, of an operator that takes them: keyed state, be there any other or not."""
+        own = super()._own_states()
         if type(self).on_timer is KeyedOperator.on_timer:
-            return ()
-        return (StateDescription("timers", TIMERS),)
+            return own
+        return (*own, StateDescription("timers", TIMERS))
 
     def processing_time(self) -> int:
         """What the clock of this TaskManager says: ms since the epoch."""

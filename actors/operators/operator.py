@@ -22,7 +22,7 @@ from ...messages import (
     StateDescription,
     SubtaskIndex,
 )
-from ...state.kinds.state_descriptions import describe_states
+from ...state.kinds.state_descriptions import CALLS, describe_states
 from ..actor import Actor
 from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
@@ -271,7 +271,7 @@ class Operator(Actor):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""
-        return ()
+        return (CALLS,) if self._is_async else ()
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.

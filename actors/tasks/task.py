@@ -365,8 +365,8 @@ class Task(Actor):
             self._take(parts, event)
         elif self._held_by is not None:
             return False
-        elif parts.chain.is_draining:
-            return self._fire_due()
+        elif parts.chain.is_draining:  # no record comes any more, but ends of channels do, and barriers behind them
+            return self._step_gate(parts, may_be_full=True) or self._fire_due()
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
         return True
@@ -403,9 +403,9 @@ class Task(Actor):
             self._process(batch, 0, 1)
         return True
 
-    def _step_gate(self, parts: TaskParts) -> bool:
-        is_full = parts.chain.is_full and (self._expected is None or self._own_checkpoints().is_over(self._expected))
-        event = parts.gate.next_checkpoint() if is_full else parts.gate.next()
+    def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
+        takes_all = may_be_full or (self._expected is not None and not self._own_checkpoints().is_over(self._expected))
+        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
         if event is None:
             return False
         self._take(parts, event)
