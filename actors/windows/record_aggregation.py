@@ -41,6 +41,11 @@ class RecordAggregation(AggregateFunction):
         self._getters: tuple[type | None, Sequence[Callable[[Any], Any]]] = (None, ())
         """How records of this type give the columns."""
 
+    @property
+    def rule(self) -> str:
+        """The parts, in their order: other names for results, or a mean in place of a sum, are the same."""
+        return ", ".join(part.name for part in self._parts)
+
     def create_accumulator(self) -> Values:
         return [0 if part.operation in ("count", "sum") else None for part in self._parts]
 

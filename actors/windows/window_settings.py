@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from inspect import isfunction
 from typing import Any, Final, Literal, TypeAlias
 
 from ...state.kinds.descriptors import MergingStateDeclaration
@@ -97,6 +98,19 @@ class WindowSettings:
         return cleanup_ms if cleanup_ms < END_OF_TIME else END_OF_TIME
 
     @property
+    def rules(self) -> dict[str, str]:
+        """What says which records a window holds and when it fires, as text that is equal for equal rules. How late
+        records may come is not among them: windows go on with another allowed lateness.
+        """
+        trigger = self.trigger.trigger if self.mode == "discarding" else self.trigger  # type: ignore[attr-defined]
+        return {
+            "windows": rule_of(self.assigner),
+            "trigger": rule_of(trigger),
+            "evictor": rule_of(self.evictor),
+            "firings": self.mode,
+        }
+
+    @property
     def trigger_cleans_up(self) -> bool:
         """Whether the trigger itself sets, with every record, the timer at which the window is forgotten."""
         trigger = self.trigger
@@ -104,6 +118,22 @@ class WindowSettings:
             trigger = trigger.trigger
         sets_the_end = type(trigger) in (EventTimeTrigger, ContinuousEventTimeTrigger)
         return sets_the_end and self.assigner.time == "event" and not self.allowed_lateness_ms
+
+
+def rule_of(value: Any) -> str:
+    """Settings as text: values by what they are, code by its name alone. Fields that are as if unsaid are left out."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(rule_of, value))}]"
+    if is_dataclass(value) and not isinstance(value, type):
+        said = [(each.name, getattr(value, each.name)) for each in fields(value) if _is_said(each, value)]
+        return f"{type(value).__name__}({', '.join(f'{name}={rule_of(found)}' for name, found in said)})"
+    return "a function" if isfunction(value) else type(value).__name__
+
+
+def _is_said(field: Field[Any], value: Any) -> bool:
+    return field.default is MISSING or getattr(value, field.name) != field.default
 
 
 def _with_method(what: str, given: Any, method: str, wanted: str) -> Any:
