@@ -19,7 +19,7 @@ from ...messages import StateDescription
 from ...state.backends.backend import NO_KEY
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.errors import HasCurrentKey, NoCurrentKey
-from ..errors import NoEventTime, UserCodeError
+from ..errors import EndlessTimers, NoEventTime, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
@@ -63,6 +63,11 @@ class _NoTimestamp:
         raise NoEventTime(operator.context.name, "self.timestamp")
 
 
+PARTS_AT_END = 1000
+"""At the end of time timers may fire in so many parts, and in one more for each that was waiting then. One that sets
+the next one comes to more.
+"""
+
 PIECE_ROWS = 1024
 """This many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers
 and tuples of a larger batch would not stay in the processor's cache.
@@ -101,6 +106,8 @@ class KeyedOperator(Operator):
     """The loop over `keys()` whose key is the current one."""
     _reached_ms: int = NO_WATERMARK
     """The last watermark, but the end of time, of which all timers have fired; or the time of the last that has."""
+    _parts_left: int | None = None
+    """At the end of time: in how many more parts timers may fire."""
     _is_due: bool = False
     """Whether timers of processing time fire."""
 
@@ -267,11 +274,20 @@ class KeyedOperator(Operator):
             more = self._batch_process.fire(watermark_ms, out)
         else:
             more = self._fire(self.timers.queues.event, "event", watermark_ms, out)
+        if more and watermark_ms == END_OF_TIME:
+            self._count_at_end()
         if not more:
             if watermark_ms != END_OF_TIME:
                 self._reached_ms = watermark_ms
             self.on_watermark(watermark_ms, out)
         return more
+
+    def _count_at_end(self) -> None:
+        """All that are due at the end of time fire a part at a time. Raises EndlessTimers when there is no end to it."""
+        parts = self._parts_left if self._parts_left is not None else PARTS_AT_END + len(self.timers.queues.event)
+        self._parts_left = parts - 1
+        if parts == 0:
+            raise EndlessTimers(self.context.name, PARTS_AT_END * self._fired_at_once)
 
     def _due_ms(self) -> int | None:
         return self.timers.queues.processing.next_ms()

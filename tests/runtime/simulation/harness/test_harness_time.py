@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, KeyedOperator, KeyedTimer, OutputTag, ValueState
+from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ValueState
+from understudy.actors.errors import UserCodeError
+from understudy.actors.flow.elements import END_OF_TIME
 from understudy.actors.operators import Map
 from understudy.testing import HarnessMisused, OperatorHarness
 
@@ -121,3 +123,35 @@ def test_a_chain_keeps_the_times() -> None:
     with OperatorHarness([Map(lambda n: n + 1)]) as harness:
         harness.process([1, 2], timestamps=[10, 20])
         assert harness.timed_output() == [(2, 10), (3, 20)]
+
+
+class Always(KeyedOperator):
+    """Each timer sets the next one: `step` ms later, or at the end of time."""
+
+    _fired_at_once = 1
+
+    def __init__(self, step: int, *, until_end: bool = False) -> None:
+        self.step, self.until_end = step, until_end
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(self.timestamp + 1)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        if not self.until_end or self.watermark < END_OF_TIME:
+            self.timers.at_event_time(min(timer.time_ms + self.step, END_OF_TIME))
+
+
+@pytest.mark.parametrize("step", [60_000, END_OF_TIME])
+def test_timers_that_always_set_the_next_one_are_an_error_at_the_end_of_the_data(step: int) -> None:
+    with OperatorHarness(Always(step), key_by="key") as harness:
+        harness.process([{"key": "a"}], timestamps=[0])
+        with pytest.raises(UserCodeError) as failed:
+            harness.end()
+    assert isinstance(failed.value.__cause__, EndlessTimers)
+
+
+def test_one_that_stops_at_the_end_of_time_is_none() -> None:
+    with OperatorHarness(Always(60_000, until_end=True), key_by="key") as harness:
+        harness.process([{"key": key} for key in range(3_000)], timestamps=[0] * 3_000)
+        harness.end()
+        assert not harness.operator.timers.queues.event
