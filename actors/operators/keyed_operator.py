@@ -283,7 +283,7 @@ class KeyedOperator(Operator):
         return more
 
     def _count_at_end(self) -> None:
-        """All that are due at the end of time fire a part at a time. Raises EndlessTimers when there is no end to it."""
+        """All that are due at the end of time fire a part at a time. Raises EndlessTimers if it never ends."""
         parts = self._parts_left if self._parts_left is not None else PARTS_AT_END + len(self.timers.queues.event)
         self._parts_left = parts - 1
         if parts == 0:

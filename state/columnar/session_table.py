@@ -12,18 +12,17 @@ fired gives another result of it, once for the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .deadlines import Deadlines
+from .group_progress import GroupProgress, Progress
 from .pane_table import Taken
 from .pane_windows import END_OF_TIME
 from .part_columns import PartColumns, RowsOfSlots, as_slice
@@ -40,7 +39,7 @@ _BUCKETS_PER_GAP = 256
 class SessionTable:
     """The open sessions of one subtask."""
 
-    fired = 0
+    progress = Progress(0, 0)
     ahead = None
     """Each session says for itself whether it has fired."""
 
@@ -137,9 +136,7 @@ class SessionTable:
         sessions = Sessions(slots, first, last, fired > 0, columns.at(slice(0, len(slots))))
         self._absorb(merged(sessions, self._gap_ms, self.rows.parts))
 
-    def fired_by_group(
-        self, fired: npt.NDArray[np.int64], groups_of: Callable[[Sequence[pa.Array]], npt.NDArray[Any]]
-    ) -> None:
+    def go_on(self, progress: GroupProgress) -> None:
         """Nothing to do: each session says for itself."""
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:

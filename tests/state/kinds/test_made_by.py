@@ -1,4 +1,4 @@
-"""States that say what their values were made by: other rules are refused, both where a snapshot is read and at submit."""
+"""States that say what made their values: other rules are refused, where a snapshot is read and at submit alike."""
 
 from __future__ import annotations
 
