@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ValueState
+from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ReadOnlyState, ValueState
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME
 from understudy.actors.operators import Map
@@ -155,3 +155,25 @@ def test_one_that_stops_at_the_end_of_time_is_none() -> None:
         harness.process([{"key": key} for key in range(3_000)], timestamps=[0] * 3_000)
         harness.end()
         assert not harness.operator.timers.queues.event
+
+
+class Asked(KeyedOperator):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(5)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect(timer.time_ms)
+
+    def on_receive(self, message: Any) -> Any:
+        return getattr(self.timers, message)(5 if "delete" in message else 7)
+
+
+@pytest.mark.parametrize("what", ["at_event_time", "at_processing_time", "delete_event_time", "delete_processing_time"])
+def test_a_question_sets_and_deletes_no_timer(what: str) -> None:
+    with OperatorHarness(Asked(), key_by="key") as harness:
+        harness.process([{"key": "a"}], timestamps=[0])
+        with pytest.raises(ReadOnlyState, match="'timers' is read-only while a question is answered"):
+            harness.ask(what, key="a")
+        harness.process([{"key": "b"}], timestamps=[1])
+        harness.watermark(10)
+        assert harness.output() == [5, 5]
