@@ -66,6 +66,8 @@ class RegularJoin(ColumnarJoin):
         for positions, rows in other.pairs(slots):
             if self._ttl.ttl_ms is not None:
                 alive = ~self._is_over(other, rows)
+                if self._ttl.domain == "event":
+                    alive &= self._ttl.are_near(own.times[positions + first], other.times[rows])
                 positions, rows = positions[alive], rows[alive]
             yield from self._matches(side, readers, positions + first, rows, is_timed)
         if self._outer[side]:
