@@ -13,8 +13,8 @@ from ..operators.collector import OutputTag
 from .assigners import WindowAssigner
 from .errors import InvalidWindow
 from .evictors import Evictor
-from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger
-from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, purging
+from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger, ProcessingTimeTrigger
+from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, parts, purging
 from .window import Window
 from .window_contents import AggregateFunction
 from .window_function import ProcessWindowFunction, states_of
@@ -72,10 +72,30 @@ class WindowSettings:
                 "retracting() takes back what a window has emitted and emits all that it holds now; a purging trigger, "
                 "as that of count_window(n), leaves it nothing: give another trigger, or use discarding()"
             )
+        self._check_time()
         if self.assigner.merges and not can_merge(self.trigger):
             raise InvalidWindow(
                 f"the trigger {self.trigger!r:.80} cannot be used with sessions: define on_merge(window, context), "
                 "which says what becomes of what it kept for windows that are merged"
+            )
+
+    def _check_time(self) -> None:
+        """Whether the trigger goes by a time at which these windows end."""
+        if self.assigner.time == "processing" and any(
+            isinstance(each, EventTimeTrigger) for each in parts(self.trigger)
+        ):
+            raise InvalidWindow(
+                f"the trigger {self.trigger!r:.80} goes by event time, and the windows by the clock: leave it out, use "
+                'processing_time() or continuous_processing_time(...), or windows without time="processing"'
+            )
+        alone = self.trigger
+        while isinstance(alone, PurgingTrigger):
+            alone = alone.trigger
+        if self.assigner.time == "event" and type(alone) is ProcessingTimeTrigger:
+            raise InvalidWindow(
+                "the trigger processing_time() waits until the clock has reached the window's end, and windows of event "
+                "time are forgotten when the watermark has, with what they hold: use event_time(), windows with "
+                'time="processing", or any_of(event_time(), processing_time())'
             )
 
     def check_function(self, function: ProcessWindowFunction, aggregate: AggregateFunction | None) -> None:

@@ -11,6 +11,7 @@ from ...actors.operators.source import Source
 from ...actors.operators.source_reader import assigner_behind
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...messages import shown
+from ...state.kinds.durations import duration_ms
 from .errors import InvalidProgram
 from .operator_checks import function_of
 from .stream_graph import StreamNode
@@ -40,9 +41,7 @@ def checked_strategy(watermarks: Any) -> WatermarkStrategy:
 
 def checked_ms(name: str, value: Any) -> int | None:
     """A duration of assign_timestamps, or None. Raises InvalidProgram."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise InvalidProgram(f"assign_timestamps: wanted {name} in whole milliseconds, at least 1, found {shown(value)}")
+    return None if value is None else duration_ms(f"assign_timestamps: {name}", value, error=InvalidProgram)
 
 
 def checked_alignment(max_drift_ms: Any, group: Any) -> Alignment | None:

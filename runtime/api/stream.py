@@ -33,6 +33,7 @@ from ...actors.operators.reduce import KeyedReduce
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, PrintSink
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
@@ -135,8 +136,8 @@ class DataStream(_Named, TableLookups["DataStream"]):
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
         *,
-        idle_after_ms: int | None = None,
-        max_drift_ms: int | None = None,
+        idle_after_ms: Duration | None = None,
+        max_drift_ms: Duration | None = None,
         group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
