@@ -81,9 +81,8 @@ class WindowSettings:
 
     def _check_time(self) -> None:
         """Whether the trigger goes by a time at which these windows end."""
-        if self.assigner.time == "processing" and any(
-            isinstance(each, EventTimeTrigger) for each in parts(self.trigger)
-        ):
+        goes_by_event_time = any(isinstance(each, EventTimeTrigger) for each in parts(self.trigger))
+        if self.assigner.time == "processing" and goes_by_event_time:
             raise InvalidWindow(
                 f"the trigger {self.trigger!r:.80} goes by event time, and the windows by the clock: leave it out, use "
                 'processing_time() or continuous_processing_time(...), or windows without time="processing"'
@@ -93,8 +92,8 @@ class WindowSettings:
             alone = alone.trigger
         if self.assigner.time == "event" and type(alone) is ProcessingTimeTrigger:
             raise InvalidWindow(
-                "the trigger processing_time() waits until the clock has reached the window's end, and windows of event "
-                "time are forgotten when the watermark has, with what they hold: use event_time(), windows with "
+                "the trigger processing_time() waits until the clock has reached the window's end, and windows of "
+                "event time are forgotten when the watermark has, with what they hold: use event_time(), windows with "
                 'time="processing", or any_of(event_time(), processing_time())'
             )
 

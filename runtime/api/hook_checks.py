@@ -153,10 +153,10 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
     what = f"{method}: the function {found(function).name}"
     _check(what, function, FUNCTIONS[method])
-    _check_arguments(what, function, ARGUMENTS.get(method, ()))
+    _check_takes(what, function, ARGUMENTS.get(method, ()))
 
 
-def _check_arguments(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
+def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
     """Whether it can be called with these; what cannot be known, as of classes, is not checked."""
     if not given or inspect.isclass(function):
         return

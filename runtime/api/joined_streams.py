@@ -107,9 +107,9 @@ class KeyedJoins(TableLookups[S]):
         the suffix. Else they are pairs of records. Both streams are kept, each record for `ttl_ms`, or hours=1 and the
         like: from when it came by the clock; by event time, records match that are less than this apart.
         """
-        ttl_ms, options = _duration("join: ttl_ms", ttl_ms, options)
-        made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl_ms, ttl_time)
-        return self._with_others("join", made, [other], **options)
+        ttl, others = _duration("join: ttl_ms", ttl_ms, options)
+        made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl, ttl_time)
+        return self._with_others("join", made, [other], **others)
 
     def interval_join(
         self,
@@ -165,8 +165,8 @@ class KeyedJoins(TableLookups[S]):
         keep="last": the newest of each key by event time, as a changelog: "+I" when there is one, and when a newer one
         comes "-D" of the one before and "+I".
         """
-        within_ms, options = _duration("deduplicate: within_ms", within_ms, options)
-        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within_ms, within_time), [], **options)
+        within, others = _duration("deduplicate: within_ms", within_ms, options)
+        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within, within_time), [], **others)
 
     def top_n(
         self,
@@ -228,9 +228,9 @@ class KeyedJoins(TableLookups[S]):
         return Keyed(self._keys, self.schema)
 
 
-def _duration(what: str, given: Any, options: Any) -> tuple[int | None, Any]:
+def _duration(what: str, given: Any, options: Any) -> tuple[int | None, Options]:
     """The ms that are given, in parts or as a whole, if any are; and the options without the parts."""
-    left = dict(options)
+    left: Any = dict(options)
     units = take_units(left)
     if given is None and not units:
         return None, left

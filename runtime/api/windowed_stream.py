@@ -62,8 +62,8 @@ class WindowedStream(Generic[S]):
         """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""
         if self._trigger is not None:
             raise InvalidWindow(
-                f"trigger: {self._trigger!r:.80} is set, and {trigger!r:.80} would take its place: give one, or both as "
-                "any_of(...) or all_of(...)"
+                f"trigger: {self._trigger!r:.80} is set, and {trigger!r:.80} would take its place: give one, or both "
+                "as any_of(...) or all_of(...)"
             )
         return replace(self, _trigger=trigger)
 
