@@ -260,7 +260,7 @@ def test_triggers_of_both_times_may_be_put_together_for_windows_of_event_time() 
         (
             lambda: keyed().window(tumbling(1)).evictor(keep_last(2)).evictor(keep_last(3)),
             InvalidWindow,
-            "is set already",
+            "is set",
         ),
         (lambda: keyed().window(tumbling(1)).retracting().discarding(), InvalidWindow, "are retracting already"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, Outp
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME
 from understudy.actors.operators import Map
-from understudy.testing import HarnessMisused, OperatorHarness
+from understudy.testing import HarnessMisused, OperatorHarness, assert_survives_restore
 
 LATE = OutputTag("late")
 
@@ -177,3 +178,35 @@ def test_a_question_sets_and_deletes_no_timer(what: str) -> None:
         harness.process([{"key": "b"}], timestamps=[1])
         harness.watermark(10)
         assert harness.output() == [5, 5]
+
+
+def test_an_operator_of_event_time_survives_restores_or_is_found_out() -> None:
+    batches = [[{"key": "a"}, {"key": "b"}], [{"key": "a"}], [{"key": "b"}]]
+    times = [[0, 5], [8], [40]]
+    assert_survives_restore(Sessions(), batches, timestamps=times, key_by="key")
+    with pytest.raises(AssertionError, match="attribute 'ends' of Forgetful"):
+        assert_survives_restore(Forgetful(), batches, timestamps=times, key_by="key")
+    with pytest.raises(HarnessMisused, match="wanted a list for each of 3 batches, found 1"):
+        assert_survives_restore(Sessions(), batches, timestamps=[[0, 5]], key_by="key")
+
+
+class Forgetful(KeyedOperator):
+    def open(self) -> None:
+        self.ends: dict[Any, int] = {}
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.ends[self.key] = self.timestamp + 10
+        self.timers.at_event_time(self.timestamp + 10)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        if self.ends.get(self.key) == timer.time_ms:
+            out.collect((self.key, timer.time_ms))
+
+
+@pytest.mark.parametrize("found", [datetime(2026, 1, 1, tzinfo=UTC), 1.5, None, True], ids=repr)
+def test_times_of_a_harness_are_whole_milliseconds(found: Any) -> None:
+    with OperatorHarness(Sessions(), key_by="key") as harness:
+        with pytest.raises(HarnessMisused, match="timestamps: wanted whole milliseconds"):
+            harness.process([{"key": "a"}], timestamps=[found])
+        with pytest.raises(HarnessMisused, match="watermark: wanted whole milliseconds"):
+            harness.watermark(found)
