@@ -30,6 +30,7 @@ from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
+from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
@@ -69,6 +70,10 @@ class _Named:
         if self._node is None:
             raise InvalidProgram("a union has no operator of its own that could be named")
         return self._node
+
+
+_WITHOUT_SIDES = (Source, Map, Filter, FlatMap, MapBatches, AssignTimestamps, KeyedReduce, ColumnarAggregate)
+"""Operators of which nothing goes to side outputs."""
 
 
 class DataStreamSink(_Named):
@@ -164,7 +169,13 @@ class DataStream(_Named, TableLookups["DataStream"]):
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
-        return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
+        node = self._own_node()
+        if isinstance(node.operator, _WITHOUT_SIDES):
+            raise InvalidProgram(
+                f"side_output: {node.name!r} sends nothing to side outputs, so {tag.name!r} would stay empty: call it "
+                "on the stream of the operator that calls out.collect_to(tag, record)"
+            )
+        return DataStream(self._graph, [StreamEdge(node, output_tag=tag.name, tag_schema=tag.schema)])
 
     @property
     def late(self) -> DataStream:

@@ -356,7 +356,5 @@ def test_a_function_that_returns_no_environment_is_told_so() -> None:
     def build() -> Any:
         StreamEnvironment()
 
-    with pytest.raises(
-        Unfit, match=r"wanted a StreamEnvironment, and build\(\) returned None: does it lack `return env`"
-    ):
+    with pytest.raises(Unfit, match=r"build\(\) returned None: does it lack `return env`"):
         assert_exactly_once(build)
