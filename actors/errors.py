@@ -64,9 +64,11 @@ class UnwantedResult(ActorError, TypeError):
 class NoEventTime(ActorError, ValueError):
     """Event time was asked for, and the records, or what was called, have none."""
 
-    def __init__(self, operator_name: str, what: str) -> None:
+    def __init__(self, operator_name: str, what: str, input_index: int | None = None) -> None:
+        """`input_index`: which input's records have none, where there are two."""
+        records = "the records" if input_index is None else f"records of its {('first', 'second')[input_index]} input"
         super().__init__(
-            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: the records have "
+            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: {records} have "
             "none, or it is neither a record nor an event-time timer that is processed. Put "
             'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before this operator, and behind any '
             "map_batches or operator of whole batches that drops the times"

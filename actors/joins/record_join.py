@@ -80,7 +80,7 @@ class RecordJoin(KeyedOperator):
         if self._ttl.domain == "processing":
             return self.processing_time()
         if self.timestamps is None:
-            raise NoEventTime(self.context.name, "a TTL by event time")
+            raise NoEventTime(self.context.name, "a TTL by event time", self._input_index)
         return self.timestamp
 
     def _wait(self, until_ms: int) -> None:

@@ -49,7 +49,7 @@ class RegularJoin(ColumnarJoin):
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         state = self.keyed_state
         state.tidy()
-        times = self._event_times("a TTL by event time") if self._ttl.goes_by_event_time else self.timestamps
+        times = self._event_times("a TTL by event time", side) if self._ttl.goes_by_event_time else self.timestamps
         is_timed = times is not None
         if times is None:
             times = np.zeros(len(batch), np.int64)

@@ -60,7 +60,8 @@ class _NoTimestamp:
     def __get__(self, operator: KeyedOperator | None, _owner: Any = None) -> int:
         if operator is None:
             raise AttributeError("timestamp")
-        raise NoEventTime(operator.context.name, "self.timestamp")
+        index = operator._input_index if operator.inputs == 2 and operator.timestamps is None else None
+        raise NoEventTime(operator.context.name, "self.timestamp", index)
 
 
 PARTS_AT_END = 1000
@@ -97,6 +98,8 @@ class KeyedOperator(Operator):
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _taken: int = 0
+    _input_index: int = 0
+    """Of the batch that is processed, or was last."""
     _input_schema: pa.Schema | None = None
     """Of a compiled operator, when it is known before the job runs."""
     _batch_process: BatchProcess | None = None
@@ -219,6 +222,7 @@ class KeyedOperator(Operator):
     def _process_keyed(
         self, process: Callable[[Any, Collector], Any], input_index: int, batch: Batch, out: Collector
     ) -> None:
+        self._input_index = input_index
         try:
             keys, records = self._selectors[input_index].keyed_rows(batch)
         except KeySelectionFailed as error:

@@ -73,6 +73,11 @@ class WindowOperator(KeyedOperator):
         self._cleanup_ms = settings.cleanup_ms
         self._trigger_cleans_up = settings.trigger_cleans_up
 
+    @property
+    def time(self) -> str | None:
+        """What time its windows go by: see WindowAssigner."""
+        return self._assigner.time
+
     def open(self) -> None:
         contents = self._declaration()
         self._contents: Any = self._backend.state(contents)
