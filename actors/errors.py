@@ -87,6 +87,16 @@ class EndlessTimers(ActorError):
         )
 
 
+class CallTimedOut(ActorError, TimeoutError):
+    """A coroutine of an operator took longer than its `timeout_ms` or `total_timeout_ms`, and was cancelled."""
+
+    def __init__(self, what: str, limit_ms: float) -> None:
+        super().__init__(
+            f"{what} took longer than {limit_ms:.0f} ms and was cancelled: raise timeout_ms (of a try) or "
+            "total_timeout_ms (of all) in its async_settings, or give it a retry"
+        )
+
+
 class ChannelBroken(ActorError):
     """A channel lost data, or would have: the attempt fails and is restored from the last checkpoint."""
 

@@ -3,6 +3,7 @@
 if __name__ != "understudy.messages":  # pragma: no cover
     raise ImportError("import understudy.messages, not messages: the folder is part of the package understudy")
 
+from .call_rates import GrantPermits, ReportThrottled, RequestPermits
 from .checkpoint_statistics import (
     CheckpointHistory,
     CheckpointStatistics,
@@ -129,6 +130,7 @@ from .state_handles import (
     StateHandle,
     SubtaskState,
 )
+from .task_reports import TaskReport
 from .tasks import (
     CancelTask,
     ChannelDescriptor,
@@ -180,6 +182,7 @@ __all__ = [
     "FailureCause",
     "FailureKind",
     "FirstBatchProcessed",
+    "GrantPermits",
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
@@ -225,9 +228,11 @@ __all__ = [
     "RefuseRegistration",
     "RegisterTaskManager",
     "ReleaseTaskManager",
+    "ReportThrottled",
     "ReportWatermark",
     "RequestCheckpointStatistics",
     "RequestJobStatus",
+    "RequestPermits",
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
@@ -255,6 +260,7 @@ __all__ = [
     "TaskManagerFailing",
     "TaskManagerId",
     "TaskMetrics",
+    "TaskReport",
     "TriggerCheckpoint",
     "TriggerSavepoint",
     "TriggerSavepointFailure",

@@ -45,6 +45,8 @@ class OperatorDescription:
     states: tuple[StateDescription, ...] = ()
     emits_at_end: bool = True
     """Whether anything may come of it when its data, or event time, has ended."""
+    rate_per_second: float | None = None
+    """The calls that its subtasks may begin in a second, all of them together; None: it has no such limit."""
 
 
 @message

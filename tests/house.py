@@ -34,7 +34,9 @@ ROOMS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
     "actors.checkpoints",
     "actors.restore",
@@ -67,7 +69,9 @@ TASK_MANAGERS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
 )
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")

@@ -274,6 +274,8 @@ class KeyedOperator(Operator):
         self._taken += len(keys)
 
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
+        if self._calls is not None:
+            return self._calls.advance(watermark_ms)
         if self._batch_process is not None:
             more = self._batch_process.fire(watermark_ms, out)
         else:
@@ -294,9 +296,14 @@ class KeyedOperator(Operator):
             raise EndlessTimers(self.context.name, PARTS_AT_END * self._fired_at_once)
 
     def _due_ms(self) -> int | None:
+        if self._calls is not None:
+            return self._calls.due_ms(self.context.clock.wall_ms())
         return self.timers.queues.processing.next_ms()
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
+        if self._calls is not None:
+            self._calls.do_due(now_ms, out)
+            return
         self._is_due = True
         try:
             self._fire(self.timers.queues.processing, "processing", now_ms, out)

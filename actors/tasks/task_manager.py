@@ -16,33 +16,30 @@ from typing import Any
 import pykka
 
 from ...messages import (
-    AcknowledgeCheckpoint,
     AcknowledgeRegistration,
     AnnounceWatermark,
     AskTask,
     CancelTask,
-    DeclineCheckpoint,
     ExecutionAttemptId,
     ExecutionState,
-    FirstBatchProcessed,
+    GrantPermits,
     Heartbeat,
     JobId,
     LeaderSessionId,
     LeaderSessionMessage,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    NotifyEndOfData,
     OperatorAnswer,
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
-    ReportWatermark,
     StopTask,
     SubmitTask,
     SwitchToUnaligned,
     TaskDeployment,
     TaskManagerFailing,
     TaskManagerId,
+    TaskReport,
     TriggerCheckpoint,
     UpdateTaskExecutionState,
 )
@@ -163,13 +160,7 @@ class TaskManager(Actor):
                     self._tasks[attempt_id].is_over = True
                     self._send_last_output()
                 self._to_leader(message)
-            case (
-                AcknowledgeCheckpoint()
-                | DeclineCheckpoint()
-                | NotifyEndOfData()
-                | FirstBatchProcessed()
-                | ReportWatermark()
-            ):
+            case _ if isinstance(message, TaskReport):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)
@@ -247,6 +238,7 @@ class TaskManager(Actor):
                 | NotifyCheckpointComplete()
                 | NotifyCheckpointAborted()
                 | AnnounceWatermark()
+                | GrantPermits()
             ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     hosted.ref.tell(message)

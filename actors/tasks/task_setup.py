@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...messages import OperatorId, TaskDeployment
+from ...messages import Message, OperatorId, TaskDeployment
+from ..async_calls.async_calls import async_calls
+from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
 from ..compiled import equip
-from ..context import ActorContext, Clock
+from ..context import ActorContext, Clock, Ref
 from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
@@ -42,6 +44,8 @@ class TaskServices:
     task_manager_name: str
     when_failed: WhenFailed = ignore_failure
     """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
+    call_loop: Callable[[], CallLoop] = no_call_loop
+    """The event loop that the coroutines of operators run on."""
     watermark_warn_ms: int | None = None
     """Event time that stands still for so long while records come is logged; None: it is not."""
 
@@ -56,16 +60,21 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
-    """Open the channels and put everything together; nothing is restored or opened for records yet."""
+def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext, owner: Ref) -> TaskParts:
+    """Open the channels and put everything together; nothing is restored or opened for records yet. Operators report to
+    `owner`, the TaskManager.
+    """
     operators = services.program.chain(deployment.vertex_id)
-    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
+    clock, wake, resources = context.clock, context.wake, services.resources
+    place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell)
     outputs = _outputs(deployment, services, context)
+    state = TaskState(deployment, by_id(operators), services.state)
+    state.give_calls(lambda operator, backend: async_calls(operator, backend, services.call_loop(), context.random))
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
         gate=_gate(deployment, services, context),
         outputs=outputs,
-        state=TaskState(deployment, by_id(operators), services.state),
+        state=state,
     )
 
 
@@ -76,8 +85,11 @@ def place(
     clock: Clock,
     wake: Callable[[], None],
     resources: dict[str, Any],
+    tell_job: Callable[[Message], None] | None = None,
 ) -> None:
-    """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
+    """Tell the operators of the deployment's chain where they run, and equip those that are compiled. Without
+    `tell_job` what they report goes nowhere.
+    """
     for operator, description in zip(operators, deployment.operators, strict=True):
         operator.context = OperatorContext(
             job_id=deployment.job_id,
@@ -94,6 +106,8 @@ def place(
             wake=wake,
             resources=resources,
         )
+        if tell_job is not None:
+            operator._tell_job = tell_job
         equip(operator)
 
 

@@ -180,7 +180,13 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    return OperatorDescription(node.operator_id, node.name, node.role, states, node.operator._emits_at_end)
+    ends = node.operator._emits_at_end
+    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate_of(node.operator))
+
+
+def rate_of(operator: Operator) -> float | None:
+    """How many calls a second it may begin, over all its subtasks; None: it has no such limit."""
+    return getattr(getattr(operator, "async_settings", None), "rate_per_second", None)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

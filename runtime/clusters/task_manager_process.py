@@ -18,6 +18,7 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 
+from ...actors.async_calls.event_loop import CallLoop
 from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
 from ...actors.tasks.job_program import JobProgram
@@ -31,6 +32,7 @@ from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
+from ..system.call_loop import CallLoopThread
 from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher
 from ..system.stepping_dispatcher import SteppingDispatcher
@@ -90,6 +92,7 @@ def run_task_manager(
             stack.enter_context(relayed_prints(outbox))
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
         data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
+        call_loop = stack.enter_context(CallLoopThread())
         system = stack.enter_context(
             ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=_watched_dispatchers(launch, stack))
         )
@@ -103,6 +106,7 @@ def run_task_manager(
                 end.reached,
                 resources={} if feed is None else {RESOURCE: feed},
                 pid=os.getpid(),
+                call_loop=call_loop,
                 outbox=outbox,
             ),
             name="task-manager",
@@ -123,6 +127,7 @@ def make_task_manager(
     *,
     resources: dict[str, Any],
     pid: int,
+    call_loop: Callable[[], CallLoop],
     when_failed: WhenFailed = ignore_failure,
     outbox: Outbox = NO_OUTBOX,
 ) -> TaskManager:
@@ -141,6 +146,7 @@ def make_task_manager(
         resources=resources,
         task_manager_name=task_manager_id,
         when_failed=when_failed,
+        call_loop=call_loop,
         watermark_warn_ms=launch.watermark_warn_ms,
     )
     spec = TaskManagerSpec(
