@@ -24,7 +24,7 @@ class AggregateFunction:
 
     @property
     def rule(self) -> str:
-        """What its accumulators are; stored ones are refused where it is another. The name of the class."""
+        """The kind of its accumulators, by the name of the class: those of another kind are refused."""
         return type(self).__qualname__
 
     def create_accumulator(self) -> Any:
@@ -53,7 +53,7 @@ class Contents(Protocol):
 
     @property
     def rule(self) -> str:
-        """What it is, as text that is equal for equal contents; of code, the name alone."""
+        """Text that is equal for equal contents; of code, the name alone."""
         ...
 
     def declaration(self) -> AnyState:

@@ -162,11 +162,9 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
     what = f"{method}: the function {found(function).name}"
+    if not is_async_function(method, function):
+        _check(what, function, FUNCTIONS[method])
     _check_takes(what, function, ARGUMENTS.get(method, ()))
-    kind = found(function).kind
-    if method in ASYNC_FUNCTIONS and kind in ASYNC_FUNCTIONS[method]:
-        return
-    _check(what, function, FUNCTIONS[method])
 
 
 def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
