@@ -182,7 +182,7 @@ class Backlog:
         return None
 
     def put_back(self, piece: Piece) -> None:
-        """What is left of the batch that was taken out."""
+        """The rest of the batch that was taken out."""
         if piece.taken < len(piece.batch):
             self._pieces.appendleft(piece)
 

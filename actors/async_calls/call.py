@@ -9,7 +9,7 @@ from ..flow.elements import TimedBatch
 from ..operators.collector import Collector
 
 CallKind: TypeAlias = Literal["record", "timer", "batch"]
-"""What `record` is: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`."""
+"""Of `record`: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`."""
 
 
 class Call(UnitOfWork):

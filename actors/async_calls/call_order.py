@@ -1,7 +1,7 @@
 """CallOrder: which results may leave, and when a watermark may follow them.
 
-An epoch is what lies between two watermarks. Results of an epoch leave in the order of the input, or as they come; those
-of a later one wait until all of it has left, and its watermark. Flink: StreamElementQueue, with its ordered and
+An epoch lies between two watermarks. Results of an epoch leave in the order of the input, or as they come; those of a
+later one wait until all of it has left, and its watermark. Flink: StreamElementQueue, with its ordered and
 unordered version.
 """
 

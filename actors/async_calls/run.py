@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .backlog import Piece
 
 LOCKED_RECORDS: Final = 256
-"""So many are taken with the lock in hand: for so long a snapshot may have to wait."""
+"""This many are taken with the lock in hand: a snapshot may have to wait for them."""
 
 
 class RunResults:
@@ -46,7 +46,9 @@ class RunResults:
         self.ends: list[tuple[Any, int, int]] = []
         """For each record of the input that emitted something: key, number, and how many records there were then."""
         self.others: list[tuple[int, Any, int, Results]] = []
-        """Emitted as batches, or to side outputs: behind so many records, by this key and number."""
+        """Emitted as batches, or to side outputs: the number of records before it, key and number of the record of the
+        input, and the batches.
+        """
 
     def __bool__(self) -> bool:
         return bool(self.records or self.others)
@@ -97,7 +99,7 @@ def _done(key: Any, number: int, results: Results) -> CallInFlight:
 
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
-    what was there before a record is cheap to remember. None where it has others, or ones that expire.
+    it is cheap to remember their values before a record. None where it has others, or ones that expire.
     """
 
     def __init__(self, operator: Operator, states: dict[str, SharedState]) -> None:
@@ -249,3 +251,12 @@ class Run:
         piece.taken += next_number - self.number
         self.number = next_number
         self.stopped, self.is_over = call, True
+
+    def frozen(self, *, keyed: bool, began_wall_ms: int) -> list[CallInFlight]:
+        """What its records have emitted so far, and the call that ended it; with the lock in hand."""
+        frozen = list(self.results.frozen(keyed=keyed))
+        if (call := self.stopped) is not None:
+            own_key, identity = call.key if keyed else call.number, call.idempotency_key
+            where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
+            frozen.append(CallInFlight(own_key, *where, 1, began_wall_ms, None))
+        return frozen

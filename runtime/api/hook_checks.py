@@ -1,8 +1,8 @@
 """Which of an operator's methods may be what kind of function, and what to write in place of another.
 
 Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`,
-may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a generator,
-would be called, and nothing of it would run.
+may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a
+generator, would be called, and nothing of it would run.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def is_async_function(method: str, function: Callable[..., Any]) -> bool:
 
 
 def _instead(operator: Operator, hook: str) -> str:
-    """What to do about a hook that is `async def` and may not be."""
+    """The remedy for a hook that is `async def` and may not be."""
     if hook in ASYNC_HOOKS and not operator._is_async:
         return f"`{hook}` may be async where `process`, or `process_batch`, is; or {NOT_ASYNC}"
     return NOT_ASYNC
