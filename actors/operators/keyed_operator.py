@@ -65,8 +65,8 @@ class _NoTimestamp:
 
 
 PARTS_AT_END = 1000
-"""At the end of time timers may fire in this number of parts, and in one more for each timer that waits then. Those that
-always set the next one come to more.
+"""At the end of time timers may fire in this number of parts, and in one more for each timer that waits then. Those
+that always set the next one come to more.
 """
 
 PIECE_ROWS = 1024
