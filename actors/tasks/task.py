@@ -463,5 +463,6 @@ class Task(Actor):
             parts.chain.end()
         self._data_ended = True
         parts.outputs.send_watermark(Watermark(END_OF_TIME))
+        parts.outputs.say_misspelt()
         parts.outputs.broadcast(EndOfData())
         self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))

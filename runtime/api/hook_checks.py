@@ -8,7 +8,7 @@ generator, would be called, and nothing of it would run.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import Any
@@ -68,6 +68,19 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
     },
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""
+
+ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "map": ("record",),
+    "filter": ("record",),
+    "flat_map": ("record",),
+    "map_batches": ("batch",),
+    "reduce": ("result", "record"),
+    "co_group": ("key", "window", "left", "right", "out"),
+    "top_n": ("record",),
+    "key_by": ("record",),
+    "assign_timestamps": ("record",),
+}
+"""What the functions that methods of a stream take are called with."""
 
 FUNCTIONS: Mapping[str, str | None] = {
     "map": "return one record; for several use flat_map, which takes a generator",
@@ -148,10 +161,27 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
-    kind = found(function).kind
-    if method in ASYNC_FUNCTIONS and kind in ASYNC_FUNCTIONS[method]:
+    what = f"{method}: the function {found(function).name}"
+    if not is_async_function(method, function):
+        _check(what, function, FUNCTIONS[method])
+    _check_takes(what, function, ARGUMENTS.get(method, ()))
+
+
+def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
+    """Whether it can be called with these; what cannot be known, as of classes, is not checked."""
+    if not given or inspect.isclass(function):
         return
-    _check(f"{method}: the function {found(function).name}", function, FUNCTIONS[method])
+    try:
+        wanted = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        wanted.bind(*given)
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
+            f"takes {wanted}: {error}"
+        ) from None
 
 
 def is_async_function(method: str, function: Callable[..., Any]) -> bool:

@@ -29,7 +29,7 @@ from ..connectors import CollectSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
-from .event_time import check_assigners
+from .event_time import check_assigners, check_event_times
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -87,7 +87,9 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
-    nodes = optimized(environment.graph.runnable())
+    runnable = environment.graph.runnable()
+    check_event_times(runnable)
+    nodes = optimized(runnable)
     sizes = sizes_of(
         nodes,
         default=environment.parallelism or default_parallelism,
