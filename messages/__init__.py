@@ -45,6 +45,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet, SentRecords
 from .job import (
     AskOperator,
     AskTask,
@@ -183,6 +184,7 @@ __all__ = [
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
+    "InletAnswer",
     "InputDescriptor",
     "InputWatermark",
     "JobDetails",
@@ -221,6 +223,7 @@ __all__ = [
     "Plain",
     "Predecessor",
     "PrintedText",
+    "PutIntoInlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -232,6 +235,8 @@ __all__ = [
     "RestartStrategyConfig",
     "RestartStrategyKind",
     "Row",
+    "SendToInlet",
+    "SentRecords",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",
