@@ -69,7 +69,15 @@ from .kinds.descriptors import (
     ValueState,
 )
 from .kinds.ttl import Ttl
-from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inline_handle, job_directory
+from .record_log import LogWriter
+from .storage import (
+    CheckpointStorage,
+    checkpoint_directory,
+    handle_reader,
+    inlets_directory,
+    inline_handle,
+    job_directory,
+)
 
 __all__ = [
     "NO_KEY",
@@ -89,6 +97,7 @@ __all__ = [
     "KeyedStateBackend",
     "KeyedStateDeclaration",
     "ListState",
+    "LogWriter",
     "MapState",
     "MissingSavepoint",
     "MissingState",
@@ -128,6 +137,7 @@ __all__ = [
     "declared_states",
     "default_max_parallelism",
     "handle_reader",
+    "inlets_directory",
     "inline_handle",
     "java_hash",
     "job_directory",

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Protocol
 
 from .durable_files import DurableFiles
+from .errors import CorruptState
 
 _FRAME = Struct(">II")
 ZEROED_BYTES = 4 * 1024 * 1024
@@ -38,7 +39,9 @@ class RecordLog:
         return self._files.names(self._folder)
 
     def read(self, segment: str, start: int = 0) -> tuple[list[bytes], int]:
-        """The whole payloads from this place on, and the place behind the last; a missing segment has none."""
+        """The whole payloads from this place on, and the place behind the last; a missing segment has none. Raises
+        CorruptState when one in the middle is not what was written.
+        """
         try:
             data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
         except FileNotFoundError:
@@ -47,6 +50,8 @@ class RecordLog:
         while (found := _payload_at(data, place)) is not None:
             payloads.append(found)
             place += _FRAME.size + len(found)
+        if _is_followed(data, place):
+            raise CorruptState(f"{self._folder}/{segment}", f"a whole entry at byte {start + place}", "a damaged one")
         return payloads, start + place
 
     def remove(self, segments: Iterable[str]) -> None:
@@ -60,7 +65,7 @@ class RecordLog:
 
 
 class LogWriter:
-    """One writer. Its methods are called one at a time; what `spare_work` gives may run beside them."""
+    """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
 
     def __init__(self, files: DurableFiles, folder: str, name: str) -> None:
         self._files = files
@@ -107,13 +112,16 @@ class LogWriter:
 
     # -- the next segment, made ahead of time
 
-    def spare_work(self) -> Callable[[], _Segment] | None:
-        """What makes the next segment, to be run at any time; None when that would save nothing now. Hand its result,
-        or None if it failed, to `keep_spare`.
-        """
+    @property
+    def wants_spare(self) -> bool:
+        """Whether that would save something soon."""
         is_early = self._open is not None and self.length < ZEROED_BYTES // 2
-        if self._spare is not None or self._is_making_spare or is_early or not self._files.is_local:
-            return None
+        return self._files.is_local and self._spare is None and not self._is_making_spare and not is_early
+
+    def spare_work(self) -> Callable[[], _Segment]:
+        """What makes the next segment, to be run at any time. Hand its result, or None if it failed, to
+        `keep_spare`.
+        """
         self._is_making_spare = True
         path = self._next_path()
 
@@ -164,6 +172,14 @@ def _payload_at(data: bytes, place: int) -> bytes | None:
     length, checksum = _FRAME.unpack_from(data, place)
     payload = data[begin : begin + length]
     return payload if length and len(payload) == length and zlib.crc32(payload) == checksum else None
+
+
+def _is_followed(data: bytes, place: int) -> bool:
+    """Whether a whole frame stands behind what is none: no writer leaves that behind."""
+    if place + _FRAME.size > len(data):
+        return False
+    length, _ = _FRAME.unpack_from(data, place)
+    return bool(length) and _payload_at(data, place + _FRAME.size + length) is not None
 
 
 class _Segment(Protocol):

@@ -1,8 +1,9 @@
-"""Connectors: where data enters (collections, files, generators, Spark) and leaves (files, driver, terminal)."""
+"""Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, terminal)."""
 
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    InletLogDamaged,
     InputChanged,
     LostTransaction,
     NoInput,
@@ -20,6 +21,8 @@ from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
+from .inlet.inlet_source import InletSource, subtask_of
+from .inlet.sent_batches import columns_to_bytes
 from .index_share import IndexShare
 from .pacer import Pacer
 from .print_sink import PrintSink
@@ -41,6 +44,8 @@ __all__ = [
     "Fingerprint",
     "GeneratorSource",
     "IndexShare",
+    "InletLogDamaged",
+    "InletSource",
     "InputChanged",
     "LostTransaction",
     "NoInput",
@@ -60,6 +65,8 @@ __all__ = [
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
+    "columns_to_bytes",
     "read_collected",
     "scan_plan",
+    "subtask_of",
 ]
