@@ -45,7 +45,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
-from .inlets import InletAnswer, PutIntoInlet, SendToInlet, SentRecords
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
     AskOperator,
     AskTask,
@@ -236,7 +236,6 @@ __all__ = [
     "RestartStrategyKind",
     "Row",
     "SendToInlet",
-    "SentRecords",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",

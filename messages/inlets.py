@@ -7,20 +7,6 @@ from .registry import message
 
 
 @message
-class SentRecords:
-    """Records of one sender, numbered one by one from `first` on; without any it is a question for the last number.
-
-    `data`: an Arrow stream of one batch if `columns`; else the records as plain data, one behind the other.
-    """
-
-    sender: str
-    first: int
-    count: int
-    columns: bool
-    data: bytes
-
-
-@message
 class SendToInlet:
     """Client -> JobManager: take these records, in this order. Answered with InletAnswer, once they last.
 
@@ -31,7 +17,8 @@ class SendToInlet:
     inlet: str
     """The source's name or id."""
     subtask: SubtaskIndex
-    records: tuple[SentRecords, ...]
+    records: bytes
+    """One entry of the log: records of several senders, see `runtime/connectors/inlet/sent_records`."""
 
 
 @message
@@ -44,13 +31,13 @@ class PutIntoInlet:
 
 @message
 class InletAnswer:
-    """Which records last, of each sender in the request."""
+    """Which records last: all that were sent, but for those of senders in `last_numbers`."""
 
     last_numbers: dict[str, int]
-    """All records of this sender up to this number last. One that is lower than what was sent says that the rest was
-    not taken.
-    """
+    """Of these senders all records up to this number last: those who asked, and those of whom not all was taken."""
     is_full: bool = False
     """Nothing more is taken before records have been emitted: ask again, without records."""
+    is_ready: bool = True
+    """If not, nothing was taken, and nothing is known."""
     has_ended: bool = False
     """Nothing more is taken at all: the job's data is being ended."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...messages import (
+    CheckpointId,
     ExecutionAttemptId,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,

@@ -1,4 +1,4 @@
-"""Questions: what was put to an operator with `job.ask`, or sent into an inlet, answered by its task between two batches.
+"""Questions: what was put to an operator with `job.ask`, or sent into an inlet; its task answers between batches.
 
 What is raised here fails the question, and not the attempt.
 """

@@ -32,7 +32,6 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
-    OperatorAnswer,
     PutIntoInlet,
     RefuseRegistration,
     RegisterTaskManager,

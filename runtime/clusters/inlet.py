@@ -48,8 +48,9 @@ class InletWay:
         self._sender = InletSender(client.job_manager, job_id, name, self._inbox)
         self._ref: Ref = client.start(self._sender)
 
-    def put(self, items: Iterable[Item], subtask: int, is_new: bool) -> None:
-        self._inbox.extend([(item, subtask, is_new) for item in items])
+    def put(self, items: list[tuple[Item, int, bool]]) -> None:
+        """Items, with the subtask of their sender and whether its name is new."""
+        self._inbox.extend(items)
         if self._sender.closed is not None:
             self._sender.refuse_all()
         elif not self._sender.is_woken:
@@ -92,7 +93,11 @@ class Inlet:
         Raises RecordMismatch for a record that does not fit the schema, and UnsupportedValue for one that cannot be
         sent. The wait fails with InletClosed once the job takes no more, and with NumberGap if `number` leaves one out.
         """
-        return self._put([(1, False, self._pack(record))], number, timeout)
+        if number is not None:
+            return self._put([(1, False, self._pack(record))], number, timeout)
+        sent = Sent(self, timeout, self._way.promise)
+        self._way.put([(Item(self.sender, sent, 1, False, self._pack(record)), self._subtask, self._is_new)])
+        return sent
 
     def send_many(self, records: Iterable[Any], *, number: int | None = None, timeout: float | None = None) -> Sent:
         """The same of several records, in this order; done when all last. `number` is that of the first. The job may
@@ -124,7 +129,7 @@ class Inlet:
     def last_number(self, *, timeout: float | None = None) -> Sent:
         """The number of this sender's last record that lasts, once all sent before is settled; 0 if there is none."""
         sent = self._sent(timeout)
-        self._way.put([Item(self.sender, sent)], self._subtask, self._is_new)
+        self._way.put([(Item(self.sender, sent), self._subtask, self._is_new)])
         return sent
 
     def _put(self, parts: list[tuple[int, bool, bytes]], number: int | None, timeout: float | None) -> Sent:
@@ -136,16 +141,18 @@ class Inlet:
         for count, columns, data in parts:
             items.append(Item(self.sender, self._sent(timeout), count, columns, data, first))
             first = first and first + count
-        self._way.put(items, self._subtask, self._is_new)
+        self._way.put([(item, self._subtask, self._is_new) for item in items])
         return items[-1].sent  # all before it last when it does
 
     def _sent(self, timeout: float | None) -> Sent:
-        return Sent(f"sender {self.sender!r} of inlet {self._way.name!r}", timeout, self._way.promise)
+        return Sent(self, timeout, self._way.promise)
 
 
 def _sender_name(name: str) -> str:
     if not text("sender", name) or name.startswith(MADE_UP):
-        raise InvalidSetting(f"sender: wanted a name that is not empty and does not begin with {MADE_UP!r}, found {name!r}")
+        raise InvalidSetting(
+            f"sender: wanted a name that does not begin with {MADE_UP!r}, and is not empty, found {name!r}"
+        )
     return name
 
 
@@ -173,5 +180,5 @@ def _slices(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 def _fitting(data: bytes) -> bytes:
     if len(data) > MAX_RECORD_BYTES:
-        raise UnsupportedValue(f"a record of {len(data)} bytes cannot be sent into a job: {MAX_RECORD_BYTES} are the most")
+        raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(data)}")
     return data

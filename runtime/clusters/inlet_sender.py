@@ -15,14 +15,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...actors.actor import Actor
 from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
 from ...actors.context import Ref
-from ...messages import InletAnswer, JobId, SendToInlet, SentRecords, SubtaskIndex
+from ...messages import InletAnswer, JobId, SendToInlet, SubtaskIndex
+from ..connectors import SentRecords, to_payload
 from .job_errors import InletClosed, NumberGap
 from .sent import Sent, settle
 
@@ -237,7 +238,7 @@ class InletSender(Actor):
         lane.open.extend(taken)
         lane.under_way += 1
         asked = tuple(taken)
-        request = SendToInlet(self._job_id, self._inlet, lane.subtask, _packed(asked))
+        request = SendToInlet(self._job_id, self._inlet, lane.subtask, to_payload(_packed(asked)))
         self.context.pipe_to_self(
             self._job_manager.ask(request, timeout_ms=math.inf),
             lambda answer: _Answered(lane, asked, answer),
@@ -248,26 +249,40 @@ class InletSender(Actor):
 
     def _answered(self, lane: _Lane, asked: tuple[Item, ...], answer: InletAnswer) -> None:
         last_numbers = answer.last_numbers
-        asked = tuple(item for item in asked if not item.sent.done())
-        done = {item for item in asked if item.sender in last_numbers and item.last <= last_numbers[item.sender]}
+        done: Sequence[Item] = asked
+        if not answer.is_ready:
+            done = ()
+        elif last_numbers:
+            done = [item for item in asked if item.last <= last_numbers.get(item.sender, item.last)]
         self._learn(last_numbers)
         if done:
-            lane.open = deque(item for item in lane.open if item not in done)
-            if not all(item.is_probe for item in done):
-                lane.pause_ms = _PAUSE_MS
-            for item in done:
-                item.sent.number = item.sent.number or last_numbers[item.sender]
-            settle(item.sent for item in done)
+            self._last(lane, done, last_numbers)
         lane.is_full = answer.is_full
         if len(done) < len(asked):
             lane.is_broken = True
             if answer.has_ended:  # what is under way may still be answered
                 self.closed = InletClosed(f"inlet {self._inlet!r} takes no more records: its job is being stopped")
                 self.refuse_all()
-            elif not answer.is_full:
+            elif answer.is_ready and not answer.is_full:
                 self._refuse_gaps(lane, asked, last_numbers)
         if answer.is_full:
             self._pause(lane)
+
+    def _last(self, lane: _Lane, done: Sequence[Item], last_numbers: dict[str, int]) -> None:
+        """What these have brought lasts. Mostly they are the first."""
+        opened, count = lane.open, 0
+        while count < len(done) and opened and opened[0] is done[count]:
+            opened.popleft()
+            count += 1
+        if count < len(done):
+            closed = set(done[count:])
+            lane.open = deque(item for item in opened if item not in closed)
+        if not all(item.is_probe for item in done):
+            lane.pause_ms = _PAUSE_MS
+        for item in done:
+            if not item.count and not item.sent.number:
+                item.sent.number = last_numbers[item.sender]
+        settle([item.sent for item in done])
 
     def _learn(self, last_numbers: dict[str, int]) -> None:
         """Those who did not know which number is next do now."""
@@ -329,26 +344,29 @@ def _is_same(one: Item, other: Item) -> bool:
     return one.sender == other.sender and bool(one.count) and one.number <= other.last <= one.last
 
 
-def _packed(items: Iterable[Item]) -> tuple[SentRecords, ...]:
+def _packed(items: Iterable[Item]) -> list[SentRecords]:
     """Records of one sender that follow each other travel as one."""
     packed: list[SentRecords] = []
-    joined: list[Item] = []
+    before: Item | None = None
+    joined: list[bytes] = []
+    """The data of the last of `packed`, if that is of several items."""
     for item in items:
-        if joined and not _follows(joined[-1], item):
-            packed.append(_joined(joined))
-            joined = []
-        joined.append(item)
+        if before is not None and _follows(before, item):
+            joined = joined or [before.data]
+            joined.append(item.data)
+            packed[-1] = packed[-1]._replace(count=packed[-1].count + item.count)
+        else:
+            if joined:
+                packed[-1] = packed[-1]._replace(data=b"".join(joined))
+                joined = []
+            packed.append(SentRecords(item.sender, item.number, item.count, item.columns, item.data))
+        before = item
     if joined:
-        packed.append(_joined(joined))
-    return tuple(packed)
+        packed[-1] = packed[-1]._replace(data=b"".join(joined))
+    return packed
 
 
 def _follows(one: Item, other: Item) -> bool:
-    is_list = bool(one.count and other.count) and not (one.columns or other.columns)
-    return is_list and one.sender == other.sender and one.last + 1 == other.number
-
-
-def _joined(items: list[Item]) -> SentRecords:
-    first = items[0]
-    data = first.data if len(items) == 1 else b"".join(item.data for item in items)
-    return SentRecords(first.sender, first.number, sum(item.count for item in items), first.columns, data)
+    if one.sender != other.sender or one.columns or other.columns:
+        return False
+    return bool(one.count and other.count) and one.number + one.count == other.number

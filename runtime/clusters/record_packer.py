@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgpack
 import pyarrow as pa
 
 from ...actors.flow.records import batch_of
@@ -33,34 +34,32 @@ class RecordPacker:
     def __init__(self, schema: pa.Schema | None) -> None:
         self._schema = schema
         self._names = () if schema is None else tuple(schema.names)
-        self._types = () if schema is None else tuple(_USUAL.get(field.type) for field in schema)
+        self._types = [] if schema is None else [_USUAL.get(field.type) for field in schema]
+        self._integers = [index for index, kind in enumerate(self._types) if kind is int]
 
     def pack(self, record: Any) -> bytes:
         """Raises RecordMismatch, which names the column, and UnsupportedValue."""
-        if self._schema is None:
-            packed = pack_plain(record)
-        else:
-            values = self._usual(record)
-            packed = pack_plain(self._values(record) if values is None else values)
+        packed = self._usual(record) or pack_plain(record if self._schema is None else self._values(record))
         if len(packed) > MAX_RECORD_BYTES:
-            raise UnsupportedValue(f"a record of {len(packed)} bytes cannot be sent into a job: {MAX_RECORD_BYTES} is most")
+            raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(packed)}")
         return packed
 
-    def _usual(self, record: Any) -> list[Any] | None:
-        """Its values, if it is a dict of just the columns and of just the usual types."""
-        if not isinstance(record, dict) or len(record) != len(self._names):
+    def _usual(self, record: Any) -> bytes | None:
+        """If it is a dict of just the columns and of just the usual types; None leaves it to the slower way."""
+        if self._schema is None or type(record) is not dict or len(record) != len(self._names):
             return None
         try:
             values = [record[name] for name in self._names]
-        except KeyError:
-            return None
-        return values if all(map(_fits, values, self._types)) else None
+            if list(map(type, values)) == self._types and not self._is_out_of_range(values):
+                return msgpack.packb(values)  # type: ignore[no-any-return]
+        except (KeyError, ValueError):
+            pass
+        return None
+
+    def _is_out_of_range(self, values: list[Any]) -> bool:
+        return any(not -_LARGEST <= values[index] < _LARGEST for index in self._integers)
 
     def _values(self, record: Any) -> Sequence[Any]:
         assert self._schema is not None
         row = batch_of([record], self._schema)
         return [column[0].as_py() for column in row.columns]
-
-
-def _fits(value: Any, kind: type | None) -> bool:
-    return type(value) is kind and (kind is not int or -_LARGEST <= value < _LARGEST)

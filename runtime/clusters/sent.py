@@ -26,11 +26,13 @@ class Sent:
 
     __slots__ = ("_error", "_is_done", "_promise", "_timeout", "_waiters", "_what", "number")
 
-    def __init__(self, what: str, timeout: float | None, promise: Promise | None) -> None:
-        """`promise`: makes what one waits for where time goes on only then; None: loops and threads wait."""
+    def __init__(self, what: object, timeout: float | None, promise: Promise | None) -> None:
+        """`what`: shown by errors. `promise`: makes what one waits for where time goes on only then; None: loops and
+        threads wait.
+        """
         self.number = 0
         self._what = what
-        self._timeout = timeout_seconds(timeout)
+        self._timeout = None if timeout is None else timeout_seconds(timeout)
         self._promise = promise
         self._is_done = False
         self._error: BaseException | None = None
@@ -52,26 +54,25 @@ class Sent:
         return self._outcome()
 
     def __await__(self) -> Generator[Any, None, int]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> int:
         if not self._is_done:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    await self._until_done()
-            except TimeoutError as error:
-                raise self._overdue(self._timeout) from error
+            if self._timeout is None and self._promise is None:
+                loop = asyncio.get_running_loop()
+                future: asyncio.Future[None] = loop.create_future()
+                if self._enter((loop, future)):
+                    yield from future
+            else:
+                yield from self._wait().__await__()
         return self._outcome()
 
-    async def _until_done(self) -> None:
-        if self._promise is not None:
-            if (waiter := self._promised()) is not None:
-                await waiter.until_done()
-            return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        if self._enter((loop, future)):
-            await future
+    async def _wait(self) -> None:
+        """It takes longer than the short way."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                waiter: ActorFuture[None] = ActorFuture() if self._promise is None else self._promise()
+                if self._enter(waiter):
+                    await waiter.until_done()
+        except TimeoutError as error:
+            raise self._overdue(self._timeout) from error
 
     def _promised(self) -> ActorFuture[None] | None:
         waiter: ActorFuture[None] = ActorFuture() if self._promise is None else self._promise()

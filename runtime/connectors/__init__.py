@@ -1,4 +1,4 @@
-"""Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, terminal)."""
+"""Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, a print)."""
 
 from .collection_source import CollectionSource
 from .errors import (
@@ -21,9 +21,9 @@ from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
-from .inlet.inlet_source import InletSource, subtask_of
-from .inlet.sent_batches import columns_to_bytes
 from .index_share import IndexShare
+from .inlet.inlet_source import InletSource, subtask_of
+from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -61,6 +61,7 @@ __all__ = [
     "RewindImpossible",
     "ScanPlan",
     "ScanSource",
+    "SentRecords",
     "SparkSource",
     "UnknownFileSystem",
     "UnreadableInput",
@@ -69,4 +70,5 @@ __all__ = [
     "read_collected",
     "scan_plan",
     "subtask_of",
+    "to_payload",
 ]

@@ -77,6 +77,6 @@ class InletLogDamaged(ConnectorError):
 
     def __init__(self, inlet: str, sender: str, last: int, found: int) -> None:
         super().__init__(
-            f"inlet {inlet!r}: of sender {sender!r} the log holds record {found} next, wanted {last + 1}: a file of the "
-            "log is missing or damaged; restore its files, or start the job from a savepoint, which needs none"
+            f"inlet {inlet!r}: of sender {sender!r} the log holds record {found} next, wanted {last + 1}: a file of "
+            "the log is missing or damaged; restore its files, or start the job from a savepoint, which needs none"
         )

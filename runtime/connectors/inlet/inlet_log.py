@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from ....actors.operators.operator import OperatorContext
 from ....actors.operators.task_access import TaskAccess
-from ....messages import JobId, OperatorId, SentRecords
+from ....messages import JobId, OperatorId
 from ....state import LogWriter, inlets_directory
-from .sent_batches import from_payload, to_payload
+from .sent_records import SentRecords, from_payload
 
 _EPOCH_DIGITS = 8
 
@@ -105,13 +105,13 @@ class InletLog:
 
     # -- writing
 
-    def append_work(self, sent: Sequence[SentRecords]) -> Callable[[], Mark]:
-        """Makes these records last; gives the mark behind them."""
+    def append_work(self, payloads: Sequence[bytes]) -> Callable[[], Mark]:
+        """Makes these entries last; gives the mark behind them."""
         writer = self._own_writer()
 
         def work() -> Mark:
             with self._lock:
-                writer.append([to_payload(sent)])
+                writer.append(payloads)
                 return Mark("", self._folder, writer.segment, writer.length)
 
         return work

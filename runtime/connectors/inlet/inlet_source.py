@@ -24,22 +24,27 @@ import pykka
 from ....actors.ask_errors import NotRunning
 from ....actors.flow.elements import Batch
 from ....actors.operators.source import END, Source, SourceState
-from ....messages import CheckpointId, InletAnswer, SendToInlet, SentRecords
+from ....messages import CheckpointId, InletAnswer, SendToInlet
 from ....state import key_group, operator_index_of
 from ..errors import InletLogDamaged
 from .inlet_log import Chunk, InletLog, Mark
-from .sent_batches import batch_to_emit, from_plain, to_plain, without_first
 from .sender_numbers import SenderNumbers
+from .sent_records import SentRecords, batch_to_emit, from_payload, to_payload, without_first
 
 Promise = pykka.Future[InletAnswer]
+Waiting = tuple[list[SentRecords], Promise]
+"""A request without an answer."""
 
 
 @dataclass(slots=True)
 class _Group:
     """Records that are written together, and the requests to be answered then."""
 
+    payloads: list[bytes] = field(default_factory=list)
+    """Entries of the log."""
     sent: list[SentRecords] = field(default_factory=list)
-    waiting: list[tuple[SendToInlet, Promise]] = field(default_factory=list)
+    """The same."""
+    waiting: list[Waiting] = field(default_factory=list)
 
 
 class InletSource(Source):
@@ -85,7 +90,7 @@ class InletSource(Source):
         """Of `_ready`."""
         self._writing: _Group | None = None
         self._next = _Group()
-        self._unanswered: list[tuple[SendToInlet, Promise]] = []
+        self._unanswered: list[Waiting] = []
         """Of records that last, as long as the source is held."""
         self._is_held = self._is_stopping = False
         self._has_ended = has_ended
@@ -111,7 +116,7 @@ class InletSource(Source):
         return {
             "logs": [list(mark) for mark in self._log.marks()],
             "senders": self._lasting.plain(),
-            "ready": to_plain(self._ready),
+            "ready": to_payload(list(self._ready)),
             "ended": self._has_ended,
         }
 
@@ -132,7 +137,7 @@ class InletSource(Source):
         senders = {
             sender: last for offset in offsets for sender, last in offset["senders"].items() if self._is_own(sender)
         }
-        ready = [each for offset in offsets for each in from_plain(offset["ready"]) if self._is_own(each.sender)]
+        ready = [each for offset in offsets for each in from_payload(offset["ready"]) if self._is_own(each.sender)]
         self._begin(logs, senders, ready, has_ended=all(offset["ended"] for offset in offsets))
 
     def _is_own(self, sender: str) -> bool:
@@ -196,7 +201,7 @@ class InletSource(Source):
             if self._is_own(each.sender) and (new := self._new_of(each, self._lasting)) is not None:
                 if new.first > self._lasting.last(each.sender) + 1:
                     raise InletLogDamaged(self.context.name, each.sender, self._lasting.last(each.sender), each.first)
-                self._lasting.set(each.sender, new.first + new.count - 1)
+                self._lasting.set(each.sender, new.last)
                 self._make_ready([new])
         self._has_read = self._log.has_read(chunk)
         if self._has_read:
@@ -218,45 +223,48 @@ class InletSource(Source):
         if not isinstance(message, SendToInlet):
             raise TypeError(f"inlet {self.context.name!r} takes what is sent with job.inlet({self.context.name!r})")
         promise: Promise = self.context.task.promise()
-        if self._has_ended:
-            promise.set(self._answer(message))
+        if not self._has_ended and (not self._has_read or self._is_held):
+            promise.set(_NOT_READY)
             return promise
-        if not self._has_read or self._is_held:
-            promise.set(InletAnswer({}, is_full=True))
-            return promise
-        if not self._is_stopping and not self._is_full:
-            self._take(message.records)
-        if all(self._taken.last(each.sender) == self._lasting.last(each.sender) for each in message.records):
-            promise.set(self._answer(message))
+        records = from_payload(message.records)
+        if not (self._is_full or self._is_stopping or self._has_ended):
+            self._take(records, message.records)
+        if all(self._taken.last(each.sender) == self._lasting.last(each.sender) for each in records):
+            promise.set(self._answer(records))
         else:
             group = self._next if self._next.sent or self._writing is None else self._writing
-            group.waiting.append((message, promise))
+            group.waiting.append((records, promise))
             self._write()
         return promise
 
-    def _take(self, records: Iterable[SentRecords]) -> None:
-        """What is new and leaves no number out."""
+    def _take(self, records: list[SentRecords], payload: bytes) -> None:
+        """What is new and leaves no number out. `payload`: the same."""
+        taken = []
         for sent in records:
             new = self._new_of(sent, self._taken) if sent.count else None
             if new is not None and new.first == self._taken.last(sent.sender) + 1:
-                self._taken.set(new.sender, new.first + new.count - 1)
-                self._next.sent.append(new)
+                self._taken.set(new.sender, new.last)
+                taken.append(new)
+        if taken:
+            self._next.sent += taken
+            self._next.payloads.append(payload if taken == records else to_payload(taken))
 
-    def _answer(self, sent: SendToInlet) -> InletAnswer:
-        last_numbers = {each.sender: self._lasting.last(each.sender) for each in sent.records}
-        return InletAnswer(last_numbers, self._is_full, self._is_stopping or self._has_ended)
+    def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
+        lasts = ((each, self._lasting.last(each.sender)) for each in records)
+        last_numbers = {each.sender: last for each, last in lasts if not each.count or last < each.last}
+        return InletAnswer(last_numbers, self._is_full, has_ended=self._is_stopping or self._has_ended)
 
     def _write(self) -> None:
         if self._writing is None and self._next.sent:
             self._writing, self._next = self._next, _Group()
-            self._aside(self._log.append_work(self._writing.sent), self._written, self._not_written)
+            self._aside(self._log.append_work(self._writing.payloads), self._written, self._not_written)
 
     def _written(self, mark: Mark) -> None:
         group, self._writing = self._writing, None
         assert group is not None, "nothing was being written"
         self._log.appended(mark)
         for each in group.sent:
-            self._lasting.set(each.sender, each.first + each.count - 1)
+            self._lasting.set(each.sender, each.last)
         self._make_ready(group.sent)
         self._unanswered += group.waiting
         if not self._is_held:
@@ -269,14 +277,13 @@ class InletSource(Source):
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
         self._taken = self._lasting.copy()
-        for sent, promise in (waiting for group in groups for waiting in group.waiting):
-            last_numbers = {} if self._is_held else self._answer(sent).last_numbers
-            promise.set(InletAnswer(last_numbers, is_full=True))
+        for _, promise in (waiting for group in groups for waiting in group.waiting):
+            promise.set(_NOT_READY)
 
     def _answer_all(self) -> None:
         answered, self._unanswered = self._unanswered, []
-        for sent, promise in answered:
-            promise.set(self._answer(sent))
+        for records, promise in answered:
+            promise.set(self._answer(records))
 
     # -- orders of the task
 
@@ -299,6 +306,9 @@ class InletSource(Source):
         """`failed` None: an attempt that cannot read its log fails; to tidy up can wait for the next checkpoint."""
         assert self.context.task is not None, "an inlet needs a task around it"
         self.context.task.run_aside(work, done or _nothing, failed or (_raised if done else _nothing))
+
+
+_NOT_READY = InletAnswer({}, is_ready=False)
 
 
 def subtask_of(sender: str, parallelism: int, max_parallelism: int) -> int:

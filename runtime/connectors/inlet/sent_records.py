@@ -1,22 +1,36 @@
-"""Sent batches: records as clients pack them, as the log holds them, and as the inlet emits them.
+"""SentRecords: records of one sender as clients pack them, as the log holds them, and as the inlet emits them.
 
-A SentRecords holds either the records themselves, each packed as plain data, one behind the other, or one Arrow batch.
+One holds either the records themselves, each packed as plain data, one behind the other, or one Arrow batch.
 With a schema the former are lists of values in the order of its columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
-from ....messages import SentRecords, dict_rows, unpack_plain
+from ....messages import dict_rows, unpack_plain
 
 _PACKER = msgpack.Packer()
+
+
+class SentRecords(NamedTuple):
+    """Numbered one by one from `first` on; without any it is a question for the sender's last number."""
+
+    sender: str
+    first: int
+    count: int
+    columns: bool
+    data: bytes
+    """An Arrow stream of one batch if `columns`; else the records as plain data, one behind the other."""
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
 
 
 def columns_to_bytes(batch: pa.RecordBatch) -> bytes:
@@ -48,7 +62,7 @@ def without_first(sent: SentRecords, count: int) -> SentRecords:
         for _ in range(count):
             unpacker.skip()
         data = sent.data[unpacker.tell() :]
-    return replace(sent, first=sent.first + count, count=sent.count - count, data=data)
+    return sent._replace(first=sent.first + count, count=sent.count - count, data=data)
 
 
 def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batch:
@@ -65,18 +79,10 @@ def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batc
 
 
 def to_payload(sent: Sequence[SentRecords]) -> bytes:
-    """One entry of the log."""
-    found: bytes = msgpack.packb(to_plain(sent))
+    """One entry of the log, or what one request brings."""
+    found: bytes = msgpack.packb(sent)
     return found
 
 
 def from_payload(payload: bytes) -> list[SentRecords]:
-    return from_plain(msgpack.unpackb(payload))
-
-
-def to_plain(sent: Sequence[SentRecords]) -> list[list[Any]]:
-    return [[each.sender, each.first, each.count, each.columns, each.data] for each in sent]
-
-
-def from_plain(plain: Sequence[Sequence[Any]]) -> list[SentRecords]:
-    return [SentRecords(*each) for each in plain]
+    return [SentRecords(*each) for each in msgpack.unpackb(payload)]
