@@ -187,15 +187,18 @@ class CheckpointStorage:
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
-    def delete_job(self, job_id: JobId, keep: Collection[str] = ()) -> None:
-        """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`."""
+    def delete_job(self, job_id: JobId, keep: Collection[str] = (), *, keep_inlets: bool = False) -> None:
+        """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`, and for
+        the logs of its inlets with `keep_inlets`.
+        """
         own = f"{job_directory(job_id)}/"
         if not any(path.startswith(own) for path in keep):
             self._delete_directory(job_directory(job_id))
             return
         directory = self._absolute(job_directory(job_id))
         found = map(self._relative, self._files.find(directory))
-        superfluous = [path for path in found if path not in keep]
+        kept = f"{inlets_directory(job_id)}/" if keep_inlets else "//"
+        superfluous = [path for path in found if path not in keep and not path.startswith(kept)]
         for path in superfluous:
             self.delete(path)
         self.make_deletions_last(superfluous)

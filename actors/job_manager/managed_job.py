@@ -251,7 +251,8 @@ class ManagedJob:
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
         if self.status.is_terminal:
-            self._services.files.tidy_up_after(self.job_id, self.storage)
+            leaves = bool(self.master.report.details().retained_checkpoint_path)
+            self._services.files.tidy_up_after(self.job_id, self.storage, leaves_checkpoints=leaves)
 
     # -- its TaskManagers
 
