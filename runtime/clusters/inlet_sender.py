@@ -178,7 +178,7 @@ class InletSender(Actor):
             self._wait(sender.lane, item)
         elif wanted > sender.next:
             settle([item.sent], NumberGap(self._inlet, item.sender, wanted, sender.next))
-        elif wanted == sender.next:
+        elif wanted + item.count > sender.next:  # the inlet leaves out those that are there already
             item.number, sender.next = wanted, wanted + item.count
             item.sent.number = item.last
             self._wait(sender.lane, item)
