@@ -151,7 +151,7 @@ def test_senders_wait_when_the_job_does_not_keep_up(shared_cluster: LocalCluster
     inlet = job.inlet("orders")
     parts = [inlet.send_many(list(range(start, start + 50))) for start in range(0, 50_000, 50)]
     parts[0].result(timeout=WAIT_S)
-    with pytest.raises(TimeoutError, match="is not known to last after 0.2 seconds"):
+    with pytest.raises(TimeoutError, match=r"is not known to last after 0\.2 seconds"):
         parts[-1].result(timeout=0.2)
     assert not parts[-1].done()
     gate.touch()
