@@ -180,7 +180,11 @@ class Operator(Actor):
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed.
+
+        A source that takes records here loses those that it has answered for when its process is killed:
+        `env.from_inlet` makes one that does not.
+        """
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:

@@ -233,6 +233,9 @@ class JobHandle(Blocking):
         future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
         with `wait_ms`, only after the question has been repeated for that time. It fails with RemoteActorError when
         the operator raises, and with AskTimeout when it does not answer.
+
+        It is for questions: an operator or source that keeps what it is asked loses it, though it has answered, when
+        its process is killed. Records go in by `inlet`.
         """
         self._check_known(operator)
         if not (isinstance(wait_ms, int | float) and wait_ms >= 0):

@@ -2,10 +2,10 @@
 
     reading logs -> taking -> (stopped: emits what it has taken) -> ended
 
-What a request brings is written to a log of the subtask's own, once per group of requests that wait, and answered when
-it lasts there. It is emitted from memory after that. A checkpoint holds how far the log lasted, the last number of each
-sender until there, and what was taken and not emitted: a savepoint needs no log. A restored attempt begins with these
-and reads the log from there on; of numbers that it knows it takes none twice.
+The records of a request are written to a log of the subtask's own, once per group of requests that wait, and answered
+when they last there. They are emitted from memory after that. A checkpoint holds how far the log lasted, the last
+number of each sender until there, and what was taken and not emitted: a savepoint needs no log. A restored attempt
+begins with these and reads the log from there on; of numbers that it knows it takes none twice.
 
 At a barrier behind which nothing may come it answers nobody: what lasts in the log then is in no state, and would be
 lost with the job. Who sends, and waits, and sends again is not at home here.
@@ -50,7 +50,7 @@ class _Group:
 class InletSource(Source):
     """`schema`: of its records, which come as columns then; None: they come as they were sent.
 
-    `max_waiting_records`, `max_waiting_bytes`: once so many are taken and not emitted, nothing more is taken.
+    `max_waiting_records`, `max_waiting_bytes`: with these taken and not emitted, nothing more is taken.
     """
 
     bounded = False
@@ -107,8 +107,7 @@ class InletSource(Source):
         for _, promise in [*self._unanswered, *(waiting for group in groups for waiting in group.waiting)]:
             promise.set_exception((NotRunning, gone, None))
         self._unanswered, self._writing, self._next = [], None, _Group()
-        if (work := log.close_work()) is not None and self.context.task is not None:
-            self.context.task.run_aside(work, _nothing, _nothing)
+        log.close()
 
     # -- state
 
@@ -146,14 +145,13 @@ class InletSource(Source):
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         self._marks[checkpoint_id] = self._log.own
-        if (work := self._log.roll_work()) is not None:
-            self._aside(work)
+        self._log.roll()
 
     def _forget_before(self, checkpoint_id: CheckpointId) -> None:
         mark = self._marks.get(checkpoint_id)
         self._marks = {each: mark for each, mark in self._marks.items() if each >= checkpoint_id}
-        if mark is not None and (work := self._log.removal_work(mark.segment)) is not None:
-            self._aside(work)
+        if mark is not None:
+            self._log.remove(mark.segment)
 
     # -- emitting
 
@@ -193,7 +191,7 @@ class InletSource(Source):
     def _read_on(self) -> None:
         if not self._is_reading and not self._is_full:
             self._is_reading = True
-            self._aside(self._log.read_work(), self._read)
+            self._log.read(self._read)
 
     def _read(self, chunk: Chunk) -> None:
         self._is_reading = False
@@ -206,7 +204,6 @@ class InletSource(Source):
         self._has_read = self._log.has_read(chunk)
         if self._has_read:
             self._taken = self._lasting.copy()
-            self._make_spare()
 
     def _new_of(self, sent: SentRecords, numbers: SenderNumbers) -> SentRecords | None:
         """Those whose numbers are not there yet; None when all are."""
@@ -257,12 +254,11 @@ class InletSource(Source):
     def _write(self) -> None:
         if self._writing is None and self._next.sent:
             self._writing, self._next = self._next, _Group()
-            self._aside(self._log.append_work(self._writing.payloads), self._written, self._not_written)
+            self._log.append(self._writing.payloads, self._written, self._not_written)
 
-    def _written(self, mark: Mark) -> None:
+    def _written(self, _: Mark) -> None:
         group, self._writing = self._writing, None
         assert group is not None, "nothing was being written"
-        self._log.appended(mark)
         for each in group.sent:
             self._lasting.set(each.sender, each.last)
         self._make_ready(group.sent)
@@ -270,7 +266,6 @@ class InletSource(Source):
         if not self._is_held:
             self._answer_all()
         self._write()
-        self._make_spare()
 
     def _not_written(self, _: BaseException) -> None:
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
@@ -296,17 +291,6 @@ class InletSource(Source):
         if not is_held:
             self._answer_all()
 
-    # -- inside
-
-    def _make_spare(self) -> None:
-        if (work := self._log.spare_work()) is not None:
-            self._aside(work)
-
-    def _aside(self, work: Any, done: Any = None, failed: Any = None) -> None:
-        """`failed` None: an attempt that cannot read its log fails; to tidy up can wait for the next checkpoint."""
-        assert self.context.task is not None, "an inlet needs a task around it"
-        self.context.task.run_aside(work, done or _nothing, failed or (_raised if done else _nothing))
-
 
 _NOT_READY = InletAnswer({}, is_ready=False)
 
@@ -314,11 +298,3 @@ _NOT_READY = InletAnswer({}, is_ready=False)
 def subtask_of(sender: str, parallelism: int, max_parallelism: int) -> int:
     """Which subtask of an inlet takes the records of this sender."""
     return operator_index_of(key_group(sender, max_parallelism), max_parallelism, parallelism)
-
-
-def _raised(error: BaseException) -> None:
-    raise error
-
-
-def _nothing(_: object) -> None:
-    """Nothing waits for it."""

@@ -31,7 +31,7 @@ from .topologies import OUTPUT, Topology, Workload, environment
 _INLET = "numbers"
 _SENDERS = 3
 _MOST_OPEN = 6
-"""A sender waits for answers when so many are missing."""
+"""A sender waits when it has no answer of this number of calls."""
 _DEATHS = 0.04
 """Share of a sender's turns before which it dies and begins again."""
 _SCHEMA = pa.schema([("sender", pa.string()), ("number", pa.int64())])
