@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from understudy.actors.job_manager.managed_job import InletAnswered, ManagedJob
 from understudy.messages import InletAnswer
 from understudy.runtime.connectors.inlet.inlet_source import InletSource
 from understudy.runtime.connectors.inlet.sent_records import SentRecords
 from understudy.runtime.simulation.histories.mix import standard_history
 from understudy.runtime.simulation.histories.scenario import Scenario
-from understudy.runtime.simulation.histories.topologies import Workload
-from understudy.runtime.simulation.world.faults import FreezeProcess
 from understudy.state import record_log
 
 from .mutant import LIVENESS, OUTPUT, Patch, mutant
@@ -89,21 +86,3 @@ def the_log_is_removed_before_the_checkpoint_is_complete(patch: Patch) -> None:
         self._log.remove(f"{self._log.own.segment}~")
 
     patch.setattr(InletSource, "on_checkpoint", removing)
-
-
-def frozen(seed: int) -> Scenario:
-    """A TaskManager stands still until just after it was given up, and then goes on with what it was asked before."""
-    workload = Workload(records=60, keys=1, parallelism=1, records_per_second=7.1, checkpoint_interval_ms=2_000)
-    freeze = FreezeProcess(3_000.0 + 37 * seed, 8_000.0 + 80 * seed, 0)
-    return Scenario(seed, "inlet", workload, task_managers=1, slots=2, faults=(freeze,))
-
-
-@mutant(OUTPUT, ACKNOWLEDGED, LIVENESS, within=60, scenarios=frozen)
-def answers_of_attempts_that_were_given_up_count(patch: Patch) -> None:
-    def answered(self: ManagedJob, found: InletAnswered) -> None:
-        if found.error is None:
-            found.promise.set(found.answer)
-        else:
-            found.promise.set_exception((type(found.error), found.error, None))
-
-    patch.setattr(ManagedJob, "answered", answered)
