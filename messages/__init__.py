@@ -47,6 +47,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
     AskOperator,
     AskTask,
@@ -188,6 +189,7 @@ __all__ = [
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
+    "InletAnswer",
     "InputDescriptor",
     "InputWatermark",
     "JobDetails",
@@ -226,6 +228,7 @@ __all__ = [
     "Plain",
     "Predecessor",
     "PrintedText",
+    "PutIntoInlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -239,6 +242,7 @@ __all__ = [
     "RestartStrategyConfig",
     "RestartStrategyKind",
     "Row",
+    "SendToInlet",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",

@@ -129,14 +129,15 @@ class DurableFiles:
         with self.create(path) as file:
             for part in parts:
                 file.write(part)
-            self._flush(file)
+            self.sync(file)
 
     def seal(self, file: BinaryIO) -> None:
         """Close a file whose content lasts from now on. If that fails, the file may still be open."""
-        self._flush(file)
+        self.sync(file)
         file.close()
 
-    def _flush(self, file: BinaryIO) -> None:
+    def sync(self, file: BinaryIO) -> None:
+        """See that what was written to an open file lasts."""
         file.flush()
         if self._disk is not None:
             self._disk.sync_file(file)

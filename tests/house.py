@@ -48,6 +48,7 @@ ROOMS = (
     "runtime.coroutines",
     "runtime.connectors",
     "runtime.connectors.files",
+    "runtime.connectors.inlet",
     "runtime.connectors.spark",
     "runtime.transport",
     "runtime.api",

@@ -40,6 +40,7 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
+    SendToInlet,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
@@ -63,7 +64,7 @@ from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
 from .job_files import ForJob, JobFiles, Tidied, Tidy
 from .launcher import Launcher
-from .managed_job import JobServices, ManagedJob, TimerDue
+from .managed_job import InletAnswered, JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import (
     PromiseSettled,
     ReleaseSavepoint,
@@ -148,6 +149,8 @@ class JobManager(Actor):
                 self._terminated(address, reason)
             case _Beat():
                 self._beat()
+            case InletAnswered():
+                message.job.answered(message)
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
             case TimerDue(job_id, event):
@@ -201,6 +204,8 @@ class JobManager(Actor):
                 return self._details(job_id)
             case AskOperator():
                 return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+            case SendToInlet():
+                return self._job(message.job_id).send(message, self._settings.heartbeat_timeout_ms)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():

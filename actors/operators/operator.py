@@ -28,6 +28,7 @@ from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 from .of_call import OfCall, is_async
+from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
 MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
@@ -54,6 +55,8 @@ class OperatorContext:
     """From any thread: this operator has something to do; its task steps again."""
     resources: dict[str, Any]
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+    task: TaskAccess | None = None
+    """For built-in operators; None without a task around them."""
 
 
 class RecordCalls(Protocol):
@@ -268,7 +271,11 @@ class Operator(Actor):
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed.
+
+        A source that takes records here loses those that it has answered for when its process is killed:
+        `env.from_inlet` makes one that does not.
+        """
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:

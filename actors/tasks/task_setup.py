@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...messages import Message, OperatorId, TaskDeployment
@@ -18,6 +19,7 @@ from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
 from ..operators.operator import Operator, OperatorContext
+from ..operators.task_access import TaskAccess
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .task_state import StateServices, TaskState
@@ -62,8 +64,16 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
     `owner`, the TaskManager.
     """
     operators = services.program.chain(deployment.vertex_id)
+    access = TaskAccess(
+        services.state.storage,
+        services.state.open_storage,
+        deployment.restored_root,
+        deployment.restored_savepoint,
+        partial(_run_aside, context),
+        context.promise,
+    )
     clock, wake, resources = context.clock, context.wake, services.resources
-    place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell)
+    place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell, access=access)
     outputs = _outputs(deployment, services, context)
     state = TaskState(deployment, by_id(operators), services.state)
     loop, chance = services.state.call_loop, context.random
@@ -88,6 +98,7 @@ def place(
     wake: Callable[[], None],
     resources: dict[str, Any],
     tell_job: Callable[[Message], None] | None = None,
+    access: TaskAccess | None = None,
 ) -> None:
     """Tell the operators of the deployment's chain where they run, and equip those that are compiled. Without
     `tell_job` what they report goes nowhere.
@@ -107,10 +118,28 @@ def place(
             clock=clock,
             wake=wake,
             resources=resources,
+            task=access,
         )
         if tell_job is not None:
             operator._tell_job = tell_job
         equip(operator)
+
+
+@dataclass(frozen=True, slots=True)
+class DoneAside:
+    """To the task itself: what a source had done off its thread has come to this."""
+
+    then: Callable[[Any], object]
+    outcome: Any
+
+
+def _run_aside(
+    context: ActorContext,
+    work: Callable[[], Any],
+    done: Callable[[Any], object],
+    failed: Callable[[BaseException], object],
+) -> None:
+    context.pipe_to_self(context.run_blocking(work), partial(DoneAside, done), partial(DoneAside, failed))
 
 
 def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:
