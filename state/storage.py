@@ -114,9 +114,25 @@ class CheckpointStorage:
 
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
-        handle = self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
+        handle = self.write(path, [_seal_of(data), data])
         # The announced files lie in folders that others made, and perhaps died before they had synced them.
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
+
+    def create_sealed(self, path: str, data: bytes) -> None:
+        """The same of a file that is not there yet; FileExistsError if it is. Of several at once one succeeds."""
+        absolute = self._absolute(self.resolve(path))
+        folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
+        self._files.make_folder(folder)
+        try:
+            self._files.write_new(absolute, temporary, [_seal_of(data), data])
+        except BaseException:
+            self._discard(temporary)
+            raise
+        try:
+            self._files.sync_up(folder, self.root)
+        except BaseException:
+            self._discard(absolute)
+            raise
 
     def read_sealed(self, path: str) -> bytes:
         """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot.
@@ -294,6 +310,10 @@ class CheckpointStorage:
             break
         with suppress(FileNotFoundError):
             self._files.sync_folder(posixpath.dirname(absolute))
+
+
+def _seal_of(data: bytes) -> bytes:
+    return _SEAL.pack(_MAGIC, zlib.crc32(data), len(data))
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

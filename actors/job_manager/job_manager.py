@@ -56,6 +56,7 @@ from ...messages import (
     UpdateTaskExecutionState,
 )
 from ...state.checkpoints.high_availability import HighAvailability
+from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
@@ -66,15 +67,12 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
-from .job_files import ForJob, JobFiles, Tidied, Tidy
+from .job_files import JobFiles, Tidied, Tidy
+from .job_lease import JobLease
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
-from .savepoint_coordinator import (
-    PromiseSettled,
-    ReleaseSavepoint,
-    SavepointCoordinator,
-    TakeSavepoint,
-)
+from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
+from .storage_answers import ForJob, StorageAnswer
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +105,7 @@ class JobManager(Actor):
         launcher: Launcher,
         savepoints: Savepoints,
         high_availability: HighAvailability,
+        claimant: Claimant,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
@@ -117,6 +116,7 @@ class JobManager(Actor):
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
+        self._claimant = claimant
         self._jobs: dict[JobId, ManagedJob] = {}
         self._owner: dict[TaskManagerId, JobId] = {}
         self._ended_jobs: deque[JobId] = deque()
@@ -126,7 +126,7 @@ class JobManager(Actor):
 
     def on_start(self) -> None:
         coordinator = SavepointCoordinator(self._savepoints, self.context.self_ref)
-        self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability)
+        self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability, self._claimant)
         self._services = JobServices(
             self.context,
             self._high_availability.session,
@@ -250,7 +250,8 @@ class JobManager(Actor):
             origin=None if found is None else found.origin,
         )
         self._savepoints.job_begins(graph.job_id, storage)
-        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted)
+        lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
+        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease)
         job.start()
         return submitted
 
@@ -366,7 +367,7 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: JobEvent) -> None:
+    def _on_job(self, job_id: JobId, event: JobEvent | StorageAnswer) -> None:
         job = self._jobs.get(job_id)
         if job is not None:
             job.on(event)

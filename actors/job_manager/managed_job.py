@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, assert_never
 
 from ...messages import (
@@ -15,6 +16,7 @@ from ...messages import (
     AskTask,
     CheckpointCompleted,
     ExecutionState,
+    FailureCause,
     Heartbeat,
     JobGraph,
     JobId,
@@ -31,6 +33,7 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
+from ...state.errors import LostOwnership
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
 from ..checkpoints.checkpoint_events import TriggerSavepointNow
@@ -40,6 +43,7 @@ from ..failure import tell_line
 from ..jobs.failure_log import FailureLog
 from ..jobs.job_effects import (
     FailureKnown,
+    JobDoomed,
     JobEffect,
     JobEnded,
     JobEvent,
@@ -53,8 +57,10 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
+from .job_lease import JobLease
 from .launcher import Launcher
 from .savepoint_coordinator import PromiseSettled
+from .storage_answers import LeaseTold
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
@@ -98,13 +104,15 @@ class ManagedJob:
         master: JobMaster,
         storage: CheckpointStorage,
         submitted: JobSubmitted,
+        lease: JobLease | None = None,
     ) -> None:
-        """`submitted`: the answer to whoever submitted it, as often as asked."""
+        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that."""
         self.submitted = submitted
         self.master = master
         self.storage = storage
         self.listeners: list[Ref] = []
         self._services = services
+        self._lease = lease
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
@@ -158,7 +166,10 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent) -> None:
+    def on(self, event: JobEvent | LeaseTold) -> None:
+        if isinstance(event, LeaseTold):
+            self._lease_told(event.error)
+            return
         self._carry_out(self.master.on(event, *self._clocks()))
 
     def timer_due(self, event: JobTimerEvent) -> None:
@@ -193,7 +204,25 @@ class ManagedJob:
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
         if self.status.is_terminal:
-            self._services.files.tidy_up_after(self.job_id, self.storage)
+            self._delete(lambda: self._services.files.tidy_up_after(self.job_id, self.storage))
+
+    # -- its name
+
+    def _lease_told(self, error: BaseException | None) -> None:
+        """What came of a write of its lease. If that is lost, the job fails for good."""
+        if self._lease is None or self._lease.is_lost:
+            return
+        if isinstance(error, LostOwnership):
+            self._lease.lose()
+            self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
+        else:
+            self._lease.told(error)
+
+    def _delete(self, work: Callable[[], None]) -> None:
+        if self._lease is None:
+            work()
+        else:
+            self._lease.delete(work, has_ended=self.status.is_terminal)
 
     # -- its TaskManagers
 
@@ -226,6 +255,8 @@ class ManagedJob:
 
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
         """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
+        if self._lease is not None:
+            self._lease.beat()
         now_ms, silent = self._context.clock.now_ms(), []
         for task_manager_id, worker in self._workers.items():
             silent_ms = now_ms - worker.heard_ms
@@ -255,9 +286,9 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self._services.files.store(self.job_id, self.storage, effect)
+                    self._services.files.store(self.job_id, self.storage, effect, self._confirm)
                 case Discard():
-                    self._services.files.discard(self.job_id, self.storage, effect)
+                    self._delete(partial(self._services.files.discard, self.job_id, self.storage, effect))
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
                 case FailureKnown():
@@ -276,6 +307,8 @@ class ManagedJob:
     def _publish(self, message: Any) -> None:
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
+            if self._lease is not None:
+                self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
         for listener in self.listeners:
@@ -289,6 +322,8 @@ class ManagedJob:
         self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
         if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
+        if request.afterwards is Afterwards.STOP and isinstance(answer, TriggerSavepointSuccess) and self._lease:
+            self._lease.stopped_with_savepoint()
 
     def _end(self) -> None:
         why = f"the job is {self.status.value}"
@@ -302,8 +337,14 @@ class ManagedJob:
         self._ended_ms = self._context.clock.wall_ms()
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
+        if self._lease is not None:
+            self._lease.end(self.status)
         self.tidy_up()
         self._services.ended(self.job_id, released)
+
+    def _confirm(self) -> None:
+        if self._lease is not None:
+            self._lease.confirm()
 
     def _clocks(self) -> tuple[float, int]:
         return self._context.clock.now_ms(), self._context.clock.wall_ms()

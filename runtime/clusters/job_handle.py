@@ -33,6 +33,7 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
+    RestoredFrom,
     StopJob,
     StopWithSavepoint,
     TaskMetrics,
@@ -44,13 +45,7 @@ from ..api.translation import Translation
 from ..system.errors import FutureTimeout
 from .async_twin import Blocking, async_twin, warn_of_event_loop
 from .job_client import NO_KEY, EventCallback, JobClient, operator_question, savepoint_path
-from .job_errors import (
-    JobCanceled,
-    JobFailed,
-    JobLost,
-    ResultsUnavailable,
-    UnknownOperator,
-)
+from .job_errors import JobCanceled, JobFailed, JobLost, ResultsUnavailable, UnknownOperator
 from .job_future import JobFuture
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
@@ -102,6 +97,11 @@ class JobHandle(Blocking):
     def status(self) -> JobStatus:
         """As last heard: the job itself may be a moment ahead."""
         return self._status
+
+    @property
+    def restored_from(self) -> RestoredFrom | None:
+        """The checkpoint or savepoint that it was started from; None for a fresh start."""
+        return self.submitted.restored_from
 
     @property
     def retained_checkpoint_path(self) -> str:
