@@ -26,10 +26,13 @@ from .checkpoints.state_backends import StateBackend, backend_named, backend_nam
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
+    AlreadyFinished,
+    AlreadyRunning,
     CorruptState,
     ForgedPointer,
     HasCurrentKey,
     InvalidState,
+    LostOwnership,
     MissingSavepoint,
     MissingState,
     NoCurrentKey,
@@ -74,6 +77,8 @@ from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inl
 __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
+    "AlreadyFinished",
+    "AlreadyRunning",
     "CheckpointStorage",
     "CorruptState",
     "DurableFileSystem",
@@ -89,6 +94,7 @@ __all__ = [
     "KeyedStateBackend",
     "KeyedStateDeclaration",
     "ListState",
+    "LostOwnership",
     "MapState",
     "MissingSavepoint",
     "MissingState",

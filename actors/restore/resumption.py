@@ -46,9 +46,9 @@ class Resumption:
                 return found
         if self._problems:
             raise NoReadableCheckpoint(
-                f"{self._job} has checkpoints, and none can be read: {'; '.join(self._problems)}. It is not started, as "
-                "it would begin anew. Put the files back; or start it from a savepoint, or anew, without `resume`, or "
-                f"under another name; {self._storage.location(FOLDER)} says which runs there were"
+                f"{self._job} has checkpoints, and none can be read: {'; '.join(self._problems)}. It would begin anew, "
+                "so it is not started. Put the files back; or start it without `resume`, or under another name, from a "
+                f"savepoint or anew; {self._storage.location(FOLDER)} says which runs there were"
             )
         return None if self._wanted.restore_from is None else find_origin(self._wanted, self._savepoints)
 

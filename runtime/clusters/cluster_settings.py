@@ -49,14 +49,9 @@ class ClusterSettings:
         for name in ("task_managers", "slots_per_task_manager"):
             at_least(name, getattr(self, name), 1)
         text("host", self.host)
-        for name in (
-            "heartbeat_interval_ms",
-            "heartbeat_timeout_ms",
-            "slot_timeout_ms",
-            "cancel_timeout_ms",
-            "name_lease_ms",
-        ):
-            finite_ms(name, getattr(self, name))
+        for each in fields(self):
+            if each.name.endswith("_ms"):
+                finite_ms(each.name, getattr(self, each.name))
         if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
             raise InvalidSetting(
                 f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "

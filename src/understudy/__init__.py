@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .actors.errors import CannotRestore as CannotRestore
     from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import NoEventTime as NoEventTime
+    from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from .messages import MissingColumn as MissingColumn
     from .messages import Predecessor as Predecessor
     from .messages import RestartStrategyConfig as RestartStrategyConfig
+    from .messages import RestoredFrom as RestoredFrom
     from .messages import Row as Row
     from .messages import Serializer as Serializer
     from .messages import SnapshotMetrics as SnapshotMetrics
@@ -208,12 +210,15 @@ if TYPE_CHECKING:
     from .runtime.system import RemoteRef as RemoteRef
     from .runtime.system import SystemStopped as SystemStopped
     from .runtime.system import TransportOptions as TransportOptions
+    from .state import AlreadyFinished as AlreadyFinished
+    from .state import AlreadyRunning as AlreadyRunning
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
     from .state import HasCurrentKey as HasCurrentKey
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
     from .state import NoCurrentKey as NoCurrentKey
@@ -241,8 +246,8 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CannotRescale CannotRestore InvalidTimeout NoEventTime RecordNotSent StateDoesNotFit UnknownJob "
-        "UnwantedResult"
+        "ActorError CannotRescale CannotRestore InvalidTimeout NoEventTime NoReadableCheckpoint RecordNotSent "
+        "StateDoesNotFit UnknownJob UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
@@ -262,8 +267,8 @@ _HOMES = {
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
         "FailureCause FailureKind FirstBatchProcessed HoldingChannel HoldingSplit JobDetails JobId JobStatus "
         "JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn Predecessor "
-        "RestartStrategyConfig Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime TaskManagerChanged "
-        "TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
+        "RestartStrategyConfig RestoredFrom Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime "
+        "TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
     ),
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
@@ -286,9 +291,10 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState MapState MissingState "
-        "NoCurrentKey OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
-        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "AlreadyFinished AlreadyRunning CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState "
+        "LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
+        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
+        "UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

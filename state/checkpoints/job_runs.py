@@ -75,7 +75,7 @@ class JobRun:
     lease_ms: int
     has_started: bool = False
     origin_id: CheckpointId = CheckpointId(0)
-    """The checkpoint that it went on from; 0 for none. Of earlier runs no later one is any use: it was never committed."""
+    """The checkpoint that it went on from; 0 for none. No later one of earlier runs was committed."""
     origin_path: str = ""
     """Of that checkpoint's metadata, with its root; or of the savepoint."""
     newest_id: CheckpointId = CheckpointId(0)
@@ -113,10 +113,18 @@ class JobRuns:
         self._claimant = claimant
         self._folder = f"{FOLDER}/{quote(name, safe='').replace('.', '%2E') or '%'}"
 
+    @property
+    def place(self) -> str:
+        """Where their files are."""
+        return self.storage.location(self._folder)
+
     def claim(self, job_id: JobId) -> RunClaim:
         """Take the name for a new run, with all earlier ones. Raises AlreadyRunning, AlreadyFinished; CorruptState when
         the newest run cannot be read, and so nobody knows about it; OSError.
         """
+        for own in self._claimant.claims.copy():
+            if own.ending is not None and own.runs.place == self.place:
+                own.end(own.ending)  # its JobManager is about to
         earlier = list(self._read())
         if earlier:
             self._check_over(*earlier[0])
@@ -140,7 +148,7 @@ class JobRuns:
         newest = max(self._numbers(), default=0)
         if newest == number:
             return
-        where = self.storage.location(self._folder)
+        where = self.place
         if newest < number:
             raise LostOwnership(
                 f"job {self.name!r}: the file by which this run owned its name is gone from {where}; it may go on "
@@ -148,8 +156,8 @@ class JobRuns:
             )
         other = self._run(newest)
         raise LostOwnership(
-            f"job {self.name!r} was taken over by {_who(other.owner)} at {_at(other.since_ms)}, as {other.job_id}: this "
-            f"process was not heard of for longer than {other.lease_ms / 1000:.0f} s. Here it ends; what was not "
+            f"job {self.name!r} was taken over by {_who(other.owner)} at {_at(other.since_ms)}, as {other.job_id}: "
+            f"this process was not heard of for longer than {other.lease_ms / 1000:.0f} s. Here it ends; what was not "
             "complete by then is not committed"
         )
 
@@ -165,7 +173,7 @@ class JobRuns:
             raise AlreadyFinished(
                 f"job {self.name!r} has finished ({run.job_id}, started at {_at(run.since_ms)}): there is nothing to "
                 "resume. To process its data again, give the job another name, or submit it without `resume`; to "
-                f"forget that it has finished, remove {self.storage.location(self._folder)}"
+                f"forget that it has finished, remove {self.place}"
             )
         now_ms = self._claimant.wall_ms()
         is_silent = now_ms - run.renewed_ms > run.lease_ms
@@ -237,11 +245,16 @@ class RunClaim:
         self._write(self.run)
 
     def end(self, outcome: RunOutcome) -> None:
-        """The name is free. Raises LostOwnership."""
+        """The name is free. Again, it does nothing. Raises LostOwnership."""
         self.ending = outcome
-        self._write(replace(self.run, outcome=outcome))
-        if self in self._claimant.claims:
-            self._claimant.claims.remove(self)
+        try:
+            self._write(replace(self.run, outcome=outcome))
+        except LostOwnership:
+            if self.run.outcome is RunOutcome.NONE:
+                raise
+        finally:
+            if self.run.outcome is not RunOutcome.NONE and self in self._claimant.claims:
+                self._claimant.claims.remove(self)
 
     def _write(self, run: JobRun) -> None:
         self.confirm()
