@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from understudy import AlreadyFinished, AlreadyRunning, FileSink, JobHandle, KeyedOperator, StreamEnvironment, ValueState
+from understudy import (
+    AlreadyFinished,
+    AlreadyRunning,
+    FileSink,
+    JobHandle,
+    KeyedOperator,
+    StreamEnvironment,
+    ValueState,
+)
 from understudy.actors.operators.collector import Collector
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
@@ -70,7 +78,7 @@ def driver(cluster: SimulatedCluster) -> Any:
     return process
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_service_that_is_killed_again_and_again_is_exact(seed: int) -> None:
     """Killed between any two of its operations, even in the middle of a claim or of a checkpoint's metadata."""
     chance = random.Random(seed)
@@ -94,7 +102,7 @@ def test_a_service_that_is_killed_again_and_again_is_exact(seed: int) -> None:
         assert not cluster.probes.violations
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_an_owner_that_was_frozen_and_wakes_commits_nothing_any_more(seed: int) -> None:
     """Another host takes over when the lease has ended; the one that wakes fails by name, and both are exact."""
     chance = random.Random(seed)
