@@ -89,8 +89,8 @@ class JobFiles:
         effect: StoreMetadata,
         confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """Answered by ForJob(MetadataStored or MetadataFailed). `confirm`, called when all is stored, may raise that it
-        was in vain; LostOwnership is answered by ForJob(LeaseTold).
+        """Answered by ForJob(MetadataStored or MetadataFailed). `confirm` is called when all is stored, and may raise;
+        LostOwnership is answered by ForJob(LeaseTold).
         """
         checkpoint_id = effect.draft.checkpoint_id
         path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"

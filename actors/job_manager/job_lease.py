@@ -3,7 +3,7 @@
 It is renewed now and then, which tells others that the job is alive, and at the job's end it says how that was. One
 write at a time, off the JobManager's thread; what comes of it is a `LeaseTold`. A job that has lost its name deletes
 nothing any more: whoever has the name now may start from any of its files. And one that has ended deletes nothing
-before its end is stored: without its checkpoints, and with no word of its end, it would be started anew.
+before its end is stored: without its checkpoints, and with no word of its end, it would be started from the beginning.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class JobLease:
         self._claim.confirm()
 
     def completed(self, checkpoint_id: CheckpointId) -> None:
-        """The next renewal says so. The first one is said at once: from then on the job is not begun anew."""
+        """The next renewal says so. The first one is said at once: then the job never starts from zero again."""
         is_first = not self._claim.newest_id
         self._claim.newest_id = max(checkpoint_id, self._claim.newest_id)
         if is_first:

@@ -209,7 +209,7 @@ class ManagedJob:
     # -- its name
 
     def _lease_told(self, error: BaseException | None) -> None:
-        """What came of a write of its lease. If that is lost, the job fails for good."""
+        """What came of a write of its lease. If that is lost, the job fails permanently."""
         if self._lease is None or self._lease.is_lost:
             return
         if isinstance(error, LostOwnership):

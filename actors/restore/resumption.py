@@ -2,7 +2,7 @@
 
 Savepoints count too: what a job was stopped with is its newest cut. A checkpoint that is not complete, without its
 metadata, is none. One that is spoilt is passed over for the next older one, with a warning; if all are, the job is not
-started: it never begins anew in silence. All of it blocks.
+started: it never starts from the beginning without a word. All of it blocks.
 
 A run that has started and has no checkpoint of its own says which one it was started from: newer ones of earlier runs
 were never committed, and it may have removed what sinks had prepared for them.
@@ -46,9 +46,10 @@ class Resumption:
                 return found
         if self._problems:
             raise NoReadableCheckpoint(
-                f"{self._job} has checkpoints, and none can be read: {'; '.join(self._problems)}. It would begin anew, "
-                "so it is not started. Put the files back; or start it without `resume`, or under another name, from a "
-                f"savepoint or anew; {self._storage.location(FOLDER)} says which runs there were"
+                f"{self._job} has checkpoints, and none can be read: {'; '.join(self._problems)}. It would start from "
+                "the beginning, so it is not started. Put the files back; or start it without `resume`, or "
+                f"under another name, from a savepoint or the beginning; the runs "
+                f"so far are listed in {self._storage.location(FOLDER)}"
             )
         return None if self._wanted.restore_from is None else find_origin(self._wanted, self._savepoints)
 
@@ -105,7 +106,12 @@ def say_what_is_resumed(name: str, submitted: JobSubmitted, storage: CheckpointS
     """On the logger `understudy.job`."""
     found = submitted.restored_from
     if found is None:
-        log.info("job %r (%s) begins anew: no checkpoint of it is in %s", name, submitted.job_id, storage.location())
+        log.info(
+            "job %r (%s) starts from the beginning: no checkpoint of it is in %s",
+            name,
+            submitted.job_id,
+            storage.location(),
+        )
         return
     log.info(
         "job %r (%s) goes on from checkpoint %d of %s, taken %.1f s ago: %s",

@@ -209,7 +209,7 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
 def _begin(job: JobHandle) -> str:
     """What was resumed."""
     if (found := job.restored_from) is None:
-        return f"there is no checkpoint of job {job.name!r}: it begins anew"
+        return f"there is no checkpoint of job {job.name!r}: it starts from the beginning"
     return f"it goes on from checkpoint {found.checkpoint_id} of {found.job_id}: {found.path}"
 
 

@@ -31,7 +31,7 @@ LEASE_MS = 30_000
 
 
 class RunOutcome(Enum):
-    """How a run has ended. What a next one does about it is in `JobRuns.claim` and `actors/restore/resumption.py`."""
+    """How a run has ended. The next one acts on it as said in `JobRuns.claim` and `actors/restore/resumption.py`."""
 
     NONE = "none"
     """It runs, or its process has died."""
@@ -52,7 +52,7 @@ class RunOwner:
     host: str
     pid: int
     program: str
-    """For people: the script's name."""
+    """To show to users: the script's name."""
     machine: str
     """Names the machine since its start, and what process ids mean there; another process with the same text could see
     this one.

@@ -176,7 +176,10 @@ def test_a_fresh_start_says_so(service: Service, caplog: pytest.LogCaptureFixtur
     with caplog.at_level("INFO", "understudy.job"):
         job = service.start()
     assert job.restored_from is None
-    assert f"job 'service' ({job.job_id}) begins anew: no checkpoint of it is in {service.checkpoints}" in caplog.text
+    assert (
+        f"job 'service' ({job.job_id}) starts from the beginning: no checkpoint of it is in {service.checkpoints}"
+        in caplog.text
+    )
     ended(job)
 
 
