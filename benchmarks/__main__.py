@@ -10,6 +10,7 @@ import click
 from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
+from .inlet import inlet
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
@@ -32,6 +33,7 @@ for command in (
     latency,
     checkpoint,
     growth,
+    inlet,
     first_output,
     recovery,
     simulator,

@@ -45,6 +45,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
     AskOperator,
     AskTask,
@@ -184,6 +185,7 @@ __all__ = [
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
+    "InletAnswer",
     "InputDescriptor",
     "InputWatermark",
     "JobDetails",
@@ -222,6 +224,7 @@ __all__ = [
     "Plain",
     "Predecessor",
     "PrintedText",
+    "PutIntoInlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -234,6 +237,7 @@ __all__ = [
     "RestartStrategyKind",
     "RestoredFrom",
     "Row",
+    "SendToInlet",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",

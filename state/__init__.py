@@ -72,7 +72,15 @@ from .kinds.descriptors import (
     ValueState,
 )
 from .kinds.ttl import Ttl
-from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inline_handle, job_directory
+from .record_log import LogWriter
+from .storage import (
+    CheckpointStorage,
+    checkpoint_directory,
+    handle_reader,
+    inlets_directory,
+    inline_handle,
+    job_directory,
+)
 
 __all__ = [
     "NO_KEY",
@@ -94,6 +102,7 @@ __all__ = [
     "KeyedStateBackend",
     "KeyedStateDeclaration",
     "ListState",
+    "LogWriter",
     "LostOwnership",
     "MapState",
     "MissingSavepoint",
@@ -134,6 +143,7 @@ __all__ = [
     "declared_states",
     "default_max_parallelism",
     "handle_reader",
+    "inlets_directory",
     "inline_handle",
     "java_hash",
     "job_directory",

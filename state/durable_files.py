@@ -136,7 +136,7 @@ class DurableFiles:
         with self.create(path) as file:
             for part in parts:
                 file.write(part)
-            self._flush(file)
+            self.sync(file)
 
     def write_new(self, path: str, temporary: str, parts: Iterable[bytes]) -> None:
         """A file with this content, there whole or not at all; FileExistsError if there is one already. Its name lasts
@@ -150,10 +150,11 @@ class DurableFiles:
 
     def seal(self, file: BinaryIO) -> None:
         """Close a file whose content lasts from now on. If that fails, the file may still be open."""
-        self._flush(file)
+        self.sync(file)
         file.close()
 
-    def _flush(self, file: BinaryIO) -> None:
+    def sync(self, file: BinaryIO) -> None:
+        """See that what was written to an open file lasts."""
         file.flush()
         if self._disk is not None:
             self._disk.sync_file(file)

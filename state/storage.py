@@ -2,6 +2,7 @@
 
     <root>/<job_id>/chk-<checkpoint_id>/<vertex>-<subtask>-<attempt>     a subtask's state
     <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
+    <root>/<job_id>/inlets/<operator>/<subtask>/<segment>                logs of inlets, see record_log
     <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
 
 A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
@@ -27,6 +28,7 @@ from fsspec.utils import get_protocol
 from ..messages import CheckpointId, JobId, StateHandle
 from .durable_files import DurableFiles, special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
+from .record_log import RecordLog
 
 _TEMPORARY = ".writing-"
 _CHECKPOINT = "chk-"
@@ -46,6 +48,11 @@ def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
 
 def shared_directory(job_id: JobId) -> str:
     return f"{job_directory(job_id)}/shared"
+
+
+def inlets_directory(job_id: JobId) -> str:
+    """Where the inlets of a job have their logs, in a folder each."""
+    return f"{job_directory(job_id)}/inlets"
 
 
 def is_checkpoint_folder(name: str) -> bool:
@@ -149,6 +156,10 @@ class CheckpointStorage:
         self.check_there(StateHandle(relative, None, _SEAL.size + size, checksum))
         return verified(self._get(relative)[_SEAL.size :], StateHandle(relative, None, size, checksum))
 
+    def log(self, folder: str) -> RecordLog:
+        """The log in a folder, which need not be there yet. Raises OutsideRoot."""
+        return RecordLog(self._files, self._absolute(self.resolve(folder)))
+
     def exists(self, path: str) -> bool:
         return bool(self._fs.isfile(self._absolute(self.resolve(path))))
 
@@ -192,15 +203,18 @@ class CheckpointStorage:
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
-    def delete_job(self, job_id: JobId, keep: Collection[str] = ()) -> None:
-        """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`."""
+    def delete_job(self, job_id: JobId, keep: Collection[str] = (), *, keep_inlets: bool = False) -> None:
+        """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`, and for
+        the logs of its inlets with `keep_inlets`.
+        """
         own = f"{job_directory(job_id)}/"
         if not any(path.startswith(own) for path in keep):
             self._delete_directory(job_directory(job_id))
             return
         directory = self._absolute(job_directory(job_id))
         found = map(self._relative, self._files.find(directory))
-        superfluous = [path for path in found if path not in keep]
+        kept = f"{inlets_directory(job_id)}/" if keep_inlets else "//"
+        superfluous = [path for path in found if path not in keep and not path.startswith(kept)]
         for path in superfluous:
             self.delete(path)
         self.make_deletions_last(superfluous)

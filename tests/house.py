@@ -45,6 +45,7 @@ ROOMS = (
     "runtime.system.system",
     "runtime.connectors",
     "runtime.connectors.files",
+    "runtime.connectors.inlet",
     "runtime.connectors.spark",
     "runtime.transport",
     "runtime.api",

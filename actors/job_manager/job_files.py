@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from ...messages import JobId
@@ -145,12 +146,14 @@ class JobFiles:
             self._registry.register(owner, removed.files)
         self._release(owner, f"savepoint {removed.path}", then)
 
-    def tidy_up_after(self, job_id: JobId, storage: CheckpointStorage) -> None:
+    def tidy_up_after(self, job_id: JobId, storage: CheckpointStorage, *, leaves_checkpoints: bool) -> None:
         """Nobody restores from a job that has ended, unless from a savepoint: what tasks that were killed, or are
-        slow to end, have written for checkpoints that never were goes too.
+        slow to end, have written for checkpoints that never were goes too. A checkpoint that it leaves goes on in the
+        logs of inlets, and a savepoint does not.
         """
         needed = self._registry.needed_below(storage.location())
-        self._tidy(Tidy(f"what is left of job {job_id}", lambda: storage.delete_job(job_id, needed)))
+        work = partial(storage.delete_job, job_id, needed, keep_inlets=leaves_checkpoints)
+        self._tidy(Tidy(f"what is left of job {job_id}", work))
 
     def _release(self, owner: Owner, what: str, then: Callable[[], None] | None = None) -> None:
         freed = self._registry.release(owner)

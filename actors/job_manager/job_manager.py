@@ -45,6 +45,7 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
+    SendToInlet,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
@@ -70,7 +71,7 @@ from ..restore.restore_check import with_carried_states
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
 from .launcher import Launcher
-from .managed_job import JobServices, ManagedJob, TimerDue
+from .managed_job import InletAnswered, JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
 from .storage_answers import ForJob, StorageAnswer
 
@@ -153,6 +154,8 @@ class JobManager(Actor):
                 self._terminated(address, reason)
             case _Beat():
                 self._beat()
+            case InletAnswered():
+                message.job.answered(message)
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
             case TimerDue(job_id, event):
@@ -206,6 +209,8 @@ class JobManager(Actor):
                 return self._details(job_id)
             case AskOperator():
                 return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+            case SendToInlet():
+                return self._job(message.job_id).send(message, self._settings.heartbeat_timeout_ms)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():

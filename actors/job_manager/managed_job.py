@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
 
+import pykka
+
 from ...messages import (
     AskOperator,
     AskTask,
@@ -25,7 +27,9 @@ from ...messages import (
     JobSummary,
     LeaderSessionId,
     LeaderSessionMessage,
+    PutIntoInlet,
     ReleaseTaskManager,
+    SendToInlet,
     SubtaskIndex,
     TaskManagerChanged,
     TaskManagerId,
@@ -40,6 +44,7 @@ from ..checkpoints.checkpoint_events import TriggerSavepointNow
 from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
+from ..jobs.execution import Execution
 from ..jobs.failure_log import FailureLog
 from ..jobs.job_effects import (
     FailureKnown,
@@ -92,6 +97,18 @@ class _Worker:
     ref: Ref
     index: int
     heard_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class InletAnswered:
+    """An inlet has answered, or will not."""
+
+    job: ManagedJob
+    execution: Execution
+    worker: _Worker
+    promise: pykka.Future[Any]
+    answer: Any
+    error: BaseException | None
 
 
 class ManagedJob:
@@ -192,21 +209,69 @@ class ManagedJob:
             group = key_group(question.key, max_parallelism)
             return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
 
-        execution = self.master.report.holder_of(question.operator, subtask_of)
+        execution, worker = self._place_of(question.operator, subtask_of)
+        asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
+        return worker.ref.ask(asked, timeout_ms=timeout_ms)
+
+    def send(self, sent: SendToInlet, timeout_ms: float) -> pykka.Future[Any]:
+        """The future of an inlet's answer; raises NotRunning.
+
+        It fails with NotRunning, too, if the attempt is not current any more when the answer comes: one that was given
+        up may go on and say that records last which its successor has not read.
+        """
+
+        def subtask_of(parallelism: int, _: int) -> SubtaskIndex:
+            if not 0 <= sent.subtask < parallelism:
+                raise ValueError(f"inlet {sent.inlet!r} has {parallelism} subtasks, found subtask {sent.subtask}")
+            return sent.subtask
+
+        execution, worker = self._place_of(sent.inlet, subtask_of)
+        order = LeaderSessionMessage(self._services.session, PutIntoInlet(execution.attempt_id, sent))
+        promise = self._context.promise()
+
+        def settled(answer: Any = None, error: BaseException | None = None) -> InletAnswered:
+            return InletAnswered(self, execution, worker, promise, answer, error)
+
+        answer = worker.ref.ask(order, timeout_ms=timeout_ms)
+        self._context.pipe_to_self(answer, settled, lambda error: settled(error=error))
+        return promise
+
+    def answered(self, found: InletAnswered) -> None:
+        """Hand an inlet's answer on, if it is still one of the job's."""
+        execution, error = found.execution, found.error
+        is_current = self.master.graph.execution(execution.attempt_id) is execution
+        slot = execution.slot
+        is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
+        if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
+            error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
+        if error is None:
+            found.promise.set(found.answer)
+        else:
+            found.promise.set_exception((type(error), error, error.__traceback__))
+
+    def _place_of(self, operator: str, subtask_of: Callable[[int, int], SubtaskIndex]) -> tuple[Execution, _Worker]:
+        """The running attempt with this operator, and where it is; raises NotRunning."""
+        execution = self.master.report.holder_of(operator, subtask_of)
         worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
         if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
             task = "it has no task" if execution is None else f"its task is {execution.state.value}"
             is_over = self.status.is_terminal or self.status in (JobStatus.FAILING, JobStatus.CANCELLING)
-            raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
-        asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
-        return worker.ref.ask(asked, timeout_ms=timeout_ms)
+            raise NotRunning(operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
+        return execution, worker
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
         if self.status.is_terminal:
-            self._delete(lambda: self._services.files.tidy_up_after(self.job_id, self.storage))
+            leaves = bool(self.master.report.details().retained_checkpoint_path) or self._may_be_resumed
+            tidy_up = self._services.files.tidy_up_after
+            self._delete(lambda: tidy_up(self.job_id, self.storage, leaves_checkpoints=leaves))
 
     # -- its name
+
+    @property
+    def _may_be_resumed(self) -> bool:
+        """Whether its next run needs what it has, though that may be in no checkpoint yet."""
+        return self._lease is not None and self.status is not JobStatus.FINISHED
 
     def _lease_told(self, error: BaseException | None) -> None:
         """What came of a write of its lease. If that is lost, the job fails permanently."""

@@ -150,12 +150,14 @@ class ExecutionGraph:
         restored_checkpoint_id: CheckpointId | None = None,
         *,
         restored_root: str = "",
+        restored_savepoint: bool = False,
         finishing: bool = False,
     ) -> tuple[TaskDeployment, ...]:
         """Put the new attempts of whole regions into their slots, and write what their TaskManagers must know.
 
         In the order of `executions(vertices)`. `endpoints` are the data endpoints of all TaskManagers of the
-        placement. Every channel gets an id that was never used in this job. `restored_root`: see TaskDeployment.
+        placement. Every channel gets an id that was never used in this job. `restored_root`, `restored_savepoint`: see
+        TaskDeployment.
         """
         executions = self.executions(vertices)
         for execution in executions:
@@ -171,6 +173,7 @@ class ExecutionGraph:
                 restored_checkpoint_id=restored_checkpoint_id,
                 restored=states.get(execution.subtask, ()),
                 restored_root=restored_root,
+                restored_savepoint=restored_savepoint,
             )
             for execution in executions
         )

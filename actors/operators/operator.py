@@ -17,6 +17,7 @@ from ..actor import Actor
 from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
+from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
 
@@ -41,6 +42,8 @@ class OperatorContext:
     """From any thread: this operator has something to do; its task steps again."""
     resources: dict[str, Any]
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+    task: TaskAccess | None = None
+    """For built-in operators; None without a task around them."""
 
 
 class Operator(Actor):

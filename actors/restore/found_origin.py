@@ -30,7 +30,7 @@ class FoundOrigin:
 
     @property
     def origin(self) -> Origin:
-        return Origin(self.checkpoint, self.storage.location())
+        return Origin(self.checkpoint, self.storage.location(), bool(self.savepoint_path))
 
     @property
     def next_checkpoint_id(self) -> CheckpointId:

@@ -25,6 +25,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    PutIntoInlet,
     ReportWatermark,
     StopTask,
     SwitchToUnaligned,
@@ -52,11 +53,11 @@ from ..flow.elements import (
 )
 from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
-from .questions import answer
+from .questions import answer, take
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
-from .task_setup import TaskParts, TaskServices, build_task
+from .task_setup import DoneAside, TaskParts, TaskServices, build_task
 from .task_time import TaskTime
 
 
@@ -80,7 +81,7 @@ _Control: TypeAlias = (
     | AnnounceWatermark
 )
 """What its TaskManager passes on to it, besides questions."""
-_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
+_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
 """What it has piped to itself."""
 
 
@@ -118,6 +119,8 @@ class Task(Actor):
         if isinstance(message, AskOperator):
             answer(message, promise := self.context.promise(), self.state, self._parts)
             return promise
+        if isinstance(message, PutIntoInlet):
+            return take(message.sent, self.context.promise, self.state, self._source)
         self._guard(self._handle, message)
         return None
 
@@ -246,6 +249,10 @@ class Task(Actor):
                 self._own_checkpoints().acknowledge(message)
             case SnapshotFailed():
                 self._own_checkpoints().not_written(message)
+            case DoneAside(then, outcome):
+                assert self._source is not None, "only a source has something done aside"
+                with blame(self._source):
+                    then(outcome)
             case _:
                 assert_never(message)
 
@@ -253,7 +260,10 @@ class Task(Actor):
         """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""
         self._is_ending = True
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
-            self._end_of_data()
+            with blame(self._source):
+                ends_by_itself = self._source._stop()
+            if not ends_by_itself:
+                self._end_of_data()
 
     def _trigger(self, barrier: CheckpointBarrier) -> None:
         checkpoints = self._own_checkpoints()
@@ -283,6 +293,8 @@ class Task(Actor):
         triggered later shows that it was given up, too.
         """
         self._held_by = checkpoint_id
+        if self._source is not None:
+            self._source._hold(checkpoint_id is not None)
         if checkpoint_id is None and self._is_ending:
             self._end_input()
 
@@ -291,6 +303,8 @@ class Task(Actor):
             return
         parts = self._running_parts()
         parts.chain.checkpoint_complete(message.checkpoint_id)
+        if self._source is not None and message.oldest_needed is not None:
+            self._source._forget_before(message.oldest_needed)
         if message.final:
             parts.outputs.broadcast(EndOfPartition())
             self._end(ExecutionState.FINISHED)

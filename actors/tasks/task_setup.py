@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...messages import OperatorId, TaskDeployment
@@ -17,6 +18,7 @@ from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
 from ..operators.operator import Operator, OperatorContext
+from ..operators.task_access import TaskAccess
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .task_state import StateServices, TaskState
@@ -59,7 +61,15 @@ class TaskParts:
 def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
     """Open the channels and put everything together; nothing is restored or opened for records yet."""
     operators = services.program.chain(deployment.vertex_id)
-    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
+    access = TaskAccess(
+        services.state.storage,
+        services.state.open_storage,
+        deployment.restored_root,
+        deployment.restored_savepoint,
+        partial(_run_aside, context),
+        context.promise,
+    )
+    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources, access=access)
     outputs = _outputs(deployment, services, context)
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
@@ -76,6 +86,7 @@ def place(
     clock: Clock,
     wake: Callable[[], None],
     resources: dict[str, Any],
+    access: TaskAccess | None = None,
 ) -> None:
     """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
@@ -93,8 +104,26 @@ def place(
             clock=clock,
             wake=wake,
             resources=resources,
+            task=access,
         )
         equip(operator)
+
+
+@dataclass(frozen=True, slots=True)
+class DoneAside:
+    """To the task itself: what a source had done off its thread has come to this."""
+
+    then: Callable[[Any], object]
+    outcome: Any
+
+
+def _run_aside(
+    context: ActorContext,
+    work: Callable[[], Any],
+    done: Callable[[Any], object],
+    failed: Callable[[BaseException], object],
+) -> None:
+    context.pipe_to_self(context.run_blocking(work), partial(DoneAside, done), partial(DoneAside, failed))
 
 
 def by_id(operators: Sequence[Operator]) -> dict[OperatorId, Operator]:

@@ -4,14 +4,18 @@ from .announcement import Announcement
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
 from .configuration import InvalidConfiguration
+from .inlet import Inlet
 from .job_client import JobClient
 from .job_errors import (
+    InletClosed,
     JobCanceled,
     JobFailed,
     JobLost,
+    NumberGap,
     ResultsUnavailable,
     SavepointFailed,
     SavepointNotDisposed,
+    UnknownInlet,
     UnknownOperator,
 )
 from .job_future import JobFuture
@@ -19,6 +23,7 @@ from .job_handle import JobHandle
 from .local_cluster import LocalCluster
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
+from .sent import Sent
 from .spark_cluster import SparkCluster
 from .watermark_explanation import HeldBy, SubtaskWatermark, WatermarkExplanation
 
@@ -28,6 +33,8 @@ __all__ = [
     "Cluster",
     "ClusterSettings",
     "HeldBy",
+    "Inlet",
+    "InletClosed",
     "InvalidConfiguration",
     "JobCanceled",
     "JobClient",
@@ -40,14 +47,17 @@ __all__ = [
     "NoAnswer",
     "NoJobManager",
     "NoSuchJob",
+    "NumberGap",
     "Refused",
     "RemoteCluster",
     "RemoteError",
     "ResultsUnavailable",
     "SavepointFailed",
     "SavepointNotDisposed",
+    "Sent",
     "SparkCluster",
     "SubtaskWatermark",
+    "UnknownInlet",
     "UnknownOperator",
     "WatermarkExplanation",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ...actors.actor import Actor
+from ...actors.context import Ref
 from ...messages import (
     AskOperator,
     DisposeSavepointFailure,
@@ -39,6 +41,18 @@ class JobClient(Protocol):
 
     def promise(self) -> ActorFuture[None]:
         """A future that the handle keeps, and that the user may wait for."""
+        ...
+
+    @property
+    def job_manager(self) -> Ref: ...
+
+    @property
+    def waits_by(self) -> Callable[[], ActorFuture[None]] | None:
+        """Makes what has to be waited for, where time goes on only then; None: threads and event loops just wait."""
+        ...
+
+    def start(self, actor: Actor) -> Ref:
+        """Let an actor of the handle's run beside it, until its end or the cluster's. Raises SystemStopped."""
         ...
 
     def settle_output(self, timeout: float) -> None:

@@ -44,6 +44,7 @@ from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
 from .async_twin import Blocking, async_twin, warn_of_event_loop
+from .inlet import Inlet, InletWay, way_into
 from .job_client import NO_KEY, EventCallback, JobClient, operator_question, savepoint_path
 from .job_errors import JobCanceled, JobFailed, JobLost, ResultsUnavailable, UnknownOperator
 from .job_future import JobFuture
@@ -69,6 +70,8 @@ class JobHandle(Blocking):
         """The checkpoint it was started from, which operators found their state, and what was left behind."""
         self._client = client
         self._graph = translation.graph
+        self._operators = translation.operators
+        self._ways: dict[str, InletWay] = {}
         self._results = JobResults(translation, lambda: self.submitted.predecessors)
         self._status = JobStatus.CREATED
         self._ended = client.promise()
@@ -240,6 +243,15 @@ class JobHandle(Blocking):
             read=lambda answered: answered.answer,
         )
 
+    def inlet(self, name: str, *, sender: str | None = None) -> Inlet:
+        """The way into a source that `env.from_inlet(name)` has made, for one sender. Raises UnknownInlet.
+
+        `sender`: the name that its records are numbered under; they come out in the order of their numbers, each once.
+        Give one that lasts to a service that sends again after a restart what it has no answer of; None: a fresh one,
+        so that what this process sends again counts once.
+        """
+        return Inlet(self._way_into(name), sender)
+
     def cancel(self) -> JobFuture[Any]:
         """End the job at once, without a last checkpoint."""
         return self._future(CancelJob(self.job_id), "the order to cancel")
@@ -351,6 +363,12 @@ class JobHandle(Blocking):
         if self._last_details is None:
             raise self._lost or error
         return self._last_details
+
+    def _way_into(self, name: str) -> InletWay:
+        with self._lock:
+            if (way := self._ways.get(name)) is None:
+                way = self._ways[name] = way_into(self._client, self._graph, self._operators, name)
+            return way
 
     def _check_known(self, operator: str) -> None:
         known = [described for vertex in self._graph.vertices for described in vertex.operators]

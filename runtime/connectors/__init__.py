@@ -1,8 +1,9 @@
-"""Connectors: where data enters (collections, files, generators, Spark) and leaves (files, driver, terminal)."""
+"""Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, a print)."""
 
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    InletLogDamaged,
     InputChanged,
     LostTransaction,
     NoInput,
@@ -21,6 +22,8 @@ from .files.file_source import FileSource
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
+from .inlet.inlet_source import InletSource, subtask_of
+from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -41,6 +44,8 @@ __all__ = [
     "Fingerprint",
     "GeneratorSource",
     "IndexShare",
+    "InletLogDamaged",
+    "InletSource",
     "InputChanged",
     "LostTransaction",
     "NoInput",
@@ -56,10 +61,14 @@ __all__ = [
     "RewindImpossible",
     "ScanPlan",
     "ScanSource",
+    "SentRecords",
     "SparkSource",
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
+    "columns_to_bytes",
     "read_collected",
     "scan_plan",
+    "subtask_of",
+    "to_payload",
 ]

@@ -160,6 +160,8 @@ if TYPE_CHECKING:
     from .runtime.clusters import Cluster as Cluster
     from .runtime.clusters import ClusterSettings as ClusterSettings
     from .runtime.clusters import HeldBy as HeldBy
+    from .runtime.clusters import Inlet as Inlet
+    from .runtime.clusters import InletClosed as InletClosed
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
@@ -171,19 +173,23 @@ if TYPE_CHECKING:
     from .runtime.clusters import NoAnswer as NoAnswer
     from .runtime.clusters import NoJobManager as NoJobManager
     from .runtime.clusters import NoSuchJob as NoSuchJob
+    from .runtime.clusters import NumberGap as NumberGap
     from .runtime.clusters import Refused as Refused
     from .runtime.clusters import RemoteCluster as RemoteCluster
     from .runtime.clusters import RemoteError as RemoteError
     from .runtime.clusters import ResultsUnavailable as ResultsUnavailable
     from .runtime.clusters import SavepointFailed as SavepointFailed
     from .runtime.clusters import SavepointNotDisposed as SavepointNotDisposed
+    from .runtime.clusters import Sent as Sent
     from .runtime.clusters import SparkCluster as SparkCluster
     from .runtime.clusters import SubtaskWatermark as SubtaskWatermark
+    from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
     from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
+    from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InputChanged as InputChanged
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import NoInput as NoInput
@@ -277,14 +283,16 @@ _HOMES = {
         "fixed_delay no_restart"
     ),
     "runtime.clusters": (
-        "AmbiguousJob Announcement Cluster ClusterSettings HeldBy InvalidConfiguration JobCanceled JobFailed "
-        "JobFuture JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager NoSuchJob Refused RemoteCluster "
-        "RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed SparkCluster SubtaskWatermark "
-        "UnknownOperator WatermarkExplanation"
+        "AmbiguousJob Announcement Cluster ClusterSettings HeldBy Inlet InletClosed InvalidConfiguration "
+        "JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager "
+        "NoSuchJob NumberGap Refused RemoteCluster RemoteError ResultsUnavailable SavepointFailed "
+        "SavepointNotDisposed Sent SparkCluster SubtaskWatermark UnknownInlet UnknownOperator "
+        "WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InputChanged LostTransaction NoInput NonDeterministicSource "
-        "OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem UnreadableInput UnusableOutput"
+        "ConnectorError FileSink IndexShare InletLogDamaged InputChanged LostTransaction NoInput "
+        "NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem UnreadableInput "
+        "UnusableOutput"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

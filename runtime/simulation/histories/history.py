@@ -146,6 +146,8 @@ class _History:
         translation = _translated(scenario.topology, workload, scenario.task_managers, scenario.slots, number)
         job = self._cluster.submit_translated(translation, from_savepoint=savepoint)
         job.on_event(self._on_event)
+        if self._topology.feed is not None:
+            self._topology.feed(self._cluster, job, workload)
         return job
 
     def _on_event(self, event: Any) -> None:
@@ -251,7 +253,9 @@ class _History:
             return None
         may_be_torn = any(isinstance(fault, _STORAGE_FAULTS) for fault in self._scenario.faults)
         kept = {path for stored in self._cluster.stored.values() for path in stored.kept}
+        logs = {f"{path.partition('/chk-')[0]}/inlets/" for path in kept}  # checkpoints that are left go on there
         found = [path for path, _ in self._cluster.disk.files() if path not in kept]
+        found = [path for path in found if not any(path.startswith(folder) for folder in logs)]
         files = [path for path in found if not (may_be_torn and _TORN_SAVEPOINT in path)]
         tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
         left = [path for path in files if "/collected/" not in path or ("/." in path and tidy)]

@@ -38,6 +38,7 @@ from .actions import (
 )
 from .catalogue import CATALOGUE
 from .demanding_topologies import DEMANDING
+from .inlet_topologies import INLETS
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
 from .time_themes import between_timers, event_time, falls_silent
@@ -60,11 +61,13 @@ _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidd
 def standard_history(seed: int, topology: str | None = None) -> Scenario:
     """The scenario of this seed: any topology unless one is named."""
     theme = _dealt(seed)
+    if topology in INLETS:
+        theme = sent_in
     if theme is None and topology in DEMANDING:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
         return Scenario.of(seed, topology)
-    drawn = themed(theme, seed, None if topology in DEMANDING else topology)
+    drawn = themed(theme, seed, None if topology in DEMANDING or topology in INLETS else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 
 
@@ -154,6 +157,21 @@ def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
 def time_rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """The same of jobs with event time."""
     return replace(rescaled(chance, scenario), topology=chance.choice(sorted(TIMED | WINDOWED)))
+
+
+def sent_in(chance: Chance, scenario: Scenario) -> Scenario:
+    """Records are sent into the job, to which anything happens; often a TaskManager dies, or the power fails."""
+    drawn = replace(scenario, topology=chance.choice(sorted(INLETS)))
+    drawn = replace(drawn, workload=replace(drawn.workload, checkpoint_interval_ms=chance.choice((1_000, 3_000))))
+    faults: list[Fault] = []
+    if chance.random() < 0.6:
+        faults += kills(chance, drawn, 0.2, 1.0, times=chance.choice((1, 2)))
+    if chance.random() < 0.4:
+        faults.append(PowerFailure(moment(chance, drawn, 0.2, 0.9)))
+    if chance.random() < 0.3:
+        who = chance.randrange(drawn.task_managers)
+        faults.append(FreezeProcess(moment(chance, drawn, 0.2, 0.8), 9_000.0, who, operations=chance.choice((0, 3))))
+    return with_faults(drawn, *faults)
 
 
 def rotten(chance: Chance, scenario: Scenario) -> Scenario:
@@ -324,6 +342,7 @@ THEMES: tuple[Theme, ...] = (
     time_rescaled,
     between_timers,
     falls_silent,
+    sent_in,
 )
 """As often as they are named."""
 

@@ -54,6 +54,10 @@ class SimulatedClient(Client):
     def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
         return follow(super().ask_operator(question, wait_ms), self._run, self._slice_s)
 
+    @property
+    def waits_by(self) -> Callable[[], ActorFuture[None]]:
+        return self.promise
+
     def promise(self) -> ActorFuture[None]:
         return WorldFuture(self._run, self._slice_s)
 
