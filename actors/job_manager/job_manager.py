@@ -38,7 +38,10 @@ from ...messages import (
     LogRecords,
     MessageError,
     NotifyEndOfData,
+    OutletCommitted,
+    OutletOpened,
     PrintedText,
+    ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
     ReportWatermark,
@@ -69,6 +72,7 @@ from ..restore.restore_check import with_carried_states
 from .job_files import ForJob, JobFiles, Tidied, Tidy
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
+from .outlets import ForOutlets
 from .savepoint_coordinator import (
     PromiseSettled,
     ReleaseSavepoint,
@@ -163,6 +167,8 @@ class JobManager(Actor):
                     self._launcher.forget(message.wanted.graph.job_id)
             case Tidy() | Tidied():
                 self._services.files.on(message)
+            case ForOutlets(job_id, event):
+                self._on_outlet(job_id, event)
             case TakeSavepoint():
                 self._take_savepoint(message)
             case ReleaseSavepoint():
@@ -205,7 +211,9 @@ class JobManager(Actor):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
             case AskOperator():
-                return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+                return self._job(message.job_id).ask(message, message.timeout_ms or self._settings.heartbeat_timeout_ms)
+            case ReadOutlet():
+                return self._job(message.job_id).outlets.read(message)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -334,6 +342,8 @@ class JobManager(Actor):
                 | ReportWatermark()
             ):
                 self._on_job(message.job_id, message)
+            case OutletOpened() | OutletCommitted():
+                self._on_outlet(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
 
@@ -370,6 +380,10 @@ class JobManager(Actor):
         job = self._jobs.get(job_id)
         if job is not None:
             job.on(event)
+
+    def _on_outlet(self, job_id: JobId, event: Any) -> None:
+        if (job := self._jobs.get(job_id)) is not None:
+            job.outlets.on(event)
 
     def _job(self, job_id: JobId) -> ManagedJob:
         job = self._jobs.get(job_id)

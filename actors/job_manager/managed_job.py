@@ -23,6 +23,9 @@ from ...messages import (
     JobSummary,
     LeaderSessionId,
     LeaderSessionMessage,
+    OperatorId,
+    OutletCommitted,
+    OutletOpened,
     ReleaseTaskManager,
     SubtaskIndex,
     TaskManagerChanged,
@@ -54,6 +57,7 @@ from ..jobs.job_effects import (
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .launcher import Launcher
+from .outlets import Outlets
 from .savepoint_coordinator import PromiseSettled
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
@@ -112,6 +116,9 @@ class ManagedJob:
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self.outlets = Outlets(
+            graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+        )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
 
@@ -189,6 +196,19 @@ class ManagedJob:
             raise NotRunning(question.operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
         asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=timeout_ms)
+
+    def _is_current(self, said: OutletOpened | OutletCommitted) -> bool:
+        """Whether the attempt that says it is the one that runs the operator now."""
+        execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
+        return execution is not None and execution.attempt_id == said.attempt_id
+
+    def _id_of(self, operator: str) -> OperatorId:
+        """Of an operator given by name or id; raises NotRunning."""
+        for vertex in self._graph.vertices:
+            for each in vertex.operators:
+                if operator in (each.name, each.operator_id):
+                    return each.operator_id
+        raise NotRunning(operator, f"job {self._graph.name!r} has no such operator", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
@@ -303,6 +323,7 @@ class ManagedJob:
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
         self.tidy_up()
+        self.outlets.job_ended()
         self._services.ended(self.job_id, released)
 
     def _clocks(self) -> tuple[float, int]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...messages import CheckpointId, ExecutionAttemptId, JobId, Message, OperatorId, StateDescription, SubtaskIndex
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
@@ -19,6 +19,10 @@ from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 
 Takes = Literal["records", "columns", "any"]
+
+
+def unheard(_report: Message) -> None:
+    """Where there is no JobManager."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class OperatorContext:
     """From any thread: this operator has something to do; its task steps again."""
     resources: dict[str, Any]
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+    report: Callable[[Message], None] = unheard
+    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
 
 class Operator(Actor):

@@ -33,6 +33,8 @@ from ...messages import (
     NotifyCheckpointComplete,
     NotifyEndOfData,
     OperatorAnswer,
+    OutletCommitted,
+    OutletOpened,
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
@@ -169,6 +171,8 @@ class TaskManager(Actor):
                 | NotifyEndOfData()
                 | FirstBatchProcessed()
                 | ReportWatermark()
+                | OutletOpened()
+                | OutletCommitted()
             ):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):

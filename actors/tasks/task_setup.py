@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...messages import OperatorId, TaskDeployment
+from ...messages import Message, OperatorId, TaskDeployment
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
@@ -16,12 +16,13 @@ from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
-from ..operators.operator import Operator, OperatorContext
+from ..operators.operator import Operator, OperatorContext, unheard
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]
+Report = Callable[[Message], None]
 
 
 def ignore_failure(error: BaseException) -> None:
@@ -56,10 +57,19 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
+def build_task(
+    deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report = unheard
+) -> TaskParts:
     """Open the channels and put everything together; nothing is restored or opened for records yet."""
     operators = services.program.chain(deployment.vertex_id)
-    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources)
+    place(
+        operators,
+        deployment,
+        clock=context.clock,
+        wake=context.wake,
+        resources=services.resources,
+        report=report,
+    )
     outputs = _outputs(deployment, services, context)
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
@@ -76,6 +86,7 @@ def place(
     clock: Clock,
     wake: Callable[[], None],
     resources: dict[str, Any],
+    report: Report = unheard,
 ) -> None:
     """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
@@ -93,6 +104,7 @@ def place(
             clock=clock,
             wake=wake,
             resources=resources,
+            report=report,
         )
         equip(operator)
 

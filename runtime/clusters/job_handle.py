@@ -26,7 +26,6 @@ from ...messages import (
     CheckpointRetention,
     FailureCause,
     JobDetails,
-    JobId,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
@@ -38,18 +37,18 @@ from ...messages import (
     TaskMetrics,
     TriggerSavepoint,
 )
-from ..api.errors import ApiError, InvalidSetting
+from ..api.errors import ApiError
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
-from .async_twin import Blocking, async_twin, warn_of_event_loop
-from .job_client import NO_KEY, EventCallback, JobClient, operator_question, savepoint_path
+from .async_twin import async_twin, warn_of_event_loop
+from .job_client import EventCallback, JobClient, savepoint_path
+from .job_dialogue import JobDialogue
 from .job_errors import (
     JobCanceled,
     JobFailed,
     JobLost,
     ResultsUnavailable,
-    UnknownOperator,
 )
 from .job_future import JobFuture
 from .job_results import JobResults
@@ -66,7 +65,7 @@ _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
 
-class JobHandle(Blocking):
+class JobHandle(JobDialogue):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
@@ -89,10 +88,6 @@ class JobHandle(Blocking):
         self._lock = threading.Lock()
         self._has_heard = False
         self._begin(client.listen(self._on_event))
-
-    @property
-    def job_id(self) -> JobId:
-        return self._graph.job_id
 
     @property
     def name(self) -> str:
@@ -223,23 +218,6 @@ class JobHandle(Blocking):
 
     explain_watermark_async = async_twin(explain_watermark)
 
-    def ask(self, operator: str, *, message: Any, key: Any = NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
-        """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
-
-        `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
-        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
-        with `wait_ms`, only after the question has been repeated for that time. It fails with RemoteActorError when
-        the operator raises, and with AskTimeout when it does not answer.
-        """
-        self._check_known(operator)
-        if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
-            raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
-        return JobFuture(
-            self._client.ask_operator(operator_question(self.job_id, operator, message, key), wait_ms),
-            f"the question to operator {operator!r} of job {self.name!r}",
-            read=lambda answered: answered.answer,
-        )
-
     def cancel(self) -> JobFuture[Any]:
         """End the job at once, without a last checkpoint."""
         return self._future(CancelJob(self.job_id), "the order to cancel")
@@ -285,9 +263,14 @@ class JobHandle(Blocking):
 
     # -- results
 
-    def results(self, name: str) -> list[Any]:
-        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far."""
-        return self._results.collected(name)
+    def results(self, name: str, *, after: int = 0) -> list[Any]:
+        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
+
+        The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
+        while the job runs, or for long, wants `to_outlet`. `after`: leave out so many at the beginning; of a collect
+        with `parallelism=1`, whose records keep their order, these are what an earlier call had given.
+        """
+        return self._results.collected(name, after)
 
     results_async = async_twin(results)
 
@@ -351,12 +334,6 @@ class JobHandle(Blocking):
         if self._last_details is None:
             raise self._lost or error
         return self._last_details
-
-    def _check_known(self, operator: str) -> None:
-        known = [described for vertex in self._graph.vertices for described in vertex.operators]
-        if not any(operator in (described.name, described.operator_id) for described in known):
-            names = ", ".join(described.name for described in known)
-            raise UnknownOperator(f"job {self.name!r} has no operator {operator!r}; it has {names}")
 
     def _begin(self, status: JobStatus) -> None:
         """What the JobManager said when it began to tell events; one that has come already is newer."""
