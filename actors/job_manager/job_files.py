@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from ...messages import JobId
 from ...state import CheckpointStorage, checkpoint_directory, state_handles
@@ -41,10 +41,10 @@ StorageAnswer: TypeAlias = MetadataStored | MetadataFailed
 
 @dataclass(frozen=True, slots=True)
 class ForJob:
-    """An answer of storage, for one job."""
+    """An answer of storage, for one job: to its JobMaster, or to its outlets."""
 
     job_id: JobId
-    event: StorageAnswer
+    event: StorageAnswer | Any
 
 
 @dataclass(frozen=True, slots=True)

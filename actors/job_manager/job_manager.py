@@ -64,7 +64,6 @@ from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
-from ..jobs.job_effects import JobEvent
 from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
@@ -72,7 +71,6 @@ from ..restore.restore_check import with_carried_states
 from .job_files import ForJob, JobFiles, Tidied, Tidy
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
-from .outlets import ForOutlets
 from .savepoint_coordinator import (
     PromiseSettled,
     ReleaseSavepoint,
@@ -167,8 +165,6 @@ class JobManager(Actor):
                     self._launcher.forget(message.wanted.graph.job_id)
             case Tidy() | Tidied():
                 self._services.files.on(message)
-            case ForOutlets(job_id, event):
-                self._on_outlet(job_id, event)
             case TakeSavepoint():
                 self._take_savepoint(message)
             case ReleaseSavepoint():
@@ -194,12 +190,10 @@ class JobManager(Actor):
             case SubmitJob():
                 return self._submit(message)
             case CancelJob(job_id):
-                job = self._job(job_id)
-                job.cancel()
+                self._job(job_id).cancel()
                 return self._details(job_id)
             case StopJob(job_id):
-                job = self._job(job_id)
-                job.stop()
+                self._job(job_id).stop()
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
@@ -213,7 +207,7 @@ class JobManager(Actor):
             case AskOperator():
                 return self._job(message.job_id).ask(message, message.timeout_ms or self._settings.heartbeat_timeout_ms)
             case ReadOutlet():
-                return self._job(message.job_id).outlets.read(message)
+                return self._job(message.job_id).read(message)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -340,10 +334,10 @@ class JobManager(Actor):
                 | NotifyEndOfData()
                 | FirstBatchProcessed()
                 | ReportWatermark()
+                | OutletOpened()
+                | OutletCommitted()
             ):
                 self._on_job(message.job_id, message)
-            case OutletOpened() | OutletCommitted():
-                self._on_outlet(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
 
@@ -376,18 +370,12 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: JobEvent) -> None:
-        job = self._jobs.get(job_id)
-        if job is not None:
+    def _on_job(self, job_id: JobId, event: Any) -> None:
+        if (job := self._jobs.get(job_id)) is not None:
             job.on(event)
 
-    def _on_outlet(self, job_id: JobId, event: Any) -> None:
-        if (job := self._jobs.get(job_id)) is not None:
-            job.outlets.on(event)
-
     def _job(self, job_id: JobId) -> ManagedJob:
-        job = self._jobs.get(job_id)
-        if job is None:
+        if (job := self._jobs.get(job_id)) is None:
             raise UnknownJob(self._unknown(job_id))
         return job
 

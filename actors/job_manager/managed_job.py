@@ -24,8 +24,7 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     OperatorId,
-    OutletCommitted,
-    OutletOpened,
+    ReadOutlet,
     ReleaseTaskManager,
     SubtaskIndex,
     TaskManagerChanged,
@@ -34,6 +33,7 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
+from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
 from ..checkpoints.checkpoint_events import TriggerSavepointNow
@@ -57,7 +57,7 @@ from ..jobs.job_effects import (
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .launcher import Launcher
-from .outlets import Outlets
+from .outlets import OutletEvent, OutletReport, Outlets
 from .savepoint_coordinator import PromiseSettled
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
@@ -116,7 +116,7 @@ class ManagedJob:
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
-        self.outlets = Outlets(
+        self._outlets = Outlets(
             graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
         )
         self._started_ms = self._context.clock.wall_ms()
@@ -165,8 +165,11 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent) -> None:
-        self._carry_out(self.master.on(event, *self._clocks()))
+    def on(self, event: JobEvent | OutletReport | OutletEvent) -> None:
+        if isinstance(event, OutletReport | OutletEvent):
+            self._outlets.on(event)
+        else:
+            self._carry_out(self.master.on(event, *self._clocks()))
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -178,6 +181,10 @@ class ManagedJob:
             self._carry_out(self.master.stop(*self._clocks(), request))
         else:
             self.on(TriggerSavepointNow(request))
+
+    def read(self, question: ReadOutlet) -> Any:
+        """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""
+        return self._outlets.read(question)
 
     def ask(self, question: AskOperator, timeout_ms: float) -> Any:
         """The future of a running operator's answer; raises NotRunning."""
@@ -197,18 +204,18 @@ class ManagedJob:
         asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
         return worker.ref.ask(asked, timeout_ms=timeout_ms)
 
-    def _is_current(self, said: OutletOpened | OutletCommitted) -> bool:
+    def _is_current(self, said: OutletReport) -> bool:
         """Whether the attempt that says it is the one that runs the operator now."""
         execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
         return execution is not None and execution.attempt_id == said.attempt_id
 
-    def _id_of(self, operator: str) -> OperatorId:
-        """Of an operator given by name or id; raises NotRunning."""
+    def _id_of(self, outlet: str) -> OperatorId:
+        """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
         for vertex in self._graph.vertices:
             for each in vertex.operators:
-                if operator in (each.name, each.operator_id):
+                if outlet in (each.name, each.operator_id) and any(one.name == OUTLET_STATE for one in each.states):
                     return each.operator_id
-        raise NotRunning(operator, f"job {self._graph.name!r} has no such operator", is_over=True)
+        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
@@ -323,7 +330,7 @@ class ManagedJob:
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
         self.tidy_up()
-        self.outlets.job_ended()
+        self._outlets.job_ended()
         self._services.ended(self.job_id, released)
 
     def _clocks(self) -> tuple[float, int]:

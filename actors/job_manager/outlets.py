@@ -33,6 +33,7 @@ from ...state.errors import MissingState
 from ...state.outlets.lineage import CursorForked, NoCursorOfThis, OutletLineage
 from ...state.outlets.segments import Segment, committed_of, read_segment, segments_in
 from ..context import ActorContext
+from .job_files import ForJob
 
 log = logging.getLogger(__name__)
 
@@ -72,15 +73,9 @@ class ReadOverdue:
     reading: Reading
 
 
-_OutletEvent: TypeAlias = OutletListed | ListOutlet | SegmentsRead | ReadOverdue
-
-
-@dataclass(frozen=True, slots=True)
-class ForOutlets:
-    """For the outlets of one job."""
-
-    job_id: JobId
-    event: _OutletEvent
+OutletReport: TypeAlias = OutletOpened | OutletCommitted
+"""From a task."""
+OutletEvent: TypeAlias = OutletListed | ListOutlet | SegmentsRead | ReadOverdue
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +150,7 @@ class Outlets:
         job_id: JobId,
         storage: CheckpointStorage,
         context: ActorContext,
-        is_current: Callable[[OutletOpened | OutletCommitted], bool],
+        is_current: Callable[[OutletReport], bool],
         is_over: Callable[[], bool],
         id_of: Callable[[str], str],
     ) -> None:
@@ -177,7 +172,7 @@ class Outlets:
             self._context.schedule(question.wait_ms, self._for_us(ReadOverdue(reading)))
         return reading.promise
 
-    def on(self, message: OutletOpened | OutletCommitted | _OutletEvent) -> None:
+    def on(self, message: OutletReport | OutletEvent) -> None:
         match message:
             case OutletOpened() | OutletCommitted() if not self._is_current(message):
                 log.info("job %s: dropped %s of an earlier attempt", self._job_id, type(message).__name__)
@@ -296,8 +291,8 @@ class Outlets:
             reading.is_answered = True
             reading.promise.set_exception((type(error), error, error.__traceback__))
 
-    def _for_us(self, event: _OutletEvent) -> ForOutlets:
-        return ForOutlets(self._job_id, event)
+    def _for_us(self, event: OutletEvent) -> ForJob:
+        return ForJob(self._job_id, event)
 
     def _drop(self, reading: Reading) -> None:
         for waiting in self._waiting.values():

@@ -17,6 +17,8 @@ from .job_errors import (
 from .job_future import JobFuture
 from .job_handle import JobHandle
 from .local_cluster import LocalCluster
+from .outlet import Outlet, OutletBatch
+from .outlet_errors import CursorExpired, CursorForked, InvalidCursor, OutletError
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
 from .spark_cluster import SparkCluster
@@ -27,8 +29,11 @@ __all__ = [
     "Announcement",
     "Cluster",
     "ClusterSettings",
+    "CursorExpired",
+    "CursorForked",
     "HeldBy",
     "InvalidConfiguration",
+    "InvalidCursor",
     "JobCanceled",
     "JobClient",
     "JobFailed",
@@ -40,6 +45,9 @@ __all__ = [
     "NoAnswer",
     "NoJobManager",
     "NoSuchJob",
+    "Outlet",
+    "OutletBatch",
+    "OutletError",
     "Refused",
     "RemoteCluster",
     "RemoteError",

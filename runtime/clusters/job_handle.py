@@ -44,12 +44,7 @@ from ..system.errors import FutureTimeout
 from .async_twin import async_twin, warn_of_event_loop
 from .job_client import EventCallback, JobClient, savepoint_path
 from .job_dialogue import JobDialogue
-from .job_errors import (
-    JobCanceled,
-    JobFailed,
-    JobLost,
-    ResultsUnavailable,
-)
+from .job_errors import JobLost, ResultsUnavailable, how_it_ended
 from .job_future import JobFuture
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
@@ -302,14 +297,9 @@ class JobHandle(JobDialogue):
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
         self._last_details = details
-        match details.status:
-            case JobStatus.FAILED:
-                raise JobFailed(details)
-            case JobStatus.CANCELED:
-                raise JobCanceled(details)
-            case _:
-                self._results.keep()
-                return details
+        how_it_ended(details)
+        self._results.keep()
+        return details
 
     def _details_soon(self) -> JobDetails | None:
         """None from a JobManager that does not answer at once."""

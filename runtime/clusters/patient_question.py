@@ -58,7 +58,7 @@ class PatientQuestion(Actor):
         """The latest one, while it waits to ask again."""
         self._question: AskOperator
         self._promise: pykka.Future[Any]
-        self._began_ms = 0.0
+        self._began_ms = self._put_ms = 0.0
 
     def on_receive(self, message: Any) -> Any:
         match message:
@@ -77,11 +77,12 @@ class PatientQuestion(Actor):
             case _Again():
                 self._put()
             case _Overdue():
-                self._fail(self._refusal or self._no_answer())
+                self._overdue()
         return None
 
     def _put(self) -> None:
-        """Until a deadline of its own, the question has as long as it has."""
+        """Up to its deadline, if it has one, the JobManager may take its time."""
+        self._put_ms = self.context.clock.now_ms()
         timeout_ms = None if math.isinf(self._deadline_ms) else math.inf
         answer = self._job_manager.ask(self._question, timeout_ms=timeout_ms)
         self.context.pipe_to_self(answer, _Answered, _Failed)
@@ -99,9 +100,14 @@ class PatientQuestion(Actor):
         self._promise.set_exception((type(error), error, error.__traceback__))
         self.context.stop(self.context.self_ref)
 
-    def _no_answer(self) -> AskTimeout:
+    def _overdue(self) -> None:
+        """What it has waited for: a task, or the answer of one."""
+        asked_ms = self.context.clock.now_ms() - self._put_ms
+        if self._refusal is not None and asked_ms <= PAUSE_MS:
+            self._fail(self._refusal)
+            return
         asked = f"operator {self._question.operator!r}"
-        return AskTimeout(asked, f"its task runs, and has not answered within {self._deadline_ms / 1000:g} s")
+        self._fail(AskTimeout(asked, f"it was asked, and has not answered within {self._deadline_ms / 1000:g} s"))
 
     def _as_not_running(self, error: BaseException) -> NotRunning | None:
         """None when to ask again would not help."""

@@ -21,6 +21,9 @@ from urllib.parse import quote
 
 from ...messages import OutletBranch
 
+OUTLET_STATE = "outlet"
+"""The name of the state by which an operator is known to write an outlet."""
+
 CURSOR = re.compile(
     r"(?P<outlet>.+)@(?P<position>\d{16})\.(?P<since>\d+)\.(?P<job>[0-9a-f]+)\.(?P<number>\d+)\.(?P<attempt>[0-9a-f]+)"
 )

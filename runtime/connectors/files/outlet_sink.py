@@ -26,7 +26,7 @@ from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId, OutletBranch, OutletCommitted, OutletOpened
 from ....state import CheckpointStorage, OperatorListState
 from ....state.errors import MissingState
-from ....state.outlets.lineage import OutletLineage
+from ....state.outlets.lineage import OUTLET_STATE, OutletLineage
 from ....state.outlets.segments import Segment, committed_of, read_segment, segments_in
 from .committed_files import fingerprint, slug
 from .segment_writer import SegmentWriter
@@ -63,7 +63,7 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
 
     takes: ClassVar[Takes] = "any"
 
-    _state = OperatorListState(dict, name="outlet")
+    _state = OperatorListState(dict, name=OUTLET_STATE)
 
     def __init__(self, retention_seconds: float | None = DAY_SECONDS, retention_bytes: int | None = None) -> None:
         self.retention_seconds = _positive("retention_seconds", retention_seconds)
