@@ -206,18 +206,19 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
         return found
 
     def _remove_leftovers(self, there: list[Segment], end: int) -> None:
-        """What earlier attempts of this job have prepared, and is not in the lineage. Files of other jobs are theirs:
-        they may go on from the same savepoint.
+        """What earlier attempts of this job have prepared, and is not in the lineage; and what they have not written to
+        its end. Files of other jobs are theirs: they may go on from the same savepoint.
         """
         own = self._lineage.branches[-1]
-        for_nobody = [
-            each
-            for each in there
-            if each.branch.job == own.job
-            and each.branch.attempt_number < own.attempt_number
-            and not (each.end <= end and self._lineage.owns(each.branch, each.first))
-        ]
-        self._remove(for_nobody)
+
+        def is_earlier(segment: Segment | None) -> bool:
+            branch = None if segment is None else segment.branch
+            return branch is not None and branch.job == own.job and branch.attempt_number < own.attempt_number
+
+        owns = self._lineage.owns
+        dead = [each for each in there if is_earlier(each) and not (each.end <= end and owns(each.branch, each.first))]
+        self._remove(dead)
+        self._storage.delete_torn(self._folder, lambda name: is_earlier(Segment.named(name)))
 
     def _remove(self, segments: list[Segment]) -> None:
         """Of no consequence if it fails: they are in nobody's way."""

@@ -137,6 +137,8 @@ class Topology:
     """It commits something before its data ends, if nothing is wrong: event time goes on."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
+    has_outlet: bool = False
+    """The same records go to an outlet, too, which is read meanwhile."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
