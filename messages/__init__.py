@@ -85,6 +85,7 @@ from .job_graph import (
 )
 from .job_status import JobStatus
 from .missing_column import MissingColumn, those_there_are
+from .outlets import OutletAnswer, OutletBranch, OutletCommitted, OutletOpened, OutletPart, OutletRefusal, ReadOutlet
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
@@ -219,12 +220,19 @@ __all__ = [
     "OperatorId",
     "OperatorListHandle",
     "OperatorSubtaskState",
+    "OutletAnswer",
+    "OutletBranch",
+    "OutletCommitted",
+    "OutletOpened",
+    "OutletPart",
+    "OutletRefusal",
     "OutputDescriptor",
     "Partitioning",
     "Plain",
     "Predecessor",
     "PrintedText",
     "PutIntoInlet",
+    "ReadOutlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",

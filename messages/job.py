@@ -263,6 +263,8 @@ class AskOperator:
     question: Message | None
     plain_question: Plain
     """The question when it is plain data rather than a message."""
+    timeout_ms: int = 0
+    """So long the task has for its answer; 0: as long as the JobManager thinks fit."""
 
 
 @message

@@ -203,6 +203,15 @@ class CheckpointStorage:
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
+    def delete_torn(self, directory: str, is_dead: Callable[[str], bool]) -> None:
+        """Delete what writers that crashed have left in a directory: `is_dead` is given the name that the file was to
+        have.
+        """
+        for path in self._files.find(self._absolute(self.resolve(directory))):
+            folder, name = posixpath.split(path)
+            if name.startswith(_TEMPORARY) and is_dead(name.removeprefix(_TEMPORARY).rpartition("-.")[0]):
+                self._files.remove(f"{folder}/{name}")
+
     def delete_job(self, job_id: JobId, keep: Collection[str] = (), *, keep_inlets: bool = False) -> None:
         """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`, and for
         the logs of its inlets with `keep_inlets`.
@@ -264,7 +273,7 @@ class CheckpointStorage:
 
     def _temporary(self, path: str) -> str:
         directory, name = posixpath.split(path)
-        return f"{directory}/{_TEMPORARY}{name}-{self._new_suffix()}"
+        return f"{directory}/{_TEMPORARY}{name}-.{self._new_suffix()}"
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store copies instead, what is whole by then."""

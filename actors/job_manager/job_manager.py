@@ -38,7 +38,10 @@ from ...messages import (
     LogRecords,
     MessageError,
     NotifyEndOfData,
+    OutletCommitted,
+    OutletOpened,
     PrintedText,
+    ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
     ReportWatermark,
@@ -63,7 +66,6 @@ from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
-from ..jobs.job_effects import JobEvent
 from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
@@ -73,7 +75,7 @@ from .job_lease import JobLease
 from .launcher import Launcher
 from .managed_job import InletAnswered, JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
-from .storage_answers import ForJob, StorageAnswer
+from .storage_answers import ForJob
 
 log = logging.getLogger(__name__)
 
@@ -191,12 +193,10 @@ class JobManager(Actor):
             case SubmitJob():
                 return self._submit(message)
             case CancelJob(job_id):
-                job = self._job(job_id)
-                job.cancel()
+                self._job(job_id).cancel()
                 return self._details(job_id)
             case StopJob(job_id):
-                job = self._job(job_id)
-                job.stop()
+                self._job(job_id).stop()
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
@@ -208,9 +208,11 @@ class JobManager(Actor):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
             case AskOperator():
-                return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+                return self._job(message.job_id).ask(message, message.timeout_ms or self._settings.heartbeat_timeout_ms)
             case SendToInlet():
                 return self._job(message.job_id).send(message, self._settings.heartbeat_timeout_ms)
+            case ReadOutlet():
+                return self._job(message.job_id).read(message)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -338,6 +340,8 @@ class JobManager(Actor):
                 | NotifyEndOfData()
                 | FirstBatchProcessed()
                 | ReportWatermark()
+                | OutletOpened()
+                | OutletCommitted()
             ):
                 self._on_job(message.job_id, message)
             case _:
@@ -372,14 +376,12 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: JobEvent | StorageAnswer) -> None:
-        job = self._jobs.get(job_id)
-        if job is not None:
+    def _on_job(self, job_id: JobId, event: Any) -> None:
+        if (job := self._jobs.get(job_id)) is not None:
             job.on(event)
 
     def _job(self, job_id: JobId) -> ManagedJob:
-        job = self._jobs.get(job_id)
-        if job is None:
+        if (job := self._jobs.get(job_id)) is None:
             raise UnknownJob(self._unknown(job_id))
         return job
 

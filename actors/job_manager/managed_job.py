@@ -27,7 +27,9 @@ from ...messages import (
     JobSummary,
     LeaderSessionId,
     LeaderSessionMessage,
+    OperatorId,
     PutIntoInlet,
+    ReadOutlet,
     ReleaseTaskManager,
     SendToInlet,
     SubtaskIndex,
@@ -38,6 +40,7 @@ from ...messages import (
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
 from ...state.errors import LostOwnership
+from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
 from ..checkpoints.checkpoint_events import TriggerSavepointNow
@@ -64,6 +67,7 @@ from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .job_lease import JobLease
 from .launcher import Launcher
+from .outlets import OutletEvent, OutletReport, Outlets
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold
 
@@ -137,6 +141,9 @@ class ManagedJob:
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self._outlets = Outlets(
+            graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+        )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
 
@@ -183,11 +190,13 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent | LeaseTold) -> None:
-        if isinstance(event, LeaseTold):
+    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent) -> None:
+        if isinstance(event, OutletReport | OutletEvent):
+            self._outlets.on(event)
+        elif isinstance(event, LeaseTold):
             self._lease_told(event.error)
-            return
-        self._carry_out(self.master.on(event, *self._clocks()))
+        else:
+            self._carry_out(self.master.on(event, *self._clocks()))
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -199,6 +208,10 @@ class ManagedJob:
             self._carry_out(self.master.stop(*self._clocks(), request))
         else:
             self.on(TriggerSavepointNow(request))
+
+    def read(self, question: ReadOutlet) -> Any:
+        """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""
+        return self._outlets.read(question)
 
     def ask(self, question: AskOperator, timeout_ms: float) -> Any:
         """The future of a running operator's answer; raises NotRunning."""
@@ -258,6 +271,19 @@ class ManagedJob:
             is_over = self.status.is_terminal or self.status in (JobStatus.FAILING, JobStatus.CANCELLING)
             raise NotRunning(operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
         return execution, worker
+
+    def _is_current(self, said: OutletReport) -> bool:
+        """Whether the attempt that says it is the one that runs the operator now."""
+        execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
+        return execution is not None and execution.attempt_id == said.attempt_id
+
+    def _id_of(self, outlet: str) -> OperatorId:
+        """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
+        for vertex in self._graph.vertices:
+            for each in vertex.operators:
+                if outlet in (each.name, each.operator_id) and any(one.name == OUTLET_STATE for one in each.states):
+                    return each.operator_id
+        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet", is_over=True)
 
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
@@ -405,6 +431,7 @@ class ManagedJob:
         if self._lease is not None:
             self._lease.end(self.status)
         self.tidy_up()
+        self._outlets.job_ended()
         self._services.ended(self.job_id, released)
 
     def _confirm(self) -> None:

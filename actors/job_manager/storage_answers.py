@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...messages import JobId
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
@@ -21,7 +21,7 @@ StorageAnswer: TypeAlias = MetadataStored | MetadataFailed | LeaseTold
 
 @dataclass(frozen=True, slots=True)
 class ForJob:
-    """An answer of storage, for one job."""
+    """An answer of storage, for one job: to its JobMaster, its lease or its outlets."""
 
     job_id: JobId
-    event: StorageAnswer
+    event: StorageAnswer | Any

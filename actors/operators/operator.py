@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, OperatorId, StateDescription, SubtaskIndex
+from ...messages import CheckpointId, ExecutionAttemptId, JobId, Message, OperatorId, StateDescription, SubtaskIndex
 from ...state.kinds.state_descriptions import describe_states
 from ..actor import Actor
 from ..context import Clock
@@ -20,6 +20,10 @@ from .collector import Collector
 from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
+
+
+def unheard(_report: Message) -> None:
+    """Where there is no JobManager."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,8 @@ class OperatorContext:
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
     task: TaskAccess | None = None
     """For built-in operators; None without a task around them."""
+    report: Callable[[Message], None] = unheard
+    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
 
 class Operator(Actor):

@@ -32,6 +32,8 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    OutletCommitted,
+    OutletOpened,
     PutIntoInlet,
     RefuseRegistration,
     RegisterTaskManager,
@@ -169,6 +171,8 @@ class TaskManager(Actor):
                 | NotifyEndOfData()
                 | FirstBatchProcessed()
                 | ReportWatermark()
+                | OutletOpened()
+                | OutletCommitted()
             ):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):

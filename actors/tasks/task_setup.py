@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...messages import OperatorId, TaskDeployment
+from ...messages import Message, OperatorId, TaskDeployment
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
@@ -17,13 +17,14 @@ from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
-from ..operators.operator import Operator, OperatorContext
+from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.task_access import TaskAccess
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]
+Report = Callable[[Message], None]
 
 
 def ignore_failure(error: BaseException) -> None:
@@ -58,7 +59,9 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
+def build_task(
+    deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report = unheard
+) -> TaskParts:
     """Open the channels and put everything together; nothing is restored or opened for records yet."""
     operators = services.program.chain(deployment.vertex_id)
     access = TaskAccess(
@@ -69,7 +72,15 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
         partial(_run_aside, context),
         context.promise,
     )
-    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources, access=access)
+    place(
+        operators,
+        deployment,
+        clock=context.clock,
+        wake=context.wake,
+        resources=services.resources,
+        access=access,
+        report=report,
+    )
     outputs = _outputs(deployment, services, context)
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
@@ -87,6 +98,7 @@ def place(
     wake: Callable[[], None],
     resources: dict[str, Any],
     access: TaskAccess | None = None,
+    report: Report = unheard,
 ) -> None:
     """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
@@ -105,6 +117,7 @@ def place(
             wake=wake,
             resources=resources,
             task=access,
+            report=report,
         )
         equip(operator)
 

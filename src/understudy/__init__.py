@@ -159,10 +159,13 @@ if TYPE_CHECKING:
     from .runtime.clusters import Announcement as Announcement
     from .runtime.clusters import Cluster as Cluster
     from .runtime.clusters import ClusterSettings as ClusterSettings
+    from .runtime.clusters import CursorExpired as CursorExpired
+    from .runtime.clusters import CursorForked as CursorForked
     from .runtime.clusters import HeldBy as HeldBy
     from .runtime.clusters import Inlet as Inlet
     from .runtime.clusters import InletClosed as InletClosed
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
+    from .runtime.clusters import InvalidCursor as InvalidCursor
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
     from .runtime.clusters import JobFuture as JobFuture
@@ -174,6 +177,9 @@ if TYPE_CHECKING:
     from .runtime.clusters import NoJobManager as NoJobManager
     from .runtime.clusters import NoSuchJob as NoSuchJob
     from .runtime.clusters import NumberGap as NumberGap
+    from .runtime.clusters import Outlet as Outlet
+    from .runtime.clusters import OutletBatch as OutletBatch
+    from .runtime.clusters import OutletError as OutletError
     from .runtime.clusters import Refused as Refused
     from .runtime.clusters import RemoteCluster as RemoteCluster
     from .runtime.clusters import RemoteError as RemoteError
@@ -283,11 +289,11 @@ _HOMES = {
         "fixed_delay no_restart"
     ),
     "runtime.clusters": (
-        "AmbiguousJob Announcement Cluster ClusterSettings HeldBy Inlet InletClosed InvalidConfiguration "
-        "JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager "
-        "NoSuchJob NumberGap Refused RemoteCluster RemoteError ResultsUnavailable SavepointFailed "
-        "SavepointNotDisposed Sent SparkCluster SubtaskWatermark UnknownInlet UnknownOperator "
-        "WatermarkExplanation"
+        "AmbiguousJob Announcement Cluster ClusterSettings CursorExpired CursorForked HeldBy Inlet InletClosed "
+        "InvalidConfiguration InvalidCursor JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused "
+        "LocalCluster NoAnswer NoJobManager NoSuchJob NumberGap Outlet OutletBatch OutletError Refused "
+        "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
+        "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
         "ConnectorError FileSink IndexShare InletLogDamaged InputChanged LostTransaction NoInput "

@@ -141,6 +141,8 @@ class Topology:
     """Begins to send records into a job that was submitted, and stops it when all are there."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
+    has_outlet: bool = False
+    """The same records go to an outlet, too, which is read meanwhile."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
