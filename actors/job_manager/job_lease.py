@@ -37,6 +37,7 @@ class JobLease:
         self._claim = claim
         self._every_ms = claim.run.lease_ms / RENEWALS
         self._renewed_ms = context.clock.now_ms()
+        self._sure_until_ms = self._renewed_ms + claim.run.lease_ms
         self._is_writing = False
         self._is_in_trouble = False
         self._is_lost = False
@@ -49,6 +50,11 @@ class JobLease:
     def is_lost(self) -> bool:
         """Whether somebody else has the name now."""
         return self._is_lost
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody can have the name yet, going by the time alone."""
+        return not self._is_lost and self._context.clock.now_ms() < self._sure_until_ms
 
     def confirm(self) -> None:
         """From any thread: raises LostOwnership when somebody else has the name. Blocks."""
@@ -102,6 +108,7 @@ class JobLease:
             self._say(error)
             return
         self._is_in_trouble = False
+        self._sure_until_ms = self._renewed_ms + self._claim.run.lease_ms
         if self._claim.run.outcome is RunOutcome.NONE:
             self.beat()  # it may have ended meanwhile
             return

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -235,7 +235,7 @@ class JobManager(Actor):
             raise
 
     def _make(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
-        graph, found = message.graph, kept.origin
+        graph, found = replace(message.graph, earlier_inlets=kept.earlier_inlets), kept.origin
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)

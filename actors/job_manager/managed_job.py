@@ -257,6 +257,9 @@ class ManagedJob:
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
         if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
             error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
+        if error is None and self._lease is not None and not self._lease.is_sure:
+            self._lease.beat()
+            error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")
         if error is None:
             found.promise.set(found.answer)
         else:

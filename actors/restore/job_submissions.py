@@ -34,6 +34,8 @@ class JobKept:
     origin: FoundOrigin | None
     claim: RunClaim | None = None
     """To the job's name, if it is to be resumed."""
+    earlier_inlets: tuple[str, ...] = ()
+    """See JobGraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,9 @@ class JobSubmissions:
         storage = self._savepoints.open_storage(wanted.graph.checkpoints.directory)
         claim = JobRuns(storage, wanted.graph.name, self._claimant).claim(wanted.graph.job_id)
         try:
-            origin = Resumption(wanted, self._savepoints, claim).origin()
+            resumption = Resumption(wanted, self._savepoints, claim)
+            origin = resumption.origin()
+            earlier_inlets = resumption.inlets_since(origin)
             kept = self._kept(wanted, origin)
             if origin is None:
                 claim.start(CheckpointId(0), "")
@@ -127,7 +131,7 @@ class JobSubmissions:
             with suppress(OSError):
                 claim.end(RunOutcome.NOT_STARTED)
             raise
-        return replace(kept, claim=claim)
+        return replace(kept, claim=claim, earlier_inlets=earlier_inlets)
 
     def _kept(self, wanted: SubmitJob, origin: FoundOrigin | None) -> JobKept:
         first_id = FIRST_CHECKPOINT_ID if origin is None else origin.next_checkpoint_id

@@ -18,7 +18,7 @@ from ...messages import CheckpointId, JobId, JobSubmitted, SubmitJob
 from ...state import CheckpointStorage, CorruptState, MissingState, job_directory
 from ...state.checkpoints.job_runs import FOLDER, RunClaim
 from ...state.checkpoints.savepoints import METADATA, Savepoints
-from ...state.storage import checkpoint_directory, is_checkpoint_folder
+from ...state.storage import checkpoint_directory, inlets_directory, is_checkpoint_folder
 from ..errors import CannotRestore, NoReadableCheckpoint, StateDoesNotFit
 from .found_origin import FoundOrigin, find_origin
 
@@ -52,6 +52,18 @@ class Resumption:
                 f"so far are listed in {self._storage.location(FOLDER)}"
             )
         return None if self._wanted.restore_from is None else find_origin(self._wanted, self._savepoints)
+
+    def inlets_since(self, found: FoundOrigin | None) -> tuple[str, ...]:
+        """The folders of logs of inlets that runs after this checkpoint have written, oldest first. The records in them
+        were acknowledged, and may be in no checkpoint.
+        """
+        folders: list[str] = []
+        for run in self._runs:
+            if found is not None and run.job_id == found.checkpoint.job_id:
+                break
+            stored = self._storage.list_files(inlets_directory(run.job_id))
+            folders = [*sorted({path.rpartition("/")[0] for path in stored}), *folders]
+        return tuple(folders)
 
     def _paths(self) -> Iterator[str]:
         """Of metadata, or of a savepoint; what is to be tried first comes first."""

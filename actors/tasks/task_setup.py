@@ -69,6 +69,7 @@ def build_task(
         services.state.open_storage,
         deployment.restored_root,
         deployment.restored_savepoint,
+        deployment.earlier_inlets,
         partial(_run_aside, context),
         context.promise,
     )
