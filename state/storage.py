@@ -4,6 +4,7 @@
     <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
     <root>/<job_id>/inlets/<operator>/<subtask>/<segment>                logs of inlets, see record_log
     <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
+    <root>/names/<name>/<number>     who runs, or has run, the job of a name that is to be resumed: checkpoints/job_runs
 
 A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
 not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to

@@ -1,4 +1,4 @@
-"""A web service whose state survives it. Start it, kill it in any way, start it again: no order is lost, none counts twice.
+"""A web service whose state survives it: kill it in any way, start it again, and no order is lost or counted twice.
 
     pip install "understudy[service]"
     SHOP_FOLDER=/var/lib/shop python examples/service/app.py
