@@ -432,7 +432,7 @@ def async_calls(
     settings = operator.async_settings or AsyncSettings()
     permits = None
     if settings.rate_per_second is not None:
-        where, tell = operator.context, operator._tell_job
+        where, tell = operator.context, operator.context.report
         permits = Permits(
             lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
             lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),

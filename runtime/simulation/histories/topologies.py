@@ -143,6 +143,8 @@ class Topology:
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
     outside: Callable[[Workload, bool], str] = lambda _workload, _is_whole: ""
     """What is wrong with what it did outside of its cluster; `is_whole`: it has finished, with all of its data."""
+    has_outlet: bool = False
+    """The same records go to an outlet, too, which is read meanwhile."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:
