@@ -168,10 +168,10 @@ class InletSource(Source):
 
     def _emit(self) -> Batch:
         taken = [self._ready.popleft()]
-        rows = taken[0].count
+        rows = taken[0].rows
         while self._ready and not taken[0].columns and not self._ready[0].columns and rows < self.batch_rows:
             taken.append(self._ready.popleft())
-            rows += taken[-1].count
+            rows += taken[-1].rows
         self._records -= rows
         self._bytes -= sum(len(each.data) for each in taken)
         return batch_to_emit(taken, self.schema)
@@ -179,7 +179,7 @@ class InletSource(Source):
     def _make_ready(self, sent: Iterable[SentRecords]) -> None:
         for each in sent:
             self._ready.append(each)
-            self._records += each.count
+            self._records += each.rows
             self._bytes += len(each.data)
 
     @property
@@ -208,7 +208,7 @@ class InletSource(Source):
     def _new_of(self, sent: SentRecords, numbers: SenderNumbers) -> SentRecords | None:
         """Those whose numbers are not there yet; None when all are."""
         known = numbers.last(sent.sender) + 1 - sent.first
-        if known >= sent.count:
+        if known >= sent.rows:
             return None
         return without_first(sent, known) if known > 0 else sent
 
@@ -238,7 +238,7 @@ class InletSource(Source):
         """What is new and leaves no number out. `payload`: the same."""
         taken = []
         for sent in records:
-            new = self._new_of(sent, self._taken) if sent.count else None
+            new = self._new_of(sent, self._taken) if sent.rows else None
             if new is not None and new.first == self._taken.last(sent.sender) + 1:
                 self._taken.set(new.sender, new.last)
                 taken.append(new)
@@ -248,7 +248,7 @@ class InletSource(Source):
 
     def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
         lasts = ((each, self._lasting.last(each.sender)) for each in records)
-        last_numbers = {each.sender: last for each, last in lasts if not each.count or last < each.last}
+        last_numbers = {each.sender: last for each, last in lasts if not each.rows or last < each.last}
         return InletAnswer(last_numbers, self._is_full, has_ended=self._is_stopping or self._has_ended)
 
     def _write(self) -> None:
@@ -267,7 +267,7 @@ class InletSource(Source):
             self._answer_all()
         self._write()
 
-    def _not_written(self, _: BaseException) -> None:
+    def _not_written(self, _error: BaseException) -> None:
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
@@ -282,7 +282,7 @@ class InletSource(Source):
 
     # -- orders of the task
 
-    def _stop(self) -> bool:
+    def _ends_by_itself(self) -> bool:
         self._is_stopping = True
         return True
 

@@ -207,7 +207,7 @@ def test_behind_the_barrier_of_a_stop_nobody_is_answered(tmp_path: Path) -> None
 def test_one_that_is_stopped_emits_what_it_has_taken_and_ends(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     under_way = stage.send(numbers("a", 1, 1))
-    assert stage.source._stop()
+    assert stage.source._ends_by_itself()
     assert answer_of(stage.send(numbers("b", 1, 1))) == InletAnswer({"b": 0}, has_ended=True)
     assert stage.source.poll() is None
     stage.settle()
