@@ -3,6 +3,7 @@
 if __name__ != "understudy.messages":  # pragma: no cover
     raise ImportError("import understudy.messages, not messages: the folder is part of the package understudy")
 
+from .call_rates import GrantPermits, ReportThrottled, RequestPermits
 from .checkpoint_statistics import (
     CheckpointHistory,
     CheckpointStatistics,
@@ -13,6 +14,7 @@ from .checkpointing import (
     AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
+    ExpectBarrier,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SnapshotMetrics,
@@ -130,6 +132,7 @@ from .state_handles import (
     StateHandle,
     SubtaskState,
 )
+from .task_reports import TaskReport
 from .tasks import (
     CancelTask,
     ChannelDescriptor,
@@ -178,9 +181,11 @@ __all__ = [
     "DisposeSavepointSuccess",
     "ExecutionAttemptId",
     "ExecutionState",
+    "ExpectBarrier",
     "FailureCause",
     "FailureKind",
     "FirstBatchProcessed",
+    "GrantPermits",
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
@@ -228,9 +233,11 @@ __all__ = [
     "RefuseRegistration",
     "RegisterTaskManager",
     "ReleaseTaskManager",
+    "ReportThrottled",
     "ReportWatermark",
     "RequestCheckpointStatistics",
     "RequestJobStatus",
+    "RequestPermits",
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
@@ -259,6 +266,7 @@ __all__ = [
     "TaskManagerFailing",
     "TaskManagerId",
     "TaskMetrics",
+    "TaskReport",
     "TriggerCheckpoint",
     "TriggerSavepoint",
     "TriggerSavepointFailure",

@@ -26,6 +26,7 @@ from .checkpoints.state_backends import StateBackend, backend_named, backend_nam
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
+    CallIsOver,
     CorruptState,
     ForgedPointer,
     HasCurrentKey,
@@ -82,6 +83,7 @@ from .storage import (
 __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
+    "CallIsOver",
     "CheckpointStorage",
     "CorruptState",
     "DurableFileSystem",

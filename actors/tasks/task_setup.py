@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...messages import OperatorId, TaskDeployment
+from ...messages import Message, OperatorId, TaskDeployment
+from ..async_calls.async_calls import async_calls
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
 from ..compiled import equip
-from ..context import ActorContext, Clock
+from ..context import ActorContext, Clock, Ref
 from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
@@ -58,8 +59,10 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext) -> TaskParts:
-    """Open the channels and put everything together; nothing is restored or opened for records yet."""
+def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext, owner: Ref) -> TaskParts:
+    """Open the channels and put everything together; nothing is restored or opened for records yet. Operators report to
+    `owner`, the TaskManager.
+    """
     operators = services.program.chain(deployment.vertex_id)
     access = TaskAccess(
         services.state.storage,
@@ -69,13 +72,21 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
         partial(_run_aside, context),
         context.promise,
     )
-    place(operators, deployment, clock=context.clock, wake=context.wake, resources=services.resources, access=access)
+    clock, wake, resources = context.clock, context.wake, services.resources
+    place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell, access=access)
     outputs = _outputs(deployment, services, context)
+    state = TaskState(deployment, by_id(operators), services.state)
+    loop, chance = services.state.call_loop, context.random
+    state.give_calls(
+        lambda operator, backend: async_calls(
+            operator, backend, loop(), lambda retry, tries: retry.delay_ms(tries, chance)
+        )
+    )
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
         gate=_gate(deployment, services, context),
         outputs=outputs,
-        state=TaskState(deployment, by_id(operators), services.state),
+        state=state,
     )
 
 
@@ -86,9 +97,12 @@ def place(
     clock: Clock,
     wake: Callable[[], None],
     resources: dict[str, Any],
+    tell_job: Callable[[Message], None] | None = None,
     access: TaskAccess | None = None,
 ) -> None:
-    """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
+    """Tell the operators of the deployment's chain where they run, and equip those that are compiled. Without
+    `tell_job` what they report goes nowhere.
+    """
     for operator, description in zip(operators, deployment.operators, strict=True):
         operator.context = OperatorContext(
             job_id=deployment.job_id,
@@ -106,6 +120,8 @@ def place(
             resources=resources,
             task=access,
         )
+        if tell_job is not None:
+            operator._tell_job = tell_job
         equip(operator)
 
 

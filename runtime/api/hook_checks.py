@@ -1,19 +1,21 @@
 """Which of an operator's methods may be what kind of function, and what to write in place of another.
 
-Every method that a task calls is a plain function: its result is there when it returns. One that is a generator or
-`async def` would be called, and nothing of it would run.
+Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`,
+may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a
+generator, would be called, and nothing of it would run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.of_call import ASYNC_HOOKS
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -67,6 +69,19 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""
 
+ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "map": ("record",),
+    "filter": ("record",),
+    "flat_map": ("record",),
+    "map_batches": ("batch",),
+    "reduce": ("result", "record"),
+    "co_group": ("key", "window", "left", "right", "out"),
+    "top_n": ("record",),
+    "key_by": ("record",),
+    "assign_timestamps": ("record",),
+}
+"""What the functions that methods of a stream take are called with."""
+
 FUNCTIONS: Mapping[str, str | None] = {
     "map": "return one record; for several use flat_map, which takes a generator",
     "filter": "return True or False",
@@ -83,6 +98,13 @@ FUNCTIONS: Mapping[str, str | None] = {
 }
 """By the method of a stream that takes a function: the same; None where a generator is as good."""
 
+ASYNC_FUNCTIONS: Mapping[str, tuple[FunctionKind, ...]] = {
+    "map": (FunctionKind.COROUTINE,),
+    "filter": (FunctionKind.COROUTINE,),
+    "flat_map": (FunctionKind.COROUTINE, FunctionKind.ASYNC_GENERATOR),
+}
+"""The methods of a stream that take `async def`, too."""
+
 _SOUND: WeakKeyDictionary[FunctionType, set[tuple[type[Operator], str]]] = WeakKeyDictionary()
 """As which hooks a function may be called, as far as that was asked: operators of one program share most of theirs."""
 
@@ -97,7 +119,8 @@ def check_hooks(operator: Operator) -> None:
             method = getattr(operator, hook)
             sound = _SOUND.setdefault(method.__func__, set()) if _is_own(method, operator) else None
             if sound is None or (base, hook) not in sound:
-                _check(f"{kind}.{hook}", method, in_place_of_yield)
+                if not (operator._is_async and hook in ASYNC_HOOKS and found(method).kind is FunctionKind.COROUTINE):
+                    _check(f"{kind}.{hook}", method, in_place_of_yield, _instead(operator, hook))
                 _check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
@@ -138,12 +161,44 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
-    _check(f"{method}: the function {found(function).name}", function, FUNCTIONS[method])
+    what = f"{method}: the function {found(function).name}"
+    if not is_async_function(method, function):
+        _check(what, function, FUNCTIONS[method])
+    _check_takes(what, function, ARGUMENTS.get(method, ()))
 
 
-def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None) -> None:
+def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
+    """Whether it can be called with these; what cannot be known, as of classes, is not checked."""
+    if not given or inspect.isclass(function):
+        return
+    try:
+        wanted = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        wanted.bind(*given)
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
+            f"takes {wanted}: {error}"
+        ) from None
+
+
+def is_async_function(method: str, function: Callable[..., Any]) -> bool:
+    """Whether the function of `map`, `filter` or `flat_map` runs as a coroutine."""
+    return method in ASYNC_FUNCTIONS and found(function).kind in ASYNC_FUNCTIONS[method]
+
+
+def _instead(operator: Operator, hook: str) -> str:
+    """The remedy for a hook that is `async def` and may not be."""
+    if hook in ASYNC_HOOKS and not operator._is_async:
+        return f"`{hook}` may be async where `process`, or `process_batch`, is; or {NOT_ASYNC}"
+    return NOT_ASYNC
+
+
+def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC) -> None:
     there = found(function)
     if there.kind.is_async:
-        raise InvalidOperator(f"{what} is {there}, and operators and callbacks are not async yet: {NOT_ASYNC}")
+        raise InvalidOperator(f"{what} is {there}, and a task calls it as a plain function: {instead}")
     if there.kind is FunctionKind.GENERATOR and in_place_of_yield is not None:
         raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")
