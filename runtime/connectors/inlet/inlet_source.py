@@ -45,6 +45,8 @@ class _Group:
     sent: list[SentRecords] = field(default_factory=list)
     """The same."""
     waiting: list[Waiting] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
 
 
 class InletSource(Source):
@@ -184,7 +186,10 @@ class InletSource(Source):
 
     @property
     def _is_full(self) -> bool:
-        return self._records >= self.max_waiting_records or self._bytes >= self.max_waiting_bytes
+        groups = (self._next,) if self._writing is None else (self._next, self._writing)
+        records = self._records + sum(group.records for group in groups)
+        size = self._bytes + sum(group.bytes for group in groups)
+        return records >= self.max_waiting_records or size >= self.max_waiting_bytes
 
     # -- reading the logs
 
@@ -244,6 +249,8 @@ class InletSource(Source):
                 taken.append(new)
         if taken:
             self._next.sent += taken
+            self._next.records += sum(each.rows for each in taken)
+            self._next.bytes += len(payload)
             self._next.payloads.append(payload if taken == records else to_payload(taken))
 
     def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
