@@ -273,7 +273,7 @@ class Task(Actor):
         self._is_ending = True
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
             with blame(self._source):
-                ends_by_itself = self._source._stop()
+                ends_by_itself = self._source._ends_by_itself()
             if not ends_by_itself:
                 self._end_of_data()
 

@@ -354,7 +354,7 @@ def _packed(items: Iterable[Item]) -> list[SentRecords]:
         if before is not None and _follows(before, item):
             joined = joined or [before.data]
             joined.append(item.data)
-            packed[-1] = packed[-1]._replace(count=packed[-1].count + item.count)
+            packed[-1] = packed[-1]._replace(rows=packed[-1].rows + item.count)
         else:
             if joined:
                 packed[-1] = packed[-1]._replace(data=b"".join(joined))

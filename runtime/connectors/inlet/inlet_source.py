@@ -45,6 +45,8 @@ class _Group:
     sent: list[SentRecords] = field(default_factory=list)
     """The same."""
     waiting: list[Waiting] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
 
 
 class InletSource(Source):
@@ -175,10 +177,10 @@ class InletSource(Source):
 
     def _emit(self) -> Batch:
         taken = [self._ready.popleft()]
-        rows = taken[0].count
+        rows = taken[0].rows
         while self._ready and not taken[0].columns and not self._ready[0].columns and rows < self.batch_rows:
             taken.append(self._ready.popleft())
-            rows += taken[-1].count
+            rows += taken[-1].rows
         self._records -= rows
         self._bytes -= sum(len(each.data) for each in taken)
         return batch_to_emit(taken, self.schema)
@@ -186,12 +188,15 @@ class InletSource(Source):
     def _make_ready(self, sent: Iterable[SentRecords]) -> None:
         for each in sent:
             self._ready.append(each)
-            self._records += each.count
+            self._records += each.rows
             self._bytes += len(each.data)
 
     @property
     def _is_full(self) -> bool:
-        return self._records >= self.max_waiting_records or self._bytes >= self.max_waiting_bytes
+        groups = (self._next,) if self._writing is None else (self._next, self._writing)
+        records = self._records + sum(group.records for group in groups)
+        size = self._bytes + sum(group.bytes for group in groups)
+        return records >= self.max_waiting_records or size >= self.max_waiting_bytes
 
     # -- reading the logs
 
@@ -215,7 +220,7 @@ class InletSource(Source):
     def _new_of(self, sent: SentRecords, numbers: SenderNumbers) -> SentRecords | None:
         """Those whose numbers are not there yet; None when all are."""
         known = numbers.last(sent.sender) + 1 - sent.first
-        if known >= sent.count:
+        if known >= sent.rows:
             return None
         return without_first(sent, known) if known > 0 else sent
 
@@ -245,17 +250,19 @@ class InletSource(Source):
         """What is new and leaves no number out. `payload`: the same."""
         taken = []
         for sent in records:
-            new = self._new_of(sent, self._taken) if sent.count else None
+            new = self._new_of(sent, self._taken) if sent.rows else None
             if new is not None and new.first == self._taken.last(sent.sender) + 1:
                 self._taken.set(new.sender, new.last)
                 taken.append(new)
         if taken:
             self._next.sent += taken
+            self._next.records += sum(each.rows for each in taken)
+            self._next.bytes += len(payload)
             self._next.payloads.append(payload if taken == records else to_payload(taken))
 
     def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
         lasts = ((each, self._lasting.last(each.sender)) for each in records)
-        last_numbers = {each.sender: last for each, last in lasts if not each.count or last < each.last}
+        last_numbers = {each.sender: last for each, last in lasts if not each.rows or last < each.last}
         return InletAnswer(last_numbers, self._is_full, has_ended=self._is_stopping or self._has_ended)
 
     def _write(self) -> None:
@@ -274,7 +281,7 @@ class InletSource(Source):
             self._answer_all()
         self._write()
 
-    def _not_written(self, _: BaseException) -> None:
+    def _not_written(self, _error: BaseException) -> None:
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
@@ -289,7 +296,7 @@ class InletSource(Source):
 
     # -- orders of the task
 
-    def _stop(self) -> bool:
+    def _ends_by_itself(self) -> bool:
         self._is_stopping = True
         return True
 

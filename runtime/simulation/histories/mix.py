@@ -38,6 +38,7 @@ from .actions import (
 )
 from .async_themes import asked_again, asked_elsewhere, asked_in_flight, asking
 from .catalogue import CATALOGUE
+from .inlet_themes import sent_in
 from .inlet_topologies import INLETS
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
@@ -162,21 +163,6 @@ def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
 def time_rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """The same of jobs with event time."""
     return replace(rescaled(chance, scenario), topology=chance.choice(sorted(TIMED | WINDOWED)))
-
-
-def sent_in(chance: Chance, scenario: Scenario) -> Scenario:
-    """Records are sent into the job, to which anything happens; often a TaskManager dies, or the power fails."""
-    drawn = replace(scenario, topology=chance.choice(sorted(INLETS)))
-    drawn = replace(drawn, workload=replace(drawn.workload, checkpoint_interval_ms=chance.choice((1_000, 3_000))))
-    faults: list[Fault] = []
-    if chance.random() < 0.6:
-        faults += kills(chance, drawn, 0.2, 1.0, times=chance.choice((1, 2)))
-    if chance.random() < 0.4:
-        faults.append(PowerFailure(moment(chance, drawn, 0.2, 0.9)))
-    if chance.random() < 0.3:
-        who = chance.randrange(drawn.task_managers)
-        faults.append(FreezeProcess(moment(chance, drawn, 0.2, 0.8), 9_000.0, who, operations=chance.choice((0, 3))))
-    return with_faults(drawn, *faults)
 
 
 def rotten(chance: Chance, scenario: Scenario) -> Scenario:

@@ -207,7 +207,7 @@ def test_behind_the_barrier_of_a_stop_nobody_is_answered(tmp_path: Path) -> None
 def test_one_that_is_stopped_emits_what_it_has_taken_and_ends(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     under_way = stage.send(numbers("a", 1, 1))
-    assert stage.source._stop()
+    assert stage.source._ends_by_itself()
     assert answer_of(stage.send(numbers("b", 1, 1))) == InletAnswer({"b": 0}, has_ended=True)
     assert stage.source.poll() is None
     stage.settle()
@@ -285,3 +285,11 @@ def test_names_that_were_made_up_are_forgotten_when_there_are_many() -> None:
     for index in range(REMEMBERED - 1):
         found.set(f"{MADE_UP}{index}", 1)
     assert [found.last(name) for name in ("service", f"{MADE_UP}first", f"{MADE_UP}second")] == [7, 3, 0]
+
+
+def test_records_that_are_being_written_count_for_the_bound(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, max_waiting_records=3)
+    first, second = stage.send(numbers("a", 1, 4)), stage.send(numbers("b", 1, 1))
+    assert answer_of(second) == InletAnswer({"b": 0}, is_full=True)
+    stage.settle()
+    assert answer_of(first) == InletAnswer({}, is_full=True)

@@ -63,11 +63,11 @@ def records_that_are_there_are_taken_again(patch: Patch) -> None:
     new_of = InletSource._new_of
 
     def again(self: InletSource, sent: SentRecords, numbers: Any) -> SentRecords | None:
-        return new_of(self, sent, numbers) or (sent if sent.count else None)
+        return new_of(self, sent, numbers) or (sent if sent.rows else None)
 
     def take(self: InletSource, records: Iterable[SentRecords], payload: bytes) -> None:
         for each in records:
-            if each.count:
+            if each.rows:
                 self._taken.set(each.sender, max(each.last, self._taken.last(each.sender)))
                 self._next.sent.append(each)
         if self._next.sent:
