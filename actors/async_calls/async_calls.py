@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from itertools import islice
+from math import ceil
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from ...messages import GrantPermits, ReportThrottled, RequestPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
+from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
 from ..flow.key_selector import field_values
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
@@ -89,7 +92,6 @@ class AsyncCalls:
         self._failure: BaseException | None = None
         """What `open` has raised."""
         self._collectors: list[Collector] = []
-        self.expects_barrier = False
         self.is_draining = False
         self._is_drained = False
 
@@ -105,10 +107,6 @@ class AsyncCalls:
             self._is_open = True
         else:
             self._runner.run(opening, self._opened)
-        restored, self._restored = sorted(self._restored, key=lambda each: each.number), []
-        for each in restored:
-            self._table.add_restored(each)
-        self._submit()
 
     def _opened(self, error: BaseException | None) -> None:
         """On the event loop's thread."""
@@ -133,15 +131,35 @@ class AsyncCalls:
 
     @property
     def is_full(self) -> bool:
-        return (self._is_crowded() or bool(self._backlog)) and not self.expects_barrier
+        return self._is_crowded() or bool(self._backlog)
+
+    def _take_restored(self, watermark_ms: int) -> None:
+        """Make calls of all that was in flight, once it is known how far event time is: not as far as some of them have
+        seen, where they come from several subtasks. Those behind a watermark wait again until it has passed.
+        """
+        if not self._restored:
+            return
+        restored = sorted(
+            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+        )
+        self._restored = []
+        passed_ms = NO_WATERMARK
+        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+            if behind_ms > passed_ms:
+                self._table.order.close(behind_ms)
+                passed_ms = behind_ms
+            self._table.add_restored(each)
+        self._submit()
 
     def take(self, batch: Any, input_index: int) -> None:
+        self._take_restored(NO_WATERMARK)
         self._backlog.add_batch(batch, input_index)
         self._fill()
         self._submit()
 
     def advance(self, watermark_ms: int) -> bool:
         """Only the end of time has more to do: until all has left."""
+        self._take_restored(watermark_ms)
         if watermark_ms == END_OF_TIME:
             if self._is_drained:
                 return False
@@ -161,13 +179,16 @@ class AsyncCalls:
             return now_ms
         if self._run is not None or not self._is_open:
             return None
-        if table.order.reached_ms is not None:
+        if table.order.may_leave or table.order.reached_ms is not None or self._restored:
             return now_ms
         if table.ready and self._running < self._settings.max_in_flight and self._permits is None:
             return now_ms
-        if self._backlog.has_some(now_ms) and not self._is_crowded():
+        own_ms = self._now_ms()
+        if self._backlog.has_some(own_ms) and not self._is_crowded():
             return now_ms
-        times = [self._failed.due_ms, self._backlog.due_ms]
+        times = [
+            None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
+        ]
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
             times.append(self._keyed.timers.queues.processing.next_ms())
@@ -176,9 +197,10 @@ class AsyncCalls:
     def do_due(self, now_ms: int, out: Collector) -> None:
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name, None) from self._failure
+        self._take_restored(NO_WATERMARK)
         self.settle()
         if self._run is None:
-            self._failed.take_due(now_ms, self._table.ready)
+            self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
                 self._fire("processing", now_ms)
         self._let_out(out)
@@ -218,7 +240,10 @@ class AsyncCalls:
             number, piece = run.number, run.piece
         frozen += self._table.frozen(self._prefix)
         has_waiting = piece is not None or bool(self._backlog)
-        return FrozenCalls(frozen, self._backlog.rest(number, piece), has_waiting)
+        waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
+        where = self._operator.context
+        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+        return FrozenCalls(frozen, waiting, has_waiting, None if is_keyed else own.groups)
 
     @property
     def _prefix(self) -> str:
@@ -254,7 +279,7 @@ class AsyncCalls:
                 call.began_wall_ms = now_ms
             call.out = collectors.pop() if collectors else Collector()
             call.out.time_ms = None if call.kind == "batch" else call.time_ms
-            call.limit_ms = settings.limit_ms(now_ms - call.began_wall_ms)
+            call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
             if call.identity is None:
                 call.prefix = prefix
                 if settings.idempotency_key is not None:
@@ -293,9 +318,10 @@ class AsyncCalls:
         if error is not None:
             self._backend.roll_back(call)
             call.begin_again()
+            call.failures = call.tries
             call.out = Collector()
             call.error, call.is_expired = None, False
-            if self._failed.is_tried_again(call, error, self._wall_ms()):
+            if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
             self._failed.give_up(call, error)
         self._backend.commit(call)
@@ -335,7 +361,9 @@ class AsyncCalls:
         operator: Any = self._operator
         process = operator.process_2 if piece.input_index else operator.process
         number, made = self._table.next_number, self._host.tasks_made
-        self._run = Run(piece, number, self._backend, process, self._prefix, self._plain, made)
+        self._run = Run(
+            piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0)
+        )
         self._run_began_ms = self._wall_ms()
         self._runner.submit([self._run])
         return True
@@ -352,7 +380,7 @@ class AsyncCalls:
             return
         self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
         self._next_run = run.number + self._patience * _SHORT_RUN
-        call.tries, call.began_wall_ms = 1, self._run_began_ms
+        call.began_wall_ms = self._run_began_ms
         self._table.adopt(call)
         if call.error is None:
             self._running += 1
@@ -365,14 +393,15 @@ class AsyncCalls:
         """All before this watermark has left, and its timers have fired."""
         operator = self._operator
         self._table.pass_watermark()
-        if watermark_ms == END_OF_TIME:
-            self.is_draining, self._is_drained = False, True
-            return
-        if self._keyed is not None:
+        is_end = watermark_ms == END_OF_TIME
+        if self._keyed is not None and not is_end:
             self._keyed._reached_ms = max(self._keyed._reached_ms, watermark_ms)
         arrived_ms, operator.watermark = operator.watermark, watermark_ms
         operator.on_watermark(watermark_ms, out)
         operator.watermark = arrived_ms
+        if is_end:
+            self.is_draining, self._is_drained = False, True
+            return
         out.emit_element(Watermark(watermark_ms))
 
     def _fire(self, domain: Domain, until_ms: int) -> bool:
@@ -388,6 +417,9 @@ class AsyncCalls:
             call.kind, call.time_ms = "timer", time_ms if is_event else None
             self._table.add_timer(call, first=is_event)
         return bool(due)
+
+    def _now_ms(self) -> float:
+        return self._operator.context.clock.now_ms()
 
     def _wall_ms(self) -> int:
         return self._operator.context.clock.wall_ms()

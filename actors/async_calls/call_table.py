@@ -64,7 +64,8 @@ class CallTable:
 
     def add_restored(self, each: CallInFlight) -> None:
         call = Call(self._take_number(), each.key, each.record, each.watermark_ms)
-        call.kind, call.tries, call.began_wall_ms = each.kind, each.tries, each.began_wall_ms
+        call.kind, call.began_wall_ms = each.kind, each.began_wall_ms
+        call.tries = call.failures = each.tries
         call.time_ms, call.input_index, call.identity = each.time_ms, each.input_index, each.identity or None
         self._hold(call, self.order.last)
         if each.results is None:
@@ -145,8 +146,9 @@ class CallTable:
                 call.time_ms,
                 call.watermark,
                 call.input_index,
-                call.tries,
+                call.failures,
                 call.began_wall_ms,
+                call.epoch.behind_ms,
                 _results_of(call) if call.is_done else None,
             )
             for call in self._held.values()

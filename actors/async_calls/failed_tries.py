@@ -17,7 +17,7 @@ from .settings import AsyncSettings
 
 
 class FailedTries:
-    """Of one operator; on the task's thread. Times are ms of the wall clock."""
+    """Of one operator; on the task's thread. `now_ms` is that of a clock that nobody sets, `wall_ms` the time of day."""
 
     def __init__(
         self,
@@ -33,22 +33,22 @@ class FailedTries:
         self._is_keyed = keyed
         self._permits = permits
         self._delay_ms = delay_ms
-        self._later: list[tuple[int, int, Call]] = []
+        self._later: list[tuple[float, int, Call]] = []
         """A heap of those that are tried again: by time, and number."""
 
     @property
-    def due_ms(self) -> int | None:
+    def due_ms(self) -> float | None:
         """When the next one is to be tried again."""
         return self._later[0][0] if self._later else None
 
-    def take_due(self, now_ms: int, ready: deque[Call]) -> None:
+    def take_due(self, now_ms: float, ready: deque[Call]) -> None:
         """Those whose time has come go where calls wait to begin."""
         while self._later and self._later[0][0] <= now_ms:
             ready.append(heappop(self._later)[2])
 
-    def is_tried_again(self, call: Call, error: BaseException, now_ms: int) -> bool:
+    def is_tried_again(self, call: Call, error: BaseException, now_ms: float, wall_ms: int) -> bool:
         """Whether there will be another try, for which it is ready now; it is due later."""
-        after_ms = retry_after_ms(error, now_ms)
+        after_ms = retry_after_ms(error, wall_ms)
         if self._permits is not None and is_throttled(error):
             self._permits.throttled(after_ms)
         settings, retry = self._settings, self._settings.retry
@@ -56,14 +56,16 @@ class FailedTries:
             return False
         delay_ms = max(self._delay_ms(retry, call.tries), after_ms or 0.0)
         total_ms = settings.total_timeout_ms
-        if total_ms is not None and delay_ms >= total_ms - (now_ms - call.began_wall_ms):
+        if total_ms is not None and delay_ms >= total_ms - max(wall_ms - call.began_wall_ms, 0):
             return False
-        heappush(self._later, (now_ms + int(delay_ms), call.number, call))
+        heappush(self._later, (now_ms + delay_ms, call.number, call))
         return True
 
     def give_up(self, call: Call, error: BaseException) -> None:
         """Put into its output what is wanted in place of its results. Raises UserCodeError where nothing is."""
         settings = self._settings
+        if not isinstance(error, Exception):  # sys.exit() says nothing about a record
+            raise UserCodeError(self._name, call.position) from error
         call.out.time_ms = call.time_ms if call.kind != "batch" else None
         if settings.default is not None:
             call.out.collect(settings.default)

@@ -23,7 +23,7 @@ from ...state.backends.shared_backend import SharedBackend, SharedState
 from ...state.backends.unit_of_work import CURRENT
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import ValueState
-from ..flow.elements import TimedBatch
+from ..flow.elements import NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from ..operators.operator import Operator
 from .call import Call
@@ -94,7 +94,7 @@ class RunResults:
 
 
 def _done(key: Any, number: int, results: Results) -> CallInFlight:
-    return CallInFlight(key, number, "", "record", None, None, 0, 0, 1, 0, results)
+    return CallInFlight(key, number, "", "record", None, None, 0, 0, 0, 0, NO_WATERMARK, results)
 
 
 class PlainStates:
@@ -152,6 +152,7 @@ class Run:
         prefix: str,
         plain: PlainStates | None,
         tasks_made: Callable[[], int],
+        limit_ms: float | None,
     ) -> None:
         self.piece = piece
         self.number = first_number
@@ -167,6 +168,8 @@ class Run:
         """Of idempotency keys."""
         self._plain = plain
         self._tasks_made = tasks_made
+        self._limit_ms = limit_ms
+        """Of the call that ends it."""
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
@@ -245,7 +248,7 @@ class Run:
 
     def _stop(self, call: Call, record: Any, next_number: int) -> None:
         piece = self.piece
-        call.record = record
+        call.record, call.limit_ms, call.tries = record, self._limit_ms, 1
         call.position = piece.position + piece.taken + call.number - self.number
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
         piece.taken += next_number - self.number
@@ -258,5 +261,5 @@ class Run:
         if (call := self.stopped) is not None:
             own_key, identity = call.key if keyed else call.number, call.idempotency_key
             where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
-            frozen.append(CallInFlight(own_key, *where, 1, began_wall_ms, None))
+            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, None))
         return frozen

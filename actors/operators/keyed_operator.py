@@ -24,7 +24,7 @@ from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
-from .operator import Operator, Takes
+from .operator import MayWait, Operator, Takes
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
@@ -163,15 +163,15 @@ class KeyedOperator(Operator):
         with suppress(AttributeError):
             del self.timestamp
 
-    def process(self, record: Any, out: Collector) -> None:
+    def process(self, record: Any, out: Collector) -> MayWait:
         """Take one record of the first input. Never block: see Operator."""
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
 
-    def process_2(self, record: Any, out: Collector) -> None:
+    def process_2(self, record: Any, out: Collector) -> MayWait:
         """Take one record of the second input of a connected stream."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
-    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> MayWait:
         """A timer of `self.key` is due. `self.timestamp` is its time, which what is emitted gets as well; of a
         processing-time timer there is no event time.
         """
@@ -179,9 +179,10 @@ class KeyedOperator(Operator):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """Timers, of an operator that takes them: keyed state, be there any other or not."""
+        own = super()._own_states()
         if type(self).on_timer is KeyedOperator.on_timer:
-            return ()
-        return (StateDescription("timers", TIMERS),)
+            return own
+        return (*own, StateDescription("timers", TIMERS))
 
     def processing_time(self) -> int:
         """What the clock of this TaskManager says: ms since the epoch."""

@@ -47,7 +47,7 @@ class OperatorChain:
             for index, each in enumerate(self.operators)
             if each._calls is not None or index in _overriding(self.operators, "_due_ms")
         )
-        self.calls = self.operators[0]._calls
+        self.calls = self.operators[0]._calls if self.operators else None
         """Of the first operator, if it runs coroutines; no other one does."""
 
     def open(self) -> None:

@@ -180,8 +180,8 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    ends = node.operator._emits_at_end
-    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate_of(node.operator))
+    ends, rate, is_async = node.operator._emits_at_end, rate_of(node.operator), node.operator._is_async
+    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
 
 
 def rate_of(operator: Operator) -> float | None:

@@ -188,6 +188,8 @@ class LoopRunner:
                         self._end(call)
                         continue
                 yield from self._wait(worker, call, coroutine, awaited)
+                if self._is_closed:  # it caught its CancelledError
+                    return
                 unpaused = 0
             CURRENT.set(None)
             worker.woken = self._loop.create_future()
@@ -207,12 +209,19 @@ class LoopRunner:
             while True:
                 try:
                     sent = yield awaited
+                except GeneratorExit:  # the loop has gone away under it
+                    coroutine.close()
+                    raise
                 except BaseException as error:  # noqa: BLE001 - for the coroutine
                     awaited = coroutine.throw(error)
                 else:
                     awaited = coroutine.send(sent)
         except StopIteration as end:
             call.error = None if end.value is None else self._refused(end.value)
+            if call.is_expired:
+                _forget_cancellation(worker)
+        except GeneratorExit:
+            raise
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
@@ -223,10 +232,7 @@ class LoopRunner:
         self._end(call)
 
     def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
-        task = worker.task
-        assert task is not None
-        while task.cancelling():
-            task.uncancel()
+        _forget_cancellation(worker)
         if call.is_expired:
             return CallTimedOut(self._what, call.limit_ms or 0)
         return error
@@ -251,3 +257,11 @@ class LoopRunner:
         if call.task is not None and call.tries == tries:
             call.is_expired = True
             call.task.cancel()
+
+
+def _forget_cancellation(worker: _Worker) -> None:
+    """The task goes on with another call, which nobody has cancelled."""
+    task = worker.task
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()

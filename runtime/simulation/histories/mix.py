@@ -36,6 +36,7 @@ from .actions import (
     StopWithSavepoint,
     TakeSavepoint,
 )
+from .async_themes import asked_again, asked_elsewhere, asked_in_flight, asking
 from .catalogue import CATALOGUE
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
@@ -44,7 +45,7 @@ from .timed_topologies import TIMED
 from .topologies import TOPOLOGIES, Workload
 from .windowed_topologies import WINDOWED
 
-DECK = 25
+DECK = 30
 """Of this number of histories in a row each theme has as many as it is named; those that are left are of chance."""
 
 INLINE_PARTS = 0.4
@@ -324,6 +325,11 @@ THEMES: tuple[Theme, ...] = (
     time_rescaled,
     between_timers,
     falls_silent,
+    asking,
+    asked_again,
+    asked_again,
+    asked_elsewhere,
+    asked_in_flight,
 )
 """As often as they are named."""
 
