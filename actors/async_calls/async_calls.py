@@ -382,7 +382,7 @@ class AsyncCalls:
         self._next_run = run.number + self._patience * _SHORT_RUN
         call.began_wall_ms = self._run_began_ms
         self._table.adopt(call)
-        if call.error is None:
+        if run.waits:
             self._running += 1
         else:
             self._settle(call)
