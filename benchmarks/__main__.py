@@ -13,6 +13,7 @@ from .growth import growth
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
+from .outlet import outlet
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
@@ -30,6 +31,7 @@ for command in (
     keyed_aggregate,
     stateful_function,
     latency,
+    outlet,
     checkpoint,
     growth,
     first_output,
