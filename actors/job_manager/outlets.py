@@ -107,7 +107,7 @@ class _Book:
     """Committed meanwhile."""
 
     def committed(self, message: OutletCommitted) -> None:
-        """What does not follow on what is known is left out: readers never jump over a gap."""
+        """A segment that does not follow on the last one is left out: readers never jump over a gap."""
         for segment in map(Segment.named, message.segments):
             if segment is None or segment.first != self.end:
                 log.warning("outlet %s: %s does not follow on %d", self.lineage.outlet, segment, self.end)
@@ -246,7 +246,7 @@ class Outlets:
         return False
 
     def _position_of(self, book: _Book, reading: Reading) -> int | None:
-        """Where it reads on; None when it has been refused. What it is refused with says where it can go on."""
+        """Where it reads on; None when it has been refused, with a place from where it can."""
         lineage = book.lineage
         if not reading.cursor:
             position = book.end if reading.question.latest else book.first

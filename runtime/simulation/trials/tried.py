@@ -142,7 +142,7 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
 
 
 def _is_leaked(path: str) -> bool:
-    """Checkpoints, and whatever is hidden; what is collected, and what outlets have, lies among the checkpoints, and stays."""
+    """Checkpoints, and whatever is hidden; what is collected, or in outlets, lies among the checkpoints, and stays."""
     if _TORN_SAVEPOINT in path:
         return False
     return "/." in path or ("/checkpoints/" in path and "/collected/" not in path and "/outlets/" not in path)
