@@ -8,6 +8,8 @@ from itertools import islice
 import pytest
 
 from understudy import LocalCluster, StreamEnvironment, fixed_delay
+from understudy.runtime.connectors import OutletSink
+from understudy.state.outlets.lineage import OutletLineage
 from understudy.testing import KillProcess, SimulatedCluster, assert_exactly_once
 
 RECORDS = 60
@@ -68,5 +70,23 @@ def test_the_job_in_the_debugger_is_read_in_an_event_loop() -> None:
     assert asyncio.run(read()) == list(range(RECORDS))
 
 
-def test_a_trial_of_a_job_with_an_outlet_finds_nothing_wrong_with_its_files() -> None:
+def test_a_trial_looks_at_outlets_and_finds_nothing_wrong_with_their_files() -> None:
     assert_exactly_once(program, histories=5)
+
+
+def test_a_trial_finds_what_an_outlet_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    restored = OutletSink._restored_lineage
+
+    def forget(self: OutletSink) -> tuple[OutletLineage, int]:
+        lineage, end = restored(self)
+        return lineage, end // 2
+
+    def only_an_outlet() -> StreamEnvironment:
+        env = StreamEnvironment(checkpoint_interval_ms=1_000)
+        env.from_collection(range(RECORDS), records_per_second=5, parallelism=1).to_outlet("out")
+        return env
+
+    assert_exactly_once(only_an_outlet, histories=10)
+    monkeypatch.setattr(OutletSink, "_restored_lineage", forget)
+    with pytest.raises(AssertionError, match="out"):
+        assert_exactly_once(only_an_outlet, histories=20)
