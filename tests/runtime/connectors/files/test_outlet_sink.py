@@ -284,6 +284,7 @@ def test_a_file_that_somebody_deletes_is_a_gap_that_is_said(system: ActorSystem,
     refusal = stage.ask(first).refusal
     assert refusal is not None
     assert refusal.kind == "expired"
+    assert stage.records(refusal.go_on_from)[0] == [2]
     stage.start(snapshot, attempt=1)
     assert stage.records()[0] == [2]
     assert getattr(stage.ask(first).refusal, "kind", "") == "expired"
