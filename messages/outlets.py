@@ -43,7 +43,7 @@ class OutletOpened:
     branches: tuple[OutletBranch, ...]
     """The oldest first; the last one is this attempt's."""
     first: int
-    """What is before this position is not kept any more."""
+    """Records before this position are not kept any more."""
     end: int
 
 
@@ -75,7 +75,7 @@ class ReadOutlet:
     latest: bool
     """Without a cursor: from where the outlet ends now."""
     max_bytes: int
-    """So many at most, or one segment."""
+    """The answer has at most this number, or one segment."""
     wait_ms: int
 
 
@@ -101,7 +101,7 @@ class OutletRefusal:
 
 @message
 class OutletAnswer:
-    """What there is. Without parts nothing came in time, or nothing will come any more."""
+    """Some segments. Without parts nothing came in time, or nothing will come any more."""
 
     parts: tuple[OutletPart, ...]
     cursor: str

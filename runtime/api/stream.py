@@ -38,7 +38,7 @@ from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
-from ..connectors.files.outlet_sink import DAY_SECONDS
+from ..connectors.files.outlet_sink import DAY_MS
 from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
@@ -273,15 +273,15 @@ class DataStream(_Named, TableLookups["DataStream"]):
         return self.sink_to(CollectSink(), **options)
 
     def to_outlet(
-        self, name: str, *, retention_seconds: float | None = DAY_SECONDS, retention_bytes: int | None = None
+        self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
     ) -> DataStreamSink:
         """Let readers follow what is committed, exactly once and in one order: `job.outlet(name)`. One subtask takes
         all. Columns stay columns.
 
-        Records are there for `retention_seconds`, by default a day, and no more of them than `retention_bytes`; None:
-        no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
+        Records are kept for `retention_ms` milliseconds, by default a day, and no more of them than `retention_bytes`;
+        None: no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
         """
-        return self.sink_to(OutletSink(retention_seconds, retention_bytes), name=name, parallelism=1)
+        return self.sink_to(OutletSink(retention_ms, retention_bytes), name=name, parallelism=1)
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]

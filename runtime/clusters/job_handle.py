@@ -283,8 +283,8 @@ class JobHandle(JobDialogue):
         """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
 
         The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
-        while the job runs, or for long, wants `to_outlet`. `after`: leave out so many at the beginning; of a collect
-        with `parallelism=1`, whose records keep their order, these are what an earlier call had given.
+        while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
+        Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
         """
         return self._results.collected(name, after)
 
