@@ -28,36 +28,70 @@ _OUTCOMES = {
 }
 
 
-class JobLease:
-    """One job's. `claim`: made for this run of it, just before."""
+class Lease:
+    """Of a job that owns no name: it asks nobody, and nothing has to wait for it."""
+
+    is_lost = False
+    """Whether somebody else has the name now."""
+    is_sure = True
+    """Whether nobody can have the name yet, going by the time alone."""
+
+    def keeps_inlets(self, status: JobStatus) -> bool:
+        """Whether a next run needs what was acknowledged, though that may be in no checkpoint yet."""
+        return False
+
+    def confirm(self) -> None:
+        """From any thread: raises LostOwnership when somebody else has the name. Blocks."""
+
+    def completed(self, checkpoint_id: CheckpointId) -> None:
+        """The job has this checkpoint."""
+
+    def stopped_with_savepoint(self) -> None:
+        """The job finishes now, and is to be gone on with from there."""
+
+    def beat(self) -> None:
+        """Time goes on: write what is due."""
+
+    def end(self, status: JobStatus) -> None:
+        """The job has ended so. Written as soon as can be, and again until that succeeds."""
+
+    def delete(self, work: Callable[[], None], *, has_ended: bool) -> None:
+        """Have something of the job deleted: at once, or when its end is stored, or never if it has lost its name."""
+        work()
+
+    def lose(self) -> None:
+        """Somebody else has the name."""
+
+    def told(self, error: BaseException | None) -> None:
+        """A write has succeeded, or failed in another way than that the name is lost."""
+
+
+class JobLease(Lease):
+    """Of a job that owns its name. `claim`: made for this run of it, just before."""
 
     def __init__(self, context: ActorContext, job_id: JobId, claim: RunClaim) -> None:
         self._context = context
         self._job_id = job_id
         self._claim = claim
         self._every_ms = claim.run.lease_ms / RENEWALS
-        self._renewed_ms = context.clock.now_ms()
+        written_ms = max(0, context.clock.wall_ms() - claim.run.renewed_ms)
+        self._renewed_ms = context.clock.now_ms() - written_ms
         self._sure_until_ms = self._renewed_ms + claim.run.lease_ms
         self._is_writing = False
         self._is_in_trouble = False
-        self._is_lost = False
         self._is_over = False
         """Its end is stored."""
         self._was_stopped = False
         self._deletions: list[Callable[[], None]] = []
 
     @property
-    def is_lost(self) -> bool:
-        """Whether somebody else has the name now."""
-        return self._is_lost
+    def is_sure(self) -> bool:  # type: ignore[override]
+        return not self.is_lost and self._context.clock.now_ms() < self._sure_until_ms
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether nobody can have the name yet, going by the time alone."""
-        return not self._is_lost and self._context.clock.now_ms() < self._sure_until_ms
+    def keeps_inlets(self, status: JobStatus) -> bool:
+        return status is not JobStatus.FINISHED
 
     def confirm(self) -> None:
-        """From any thread: raises LostOwnership when somebody else has the name. Blocks."""
         self._claim.confirm()
 
     def completed(self, checkpoint_id: CheckpointId) -> None:
@@ -69,12 +103,10 @@ class JobLease:
             self.beat()
 
     def stopped_with_savepoint(self) -> None:
-        """The job finishes now, and is to be gone on with from there."""
         self._was_stopped = True
 
     def beat(self) -> None:
-        """Time goes on: write what is due."""
-        if self._is_writing or self._is_over or self._is_lost:
+        if self._is_writing or self._is_over or self.is_lost:
             return
         if (ending := self._claim.ending) is not None:
             self._write(lambda: self._claim.end(ending))
@@ -82,14 +114,12 @@ class JobLease:
             self._write(self._claim.renew)
 
     def end(self, status: JobStatus) -> None:
-        """The job has ended so. Written as soon as can be, and again until that succeeds."""
         outcome = RunOutcome.STOPPED if self._was_stopped else _OUTCOMES[status]
         self._claim.ending = outcome
         self.beat()
 
     def delete(self, work: Callable[[], None], *, has_ended: bool) -> None:
-        """Have something of the job deleted: at once, or when its end is stored, or never if it has lost its name."""
-        if self._is_lost:
+        if self.is_lost:
             return
         if has_ended and not self._is_over:
             self._deletions.append(work)
@@ -97,12 +127,10 @@ class JobLease:
             work()
 
     def lose(self) -> None:
-        """Somebody else has the name."""
-        self._is_lost = True
+        self.is_lost = True
         self._deletions.clear()
 
     def told(self, error: BaseException | None) -> None:
-        """A write has succeeded, or failed in another way than that the name is lost."""
         self._is_writing = False
         if error is not None:
             self._say(error)

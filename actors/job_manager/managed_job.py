@@ -66,7 +66,7 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
-from .job_lease import JobLease
+from .job_lease import Lease
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
@@ -126,7 +126,7 @@ class ManagedJob:
         master: JobMaster,
         storage: CheckpointStorage,
         submitted: JobSubmitted,
-        lease: JobLease | None = None,
+        lease: Lease | None = None,
     ) -> None:
         """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that."""
         self.submitted = submitted
@@ -134,7 +134,7 @@ class ManagedJob:
         self.storage = storage
         self.listeners: list[Ref] = []
         self._services = services
-        self._lease = lease
+        self._lease = lease or Lease()
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
@@ -258,7 +258,7 @@ class ManagedJob:
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
         if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
             error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
-        if error is None and self._lease is not None and not self._lease.is_sure:
+        if error is None and not self._lease.is_sure:
             self._lease.beat()
             error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")
         if error is None:
@@ -292,32 +292,24 @@ class ManagedJob:
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
         if self.status.is_terminal:
-            leaves = bool(self.master.report.details().retained_checkpoint_path) or self._may_be_resumed
+            leaves = bool(self.master.report.details().retained_checkpoint_path) or self._lease.keeps_inlets(
+                self.status
+            )
             tidy_up = self._services.files.tidy_up_after
             self._delete(lambda: tidy_up(self.job_id, self.storage, leaves_checkpoints=leaves))
 
     # -- its name
 
-    @property
-    def _may_be_resumed(self) -> bool:
-        """Whether its next run needs what it has, though that may be in no checkpoint yet."""
-        return self._lease is not None and self.status is not JobStatus.FINISHED
-
     def _lease_told(self, error: BaseException | None) -> None:
         """What came of a write of its lease. If that is lost, the job fails permanently."""
-        if self._lease is None or self._lease.is_lost:
-            return
-        if isinstance(error, LostOwnership):
+        if isinstance(error, LostOwnership) and not self._lease.is_lost:
             self._lease.lose()
             self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
-        else:
+        elif not self._lease.is_lost:
             self._lease.told(error)
 
     def _delete(self, work: Callable[[], None]) -> None:
-        if self._lease is None:
-            work()
-        else:
-            self._lease.delete(work, has_ended=self.status.is_terminal)
+        self._lease.delete(work, has_ended=self.status.is_terminal)
 
     # -- its TaskManagers
 
@@ -350,8 +342,7 @@ class ManagedJob:
 
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
         """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
-        if self._lease is not None:
-            self._lease.beat()
+        self._lease.beat()
         now_ms, silent = self._context.clock.now_ms(), []
         for task_manager_id, worker in self._workers.items():
             silent_ms = now_ms - worker.heard_ms
@@ -381,7 +372,7 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self._services.files.store(self.job_id, self.storage, effect, self._confirm)
+                    self._services.files.store(self.job_id, self.storage, effect, self._lease.confirm)
                 case Discard():
                     self._delete(partial(self._services.files.discard, self.job_id, self.storage, effect))
                 case AnswerSavepoint():
@@ -402,8 +393,7 @@ class ManagedJob:
     def _publish(self, message: Any) -> None:
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
-            if self._lease is not None:
-                self._lease.completed(message.checkpoint_id)
+            self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
         for listener in self.listeners:
@@ -417,7 +407,7 @@ class ManagedJob:
         self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
         if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
-        if request.afterwards is Afterwards.STOP and isinstance(answer, TriggerSavepointSuccess) and self._lease:
+        if request.afterwards is Afterwards.STOP and isinstance(answer, TriggerSavepointSuccess):
             self._lease.stopped_with_savepoint()
 
     def _end(self) -> None:
@@ -432,15 +422,10 @@ class ManagedJob:
         self._ended_ms = self._context.clock.wall_ms()
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
-        if self._lease is not None:
-            self._lease.end(self.status)
+        self._lease.end(self.status)
         self.tidy_up()
         self._outlets.job_ended()
         self._services.ended(self.job_id, released)
-
-    def _confirm(self) -> None:
-        if self._lease is not None:
-            self._lease.confirm()
 
     def _clocks(self) -> tuple[float, int]:
         return self._context.clock.now_ms(), self._context.clock.wall_ms()

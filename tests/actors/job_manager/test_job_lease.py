@@ -32,6 +32,9 @@ class World:
     def now_ms(self) -> float:
         return self.time_ms
 
+    def wall_ms(self) -> int:
+        return int(self.time_ms)
+
     def run_blocking(self, function: Callable[[], Any]) -> Callable[[], Any]:
         return function
 
@@ -133,6 +136,18 @@ def test_an_end_waits_for_the_renewal_under_way_and_is_tried_again(
     assert caplog.text.count("the disk is full") == 1
     world.write()
     assert world.stored().outcome is RunOutcome.FINISHED
+
+
+def test_it_is_sure_as_long_as_the_last_word_that_was_written_holds(world: World) -> None:
+    world.pass_ms(LEASE_MS - 1)
+    assert world.lease.is_sure
+    world.pass_ms(1)
+    assert not world.lease.is_sure
+    world.pass_ms(5)
+    world.write()
+    assert world.lease.is_sure, "the write was asked for at 5,999 ms, and has succeeded"
+    world.pass_ms(LEASE_MS - 6)
+    assert not world.lease.is_sure
 
 
 def test_who_has_lost_the_name_writes_and_deletes_nothing(world: World) -> None:
