@@ -159,8 +159,8 @@ class Operator(Actor):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if is_async(cls) and not cls._is_async:
-            cls._is_async = True
+        was_async, cls._is_async = cls._is_async, is_async(cls)
+        if cls._is_async and not was_async:
             for name, (given, default) in _OF_CALL.items():
                 setattr(cls, name, OfCall(name, given, *default))
         if cls._is_async:
