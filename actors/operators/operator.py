@@ -67,6 +67,15 @@ class RecordCalls(Protocol):
         """Whether the data has ended, and not all that came of it has left."""
         ...
 
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        ...
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        ...
+
     expects_barrier: bool
     """A checkpoint is under way: what comes before its barrier is taken, however full it is."""
 

@@ -1,6 +1,6 @@
 """Which of an operator's methods may be what kind of function, and what to write in place of another.
 
-Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`,
+Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`
 may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a generator,
 would be called, and nothing of it would run.
 """
