@@ -1,7 +1,7 @@
 """Unrun code: a coroutine or a generator in the place of a value. Nothing of it has run, and nothing ever would.
 
 The API refuses such code when the stream is built, if it shows there (runtime/api/operator_checks.py). The rest is
-caught here, where user code returns, or emits: `lambda record: fetch(record)` looks like any other function. Checks
+caught here, where user code returns or emits: `lambda record: fetch(record)` looks like any other function. Checks
 cost next to nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it as well.
 """
 

@@ -45,6 +45,7 @@ ROOMS = (
     "runtime.system",
     "runtime.system.remote",
     "runtime.system.system",
+    "runtime.coroutines",
     "runtime.connectors",
     "runtime.connectors.files",
     "runtime.connectors.spark",

@@ -1,42 +1,42 @@
-"""AsyncCalls: what runs `async def process` of one operator in one attempt. It stands between its task and its coroutines.
+"""AsyncCalls: runs `async def process` of one operator in one attempt, between its task and its coroutines.
 
 On the task's thread it makes a call of each record, begins as many as may run, settles those that have ended, and lets
-their results out, in order where that is wanted. On the event loop nothing is decided (call_runner.py). So a checkpoint
+their results out, in order where that is wanted. On the event loop nothing is decided (event_loop.py). So a checkpoint
 sees each call either as done, with its results and its changes of state, or as not begun, and never waits for one.
 
 A record goes this way: backlog (a batch, as it came) -> call, behind the call before it of the same key -> ready, when
-it is its key's turn -> running -> settled -> out. Flink: AsyncWaitOperator, with the keyed state of FLIP-425.
+it is its key's turn -> running -> settled -> out. Where nothing is in flight, a whole batch is taken in a run (run.py).
+Flink: AsyncWaitOperator, with the keyed state of FLIP-425.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from heapq import heappop, heappush
+from collections.abc import Callable
 from inspect import iscoroutinefunction
 from itertools import islice
-from random import Random
+from math import ceil
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from ...messages import GrantPermits, ReportThrottled, RequestPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
-from ...state.keys.key_hash import java_hash
+from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
 from ..flow.key_selector import field_values
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
-from .backlog import Backlog, NewCall
+from .backlog import Backlog
 from .call import Call
-from .call_order import CallOrder
-from .call_runner import CallRunner
-from .event_loop import CallLoop
-from .failed_record import ERRORS, FailedRecord
+from .call_table import CallTable
+from .event_loop import CallLoop, CallRunner
+from .failed_tries import FailedTries
 from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
 from .permits import Permits
-from .retry_after import is_throttled, retry_after_ms
+from .retry import Retry
 from .run import PlainStates, Run, RunResults
 from .settings import HELD_PER_CALL, AsyncSettings
 
@@ -48,7 +48,7 @@ _POOLED: Final = 1024
 
 
 class AsyncCalls:
-    """Made before the operator's state is restored, which gives it what was in flight; owned by the task."""
+    """Made before the operator's state is restored, which gives it all that was in flight; owned by the task."""
 
     name = NAME
 
@@ -58,51 +58,41 @@ class AsyncCalls:
         settings: AsyncSettings,
         backend: SharedBackend,
         host: CallLoop,
-        chance: Random,
+        delay_ms: Callable[[Retry, int], float],
         permits: Permits | None = None,
     ) -> None:
         self._operator = operator
         self._settings = settings
         self._backend = backend
         self._host = host
-        self._chance = chance
         self._permits = permits
         self._runner: CallRunner | None = None
         keyed = operator if isinstance(operator, KeyedOperator) else None
         self._keyed = keyed
         self._has_timers = keyed is not None and type(keyed).on_timer is not KeyedOperator.on_timer
-        """Then calls behind a watermark begin when its timers have fired."""
-        self._order = CallOrder(ordered=keyed is None if settings.ordered is None else settings.ordered)
+        ordered = keyed is None if settings.ordered is None else settings.ordered
+        self._table = CallTable(keyed=keyed is not None, ordered=ordered, in_epochs=self._has_timers)
         self._backlog = Backlog(operator, settings)
+        self._failed = FailedTries(
+            settings, operator.context.name, keyed=keyed is not None, permits=permits, delay_ms=delay_ms
+        )
         self._restored: list[CallInFlight] = []
-        self._held: dict[int, Call] = {}
-        """By number: all that have not left."""
-        self._held_bytes = 0.0
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
-        self._last: dict[Any, Call] = {}
-        """By key, the last call of those that are not settled: the next one waits for it."""
-        self._ready: deque[Call] = deque()
-        self._later: list[tuple[int, int, Call]] = []
-        """A heap of those that are tried again: by time, and number."""
         self._running = 0
         self._run: Run | None = None
-        """Goes on: then no call is in flight."""
+        """Goes on: then no call is in flight, and none is made."""
         self._results = RunResults()
         """Of runs that are over: they leave before all else."""
         self._run_began_ms = 0
         self._plain: PlainStates | None = None
-        self._records_to_run = 0
-        """The next run may begin with this number: coroutines that wait make it come later and later."""
+        self._next_run = 0
+        """The next run may begin with the record of this number: coroutines that wait make it come later and later."""
         self._patience = 1
-        self._next_number = 0
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
         self._collectors: list[Collector] = []
-        self.expects_barrier = False
-        """A checkpoint is under way: take all that comes before its barrier, however much is held."""
         self.is_draining = False
-        """The data has ended, and not all that came of it has left."""
         self._is_drained = False
 
     # -- life cycle
@@ -110,16 +100,13 @@ class AsyncCalls:
     def open(self) -> None:
         """Open the operator; records wait until it is open."""
         operator = self._operator
-        self._runner = CallRunner(self._host, self._begin, f"{type(operator).__name__}.process", operator.context.wake)
+        self._plain = PlainStates.of(operator)
+        self._runner = self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
         opening: Any = cast(Any, operator).open()
         if opening is None:
             self._is_open = True
         else:
             self._runner.run(opening, self._opened)
-        restored, self._restored = sorted(self._restored, key=lambda each: each.number), []
-        for each in restored:
-            self._add_restored(each)
-        self._submit()
 
     def _opened(self, error: BaseException | None) -> None:
         """On the event loop's thread."""
@@ -129,7 +116,7 @@ class AsyncCalls:
     def close(self) -> None:
         """Cancel all that runs and close the operator. Raises what its `close` raises."""
         operator, runner = self._operator, self._runner
-        for call in self._held.values():
+        for call in self._table:
             call.is_over = True
         if runner is None:
             operator.close()
@@ -145,7 +132,7 @@ class AsyncCalls:
     @property
     def in_flight(self) -> int:
         """How many records it holds of which calls have been made."""
-        return len(self._held)
+        return len(self._table)
 
     def waiting_at(self) -> str:
         """The lines at which coroutines wait."""
@@ -153,19 +140,35 @@ class AsyncCalls:
 
     @property
     def is_full(self) -> bool:
-        """Whether the task should take no input."""
-        return (self._is_crowded or bool(self._backlog)) and not self.expects_barrier
+        return self._is_crowded() or bool(self._backlog)
+
+    def _take_restored(self, watermark_ms: int) -> None:
+        """Make calls of all that was in flight, once it is known how far event time is: not as far as some of them have
+        seen, where they come from several subtasks. Those behind a watermark wait again until it has passed.
+        """
+        if not self._restored:
+            return
+        restored = sorted(
+            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+        )
+        self._restored = []
+        passed_ms = NO_WATERMARK
+        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+            if behind_ms > passed_ms:
+                self._table.order.close(behind_ms)
+                passed_ms = behind_ms
+            self._table.add_restored(each)
+        self._submit()
 
     def take(self, batch: Any, input_index: int) -> None:
-        """A batch of the operator's, with its event times as they stand there now."""
+        self._take_restored(NO_WATERMARK)
         self._backlog.add_batch(batch, input_index)
         self._fill()
         self._submit()
 
     def advance(self, watermark_ms: int) -> bool:
-        """A watermark comes behind all that was taken; whether there is more to do for it, which only the end of time
-        has: until all has left.
-        """
+        """Only the end of time has more to do: until all has left."""
+        self._take_restored(watermark_ms)
         if watermark_ms == END_OF_TIME:
             if self._is_drained:
                 return False
@@ -180,75 +183,56 @@ class AsyncCalls:
     # -- what is due
 
     def due_ms(self, now_ms: int) -> int | None:
-        """When `do_due` wants to be called: a time of the clock, as `now_ms`."""
-        runner = self._runner
-        if (runner is not None and runner.has_ended) or self._failure is not None or self._may_go_on:
+        runner, table = self._runner, self._table
+        if self._failure is not None or (runner is not None and runner.has_ended) or self._results:
             return now_ms
-        if self._order.reached_ms is not None:
+        if self._run is not None or not self._is_open:
+            return None
+        if table.order.may_leave or table.order.reached_ms is not None or self._restored:
             return now_ms
-        times = [self._later[0][0]] if self._later else []
+        if table.ready and self._running < self._settings.max_in_flight and self._permits is None:
+            return now_ms
+        own_ms = self._now_ms()
+        if self._backlog.has_some(own_ms) and not self._is_crowded():
+            return now_ms
+        times = [
+            None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
+        ]
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
-            timer_ms = self._keyed.timers.queues.processing.next_ms()
-            if timer_ms is not None:
-                times.append(timer_ms)
-        batch_ms = self._backlog.due_ms
-        if batch_ms is not None:
-            times.append(batch_ms)
-        return min(times, default=None)
+            times.append(self._keyed.timers.queues.processing.next_ms())
+        return min((each for each in times if each is not None), default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
-        """Settle what has ended, let out what may leave, begin what may begin. Raises UserCodeError."""
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name, None) from self._failure
+        self._take_restored(NO_WATERMARK)
         self.settle()
-        while self._later and self._later[0][0] <= now_ms:
-            self._ready.append(heappop(self._later)[2])
-        if self._has_timers and not self.is_draining:
-            assert self._keyed is not None
-            self._fire("processing", now_ms)
+        if self._run is None:
+            self._failed.take_due(self._now_ms(), self._table.ready)
+            if self._has_timers and not self.is_draining:
+                self._fire("processing", now_ms)
         self._let_out(out)
         self._fill()
         self._let_out(out)
         self._submit()
 
     def granted(self, message: GrantPermits) -> None:
-        """More calls may begin."""
         if self._permits is not None:
             self._permits.granted(message)
             self._submit()
 
     def settle(self) -> None:
         """Commit those that have ended well, and decide about the others."""
-        if self._runner is None:
-            return
-        for ended in self._runner.taken():
-            if type(ended) is Run:
+        for ended in self._runner.taken() if self._runner is not None else ():
+            if isinstance(ended, Run):
                 self._end_run(ended)
-                continue
-            assert isinstance(ended, Call)
-            self._running -= 1
-            if ended.error is None:
-                self._commit(ended)
             else:
-                self._failed(ended)
+                self._running -= 1
+                self._settle(ended)
 
-    @property
     def _is_crowded(self) -> bool:
-        return len(self._held) >= self._most_held or self._held_bytes >= self._settings.max_in_flight_bytes
-
-    @property
-    def _may_go_on(self) -> bool:
-        """Whether there is something that may begin, or be made, right now."""
-        if not self._is_open:
-            return False
-        if self._results:
-            return True
-        if self._run is not None:
-            return False
-        if self._ready and self._running < self._settings.max_in_flight and self._permits is None:
-            return True
-        return self._backlog.has_some(self._wall_ms()) and not self._is_crowded
+        return len(self._table) >= self._most_held or self._table.size_bytes >= self._settings.max_in_flight_bytes
 
     # -- snapshots: it is a KeptState
 
@@ -256,59 +240,25 @@ class AsyncCalls:
         self._restored.extend(calls_of(stored))
 
     def freeze(self) -> FrozenCalls:
-        prefix, run, is_keyed = self._prefix, self._run, self._keyed is not None
-        frozen = [*self._results.frozen(keyed=is_keyed)]
-        number, piece = self._next_number, None
+        """With the lock of the state in hand, so that a run stands between two records."""
+        run, is_keyed = self._run, self._keyed is not None
+        frozen = [*self._restored, *self._results.frozen(keyed=is_keyed)]
+        number, piece = self._table.next_number, None
         if run is not None:
-            frozen += run.results.frozen(keyed=is_keyed)
+            frozen += run.frozen(keyed=is_keyed, began_wall_ms=self._run_began_ms)
             number, piece = run.number, run.piece
-            if run.stopped is not None:
-                call = run.stopped
-                own_key = call.key if is_keyed else call.number
-                frozen.append(
-                    CallInFlight(
-                        own_key, call.number, f"{prefix}{call.number}", "record", call.record, call.time_ms,
-                        call.watermark, call.input_index, 1, self._run_began_ms, None,
-                    )
-                )  # fmt: skip
-        frozen += [
-            CallInFlight(
-                call.key,
-                call.number,
-                call.identity or (f"{prefix}{call.number}" if call.tries else ""),
-                call.kind,
-                call.record,
-                call.time_ms,
-                call.watermark,
-                call.input_index,
-                call.tries,
-                call.began_wall_ms,
-                self._results_of(call) if call.is_done else None,
-            )
-            for call in self._held.values()
-        ]
+        frozen += self._table.frozen(self._prefix)
         has_waiting = piece is not None or bool(self._backlog)
-        return FrozenCalls(frozen, self._backlog.rest(number, piece), has_waiting)
+        waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
+        where = self._operator.context
+        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+        return FrozenCalls(frozen, waiting, has_waiting, None if is_keyed else own.groups)
 
     @property
     def _prefix(self) -> str:
+        """Of idempotency keys: no other attempt has it."""
         context = self._operator.context
         return f"{context.operator_id}-{context.attempt_id}-"
-
-    def _results_of(self, call: Call) -> Any:
-        if call.results is None:
-            call.results = call.out.all_taken()
-        return call.results
-
-    def _add_restored(self, each: CallInFlight) -> None:
-        call = self._new(each.key, each.record, each.time_ms, each.watermark_ms, each.input_index, 0, 0.0)
-        call.kind, call.tries, call.began_wall_ms = each.kind, each.tries, each.began_wall_ms
-        call.identity = each.identity or None
-        if each.results is None:
-            self._enqueue(call)
-        else:
-            call.results = each.results
-            self._order.finish(call)
 
     # -- the way of a call
 
@@ -316,123 +266,29 @@ class AsyncCalls:
         """Make calls of what waits, as far as there is room; or begin a run."""
         if self._run is not None or self._begin_run():
             return
-        for each in self._backlog.taken(lambda: self._is_crowded):
-            if type(each) is Watermark:
-                self._order.close(each.timestamp_ms)
+        for each in self._backlog.taken(self._is_crowded):
+            if isinstance(each, Watermark):
+                self._table.order.close(each.timestamp_ms)
             else:
-                call = self._new(*cast("NewCall", each))
-                call.kind = self._backlog.kind
-                self._enqueue(call)
-
-    def _begin_run(self) -> bool:
-        """Where nothing is in flight, take the next batch in a run."""
-        if self._held or not self._is_open or self._permits is not None or self._order.reached_ms is not None:
-            return False
-        if self._next_number < self._records_to_run or self._runner is None or self._order.has_epochs:
-            return False
-        piece = self._backlog.take_piece()
-        if piece is None:
-            return False
-        operator: Any = self._operator
-        process = operator.process_2 if piece.input_index else operator.process
-        if self._next_number == 0:
-            self._plain = PlainStates.of(operator)
-        self._run = Run(
-            piece,
-            self._next_number,
-            self._backend,
-            process,
-            self._prefix,
-            self._plain,
-            self._host.tasks_made,
-        )
-        self._run_began_ms = self._wall_ms()
-        self._runner.submit([self._run])
-        return True
-
-    def _end_run(self, run: Run) -> None:
-        """A run is over: what it has emitted leaves next, and the call that ended it is in flight."""
-        self._run = None
-        began, self._next_number = self._next_number, run.number
-        self._results.take_over(run.results)
-        call = run.stopped
-        self._backlog.put_back(run.piece)
-        if call is None:
-            self._patience = 1
-            return
-        taken = run.number - began
-        self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
-        self._records_to_run = run.number + self._patience * _SHORT_RUN
-        call.tries, call.began_wall_ms = 1, self._run_began_ms
-        if self._keyed is None:
-            call.key = call.number
-        self._held[call.number] = call
-        self._held_bytes += call.size
-        self._order.add(call, self._order.last)
-        if self._keyed is not None:
-            self._last[call.key] = call
-        if call.error is not None:
-            self._failed(call)
-        else:
-            self._running += 1
-            # its end comes by itself
-
-    def _new(
-        self,
-        key: Any,
-        record: Any,
-        time_ms: int | None,
-        watermark_ms: int,
-        input_index: int,
-        position: int,
-        size: float,
-    ) -> Call:
-        number = self._next_number
-        self._next_number = number + 1
-        call = Call(number, key if self._keyed is not None else number, record, watermark_ms)
-        if time_ms is not None:
-            call.time_ms = time_ms
-        call.position, call.size, call.input_index = position, size, input_index
-        self._held[number] = call
-        self._held_bytes += size
-        self._order.add(call, self._order.last)
-        return call
-
-    def _enqueue(self, call: Call) -> None:
-        """Its turn comes when the one before it of its key is settled."""
-        if self._has_timers and call.epoch is not self._order.first:
-            call.epoch.held.append(call)
-            return
-        if self._keyed is not None:
-            try:
-                before = self._last.get(call.key)
-            except TypeError:
-                java_hash(call.key)  # raises what is wrong with it
-                raise
-            self._last[call.key] = call
-            if before is not None:
-                before.following = call
-                return
-        self._ready.append(call)
+                self._table.add(each).kind = self._backlog.kind
 
     def _submit(self) -> None:
         """Begin as many as may run."""
-        ready, runner = self._ready, self._runner
-        count = min(len(ready), self._settings.max_in_flight - self._running)
+        ready, runner, settings = self._table.ready, self._runner, self._settings
+        count = min(len(ready), settings.max_in_flight - self._running)
         if count <= 0 or not self._is_open or runner is None:
             return
         if self._permits is not None:
             count = self._permits.take(count)
         calls = [ready.popleft() for _ in range(count)]
-        settings, collectors = self._settings, self._collectors
-        now_ms, prefix = self._wall_ms(), self._prefix
+        collectors, now_ms, prefix = self._collectors, self._wall_ms(), self._prefix
         for call in calls:
             call.tries += 1
             if not call.began_wall_ms:
                 call.began_wall_ms = now_ms
             call.out = collectors.pop() if collectors else Collector()
             call.out.time_ms = None if call.kind == "batch" else call.time_ms
-            call.limit_ms = _limit_ms(settings, call, now_ms)
+            call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
             if call.identity is None:
                 call.prefix = prefix
                 if settings.idempotency_key is not None:
@@ -465,63 +321,29 @@ class AsyncCalls:
         except Exception as error:
             raise UserCodeError(self._operator.context.name, call.position) from error
 
-    def _commit(self, call: Call) -> None:
-        self._backend.commit(call)
-        self._order.finish(call)
-        if self._keyed is not None:
-            following = call.following
-            if following is None:
-                del self._last[call.key]
-            else:
-                call.following = None
-                self._ready.append(following)
-
-    def _failed(self, call: Call) -> None:
-        """Its try has failed: try again, or do what is wanted then."""
-        error, settings = call.error, self._settings
-        assert error is not None
-        self._backend.roll_back(call)
-        call.begin_again()
-        call.error, call.is_expired = None, False
-        call.out = Collector()
-        wall_ms = self._wall_ms()
-        after_ms = retry_after_ms(error, wall_ms)
-        if self._permits is not None and is_throttled(error):
-            self._permits.throttled(after_ms)
-        retry = settings.retry
-        if retry is not None and call.tries < retry.attempts and retry.is_for(error):
-            delay_ms = max(retry.delay_ms(call.tries, self._chance), after_ms or 0.0)
-            left_ms = (
-                None
-                if settings.total_timeout_ms is None
-                else settings.total_timeout_ms - (wall_ms - call.began_wall_ms)
-            )
-            if left_ms is None or delay_ms < left_ms:
-                heappush(self._later, (wall_ms + int(delay_ms), call.number, call))
+    def _settle(self, call: Call) -> None:
+        """Its try has ended. Raises UserCodeError where that fails the task."""
+        error = call.error
+        if error is not None:
+            self._backend.roll_back(call)
+            call.begin_again()
+            call.failures = call.tries
+            call.out = Collector()
+            call.error, call.is_expired = None, False
+            if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
-        if settings.default is not None:
-            call.out.time_ms = call.time_ms if call.kind != "batch" else None
-            call.out.collect(settings.default)
-        elif settings.on_error == "errors":
-            call.out.time_ms = call.time_ms if call.kind != "batch" else None
-            shown = f"{type(error).__name__}: {error}"
-            key = call.key if self._keyed is not None else None
-            batch = call.record if call.kind == "batch" else [call.record]
-            records, times = (batch.records, batch.times) if isinstance(batch, TimedBatch) else (batch, None)
-            call.out.emit_to(ERRORS, [FailedRecord(each, shown, call.tries, key) for each in records], times)
-        else:
-            raise UserCodeError(self._operator.context.name, call.position) from error
-        self._commit(call)
+            self._failed.give_up(call, error)
+        self._backend.commit(call)
+        self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
         """Emit what may leave, and the watermarks behind it; their timers come before them."""
-        order, held = self._order, self._held
         if self._results:
             self._results.move_to(out)
+        if self._run is not None:
+            return
         while True:
-            for call in order.leaving():
-                del held[call.number]
-                self._held_bytes -= call.size
+            for call in self._table.leaving():
                 if call.results is None:
                     out.take_over(call.out)
                     if len(self._collectors) < _POOLED:
@@ -529,59 +351,92 @@ class AsyncCalls:
                 else:
                     for tag, batch in call.results:
                         out.put(tag, batch)
-            reached_ms = order.reached_ms
+            reached_ms = self._table.order.reached_ms
             if reached_ms is None or (self._has_timers and self._fire("event", reached_ms)):
                 return
             self._pass(reached_ms, out)
 
+    # -- runs
+
+    def _begin_run(self) -> bool:
+        """Where nothing is in flight, take the next batch in a run; whether one has begun."""
+        if not self._table.is_calm or not self._is_open or self._permits is not None or self._runner is None:
+            return False
+        if self._table.next_number < self._next_run or self._settings.idempotency_key is not None:
+            return False
+        piece = self._backlog.take_piece()
+        if piece is None:
+            return False
+        operator: Any = self._operator
+        process = operator.process_2 if piece.input_index else operator.process
+        number, made = self._table.next_number, self._host.tasks_made
+        self._run = Run(
+            piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0)
+        )
+        self._run_began_ms = self._wall_ms()
+        self._runner.submit([self._run])
+        return True
+
+    def _end_run(self, run: Run) -> None:
+        """What it has emitted leaves next; the call that ended it is in flight."""
+        taken = run.number - self._table.next_number
+        self._run, self._table.next_number = None, run.number
+        self._results.take_over(run.results)
+        self._backlog.put_back(run.piece)
+        call = run.stopped
+        if call is None:
+            self._patience = 1
+            return
+        self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
+        self._next_run = run.number + self._patience * _SHORT_RUN
+        call.began_wall_ms = self._run_began_ms
+        self._table.adopt(call)
+        if call.error is None:
+            self._running += 1
+        else:
+            self._settle(call)
+
+    # -- watermarks and timers
+
     def _pass(self, watermark_ms: int, out: Collector) -> None:
         """All before this watermark has left, and its timers have fired."""
         operator = self._operator
-        for call in self._order.pass_watermark().take_held():
-            self._enqueue(call)
-        if watermark_ms == END_OF_TIME:
-            self.is_draining, self._is_drained = False, True
-            return
-        if self._keyed is not None:
+        self._table.pass_watermark()
+        is_end = watermark_ms == END_OF_TIME
+        if self._keyed is not None and not is_end:
             self._keyed._reached_ms = max(self._keyed._reached_ms, watermark_ms)
         arrived_ms, operator.watermark = operator.watermark, watermark_ms
         operator.on_watermark(watermark_ms, out)
         operator.watermark = arrived_ms
+        if is_end:
+            self.is_draining, self._is_drained = False, True
+            return
         out.emit_element(Watermark(watermark_ms))
 
     def _fire(self, domain: Domain, until_ms: int) -> bool:
-        """Make calls of the timers that are due, of many of them at most; whether there were any."""
+        """Make calls of the timers that are due, at most FIRED_AT_ONCE of them; whether there were any."""
         assert self._keyed is not None
-        queues = self._keyed.timers.queues
-        queue = queues.event if domain == "event" else queues.processing
-        is_event = domain == "event"
+        queues, is_event = self._keyed.timers.queues, domain == "event"
+        queue = queues.event if is_event else queues.processing
         with self._backend.lock:
             due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
         for time_ms, key, namespace in due:
-            timer = KeyedTimer(time_ms, domain, namespace)
-            number = self._next_number
-            self._next_number = number + 1
             watermark_ms = until_ms if is_event else self._keyed.watermark
-            call = Call(number, key, timer, watermark_ms)
+            call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
             call.kind, call.time_ms = "timer", time_ms if is_event else None
-            self._held[number] = call
-            self._order.add(call, self._order.first if is_event else self._order.last)
-            self._enqueue(call)
+            self._table.add_timer(call, first=is_event)
         return bool(due)
+
+    def _now_ms(self) -> float:
+        return self._operator.context.clock.now_ms()
 
     def _wall_ms(self) -> int:
         return self._operator.context.clock.wall_ms()
 
 
-def _limit_ms(settings: AsyncSettings, call: Call, now_ms: int) -> float | None:
-    """How long its try may take."""
-    if settings.total_timeout_ms is None:
-        return settings.timeout_ms
-    left_ms = max(settings.total_timeout_ms - (now_ms - call.began_wall_ms), 1)
-    return left_ms if settings.timeout_ms is None else min(left_ms, settings.timeout_ms)
-
-
-def async_calls(operator: Operator, backend: SharedBackend, host: CallLoop, chance: Random) -> AsyncCalls:
+def async_calls(
+    operator: Operator, backend: SharedBackend, host: CallLoop, delay_ms: Callable[[Retry, int], float]
+) -> AsyncCalls:
     """What runs the coroutines of an operator that has been placed."""
     settings = operator.async_settings or AsyncSettings()
     permits = None
@@ -591,4 +446,4 @@ def async_calls(operator: Operator, backend: SharedBackend, host: CallLoop, chan
             lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
             lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),
         )
-    return AsyncCalls(operator, settings, backend, host, chance, permits)
+    return AsyncCalls(operator, settings, backend, host, delay_ms, permits)

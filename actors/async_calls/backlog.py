@@ -63,7 +63,7 @@ class Piece:
         self.marks = marks
         self.taken = 0
         self.is_keyed = isinstance(operator, KeyedOperator)
-        self.size = estimated_bytes(batch) / len(batch)
+        self.size = estimated_bytes(batch) / max(len(batch), 1)
         self._each: Iterator[NewRecord] | None = None
 
     def each(self) -> Iterator[NewRecord]:
@@ -122,17 +122,18 @@ class Backlog:
         self._group_marks: list[int] = []
         self._group_size = 0.0
         self._group_position = 0
-        self._group_due_ms = 0
+        self._group_due_ms = 0.0
+        """By a clock that nobody sets."""
 
     def __bool__(self) -> bool:
         return bool(self._pieces or self._group)
 
-    def has_some(self, now_ms: int) -> bool:
+    def has_some(self, now_ms: float) -> bool:
         """Whether `taken` gives anything now."""
         return bool(self._pieces) or (bool(self._group) and self._group_due_ms <= now_ms)
 
     @property
-    def due_ms(self) -> int | None:
+    def due_ms(self) -> float | None:
         """When a call is to be made of the records that wait for more."""
         return self._group_due_ms if self._group else None
 
@@ -159,7 +160,7 @@ class Backlog:
                 yield from self._grouped(piece, is_enough)
             else:
                 yield from self._each(piece, is_enough)
-        if self._group and self._group_due_ms <= self._operator.context.clock.wall_ms() and not is_enough():
+        if self._group and self._group_due_ms <= self._operator.context.clock.now_ms() and not is_enough():
             yield self._take_group()
 
     def _each(self, piece: Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
@@ -182,7 +183,7 @@ class Backlog:
         return None
 
     def put_back(self, piece: Piece) -> None:
-        """What is left of the batch that was taken out."""
+        """The rest of the batch that was taken out."""
         if piece.taken < len(piece.batch):
             self._pieces.appendleft(piece)
 
@@ -193,7 +194,7 @@ class Backlog:
         wanted = self._settings.batch_size
         while piece.taken < len(rows) and not is_enough():
             if not self._group:
-                self._group_due_ms = self._operator.context.clock.wall_ms() + self._settings.batch_wait_ms
+                self._group_due_ms = self._operator.context.clock.now_ms() + self._settings.batch_wait_ms
                 self._group_position = piece.position + piece.taken
             part = slice(piece.taken, piece.taken + wanted - len(self._group))
             self._group += rows[part]
@@ -224,32 +225,35 @@ class Backlog:
 
     # -- for snapshots
 
-    def rest(self, number: int, taken_out: Piece | None) -> Callable[[], Iterable[CallInFlight]]:
+    def rest(self, number: int, taken_out: Piece | None, behind_ms: int) -> Callable[[], Iterable[CallInFlight]]:
         """What is here now, behind what is left of the one that was taken out, as calls that have not begun, numbered
-        from `number`; the callable makes them, on any thread.
+        from `number`; the callable makes them, on any thread. `behind_ms`: the watermark that all of it waits behind.
         """
         group = self._group_batch() if self._group else None
-        there = [taken_out, *self._pieces]
-        pieces = [each.rest() for each in there if isinstance(each, Piece) and each.taken < len(each.batch)]
+        there = self._pieces if taken_out is None else [taken_out, *self._pieces]
+        pieces = [each.rest() if isinstance(each, Piece) else each for each in there]
         watermark_ms = self._operator.watermark
 
-        def calls() -> Iterator[CallInFlight]:
-            at = number
+        def inputs() -> Iterator[tuple[Any, Any, int | None, int, int, int]]:
+            """Key, record, event time, watermark, input, and the watermark before it."""
+            before_ms = behind_ms
             if group is not None:
-                yield CallInFlight(at, at, "", "batch", group, None, watermark_ms, 0, 0, 0, None)
-                at += 1
+                yield None, group, None, watermark_ms, 0, before_ms
             for piece in pieces:
-                if self.kind == "batch":
+                if isinstance(piece, Watermark):
+                    before_ms = piece.timestamp_ms
+                elif self.kind == "batch":
                     for batch in self._batches(piece):
-                        yield CallInFlight(at, at, "", "batch", batch, None, piece.watermark_ms, 0, 0, 0, None)
-                        at += 1
-                    continue
-                for key, record, time_ms, mark_ms in piece.each():
-                    own_key = key if piece.is_keyed else at
-                    yield CallInFlight(
-                        own_key, at, "", "record", record, time_ms, mark_ms, piece.input_index, 0, 0, None
-                    )
-                    at += 1
+                        yield None, batch, None, piece.watermark_ms, 0, before_ms
+                elif len(piece.batch):
+                    for key, record, time_ms, mark_ms in piece.each():
+                        yield key, record, time_ms, mark_ms, piece.input_index, before_ms
+
+        def calls() -> Iterator[CallInFlight]:
+            is_keyed = isinstance(self._operator, KeyedOperator)
+            for at, (key, record, time_ms, mark_ms, index, before_ms) in enumerate(inputs(), number):
+                own = key if is_keyed else at
+                yield CallInFlight(own, at, "", self.kind, record, time_ms, mark_ms, index, 0, 0, before_ms, None)
 
         return calls
 

@@ -9,7 +9,7 @@ from ..flow.elements import TimedBatch
 from ..operators.collector import Collector
 
 CallKind: TypeAlias = Literal["record", "timer", "batch"]
-"""What `record` is: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`."""
+"""Of `record`: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`."""
 
 
 class Call(UnitOfWork):
@@ -23,7 +23,9 @@ class Call(UnitOfWork):
     kind: CallKind = "record"
     input_index = 0
     tries = 0
-    """How often it was begun, also before a restore."""
+    """How often it was begun; before a restore, those that failed."""
+    failures = 0
+    """How many of its tries have failed."""
     began_wall_ms = 0
     """When it was begun first."""
     error: BaseException | None = None

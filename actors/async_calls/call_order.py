@@ -1,7 +1,7 @@
 """CallOrder: which results may leave, and when a watermark may follow them.
 
-An epoch is what lies between two watermarks. Results of an epoch leave in the order of the input, or as they come; those
-of a later one wait until all of it has left, and its watermark. Flink: StreamElementQueue, with its ordered and
+An epoch lies between two watermarks. Results of an epoch leave in the order of the input, or as they come; those of a
+later one wait until all of it has left, and its watermark. Flink: StreamElementQueue, with its ordered and
 unordered version.
 """
 
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from ..flow.elements import NO_WATERMARK
 from .call import Call
 
 
 class Epoch:
     """The calls between two watermarks."""
 
-    __slots__ = ("done", "held", "order", "unfinished", "watermark_ms")
+    __slots__ = ("behind_ms", "done", "held", "order", "unfinished", "watermark_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, behind_ms: int = NO_WATERMARK) -> None:
+        self.behind_ms = behind_ms
+        """The watermark before it, as long as that has not passed."""
         self.unfinished = 0
         self.order: deque[Call] = deque()
         """Those that have not left, where they leave in order."""
@@ -62,6 +65,12 @@ class CallOrder:
         if not self._ordered:
             epoch.done.append(call)
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether `leaving` gives any."""
+        epoch = self.first
+        return bool(epoch.order) and epoch.order[0].is_done if self._ordered else bool(epoch.done)
+
     def leaving(self) -> Iterator[Call]:
         """Take out the calls of the first epoch that may leave now."""
         epoch = self.first
@@ -75,7 +84,7 @@ class CallOrder:
     def close(self, watermark_ms: int) -> None:
         """A watermark comes behind all calls that there are."""
         self.last.watermark_ms = watermark_ms
-        self._epochs.append(Epoch())
+        self._epochs.append(Epoch(watermark_ms))
 
     @property
     def reached_ms(self) -> int | None:
@@ -91,4 +100,5 @@ class CallOrder:
     def pass_watermark(self) -> Epoch:
         """All that there is to do for the first watermark is done; returns the epoch that is the first one now."""
         self._epochs.popleft()
+        self.first.behind_ms = NO_WATERMARK
         return self.first

@@ -1,7 +1,7 @@
 """FrozenCalls: what is in flight, as a part of the operator's keyed state. To bytes and back.
 
-A call is stored under its key, or, where the operator has none, under its number: so calls go with the key groups when
-a job is rescaled. A call whose results are there is stored with them, and is not made again. One that runs, or waits,
+A call is stored under its key, or, where the operator has none, under its number, dealt out over the subtask's key
+groups: so calls go with the key groups when a job is rescaled. A call whose results are there is stored with them, and is not made again. One that runs, or waits,
 is stored with its input alone, and with its idempotency key if it was ever begun.
 """
 
@@ -19,13 +19,12 @@ from ...state.columns.packed_columns import column_of, packed
 from ...state.keys.key_groups import key_groups_of_list
 from ...state.kinds.record_serializer import Convert
 from ...state.kinds.schema_fit import Schema
+from ...state.kinds.state_descriptions import CALLS
 from ..flow.elements import AnyBatch
 from ..operators.timers import KeyedTimer
 from .call import CallKind
 
-NAME: Final = "records in flight"
-"""Of the part in snapshots; no declaration can have it."""
-KIND: Final = "AsyncCalls"
+NAME: Final = CALLS.name
 
 Results = list[tuple[str, Any]]
 """What a call has emitted, in order: the name of a side output or "", and a batch."""
@@ -45,7 +44,10 @@ class CallInFlight(NamedTuple):
     watermark_ms: int
     input_index: int
     tries: int
+    """Those that have failed: one that runs is begun again."""
     began_wall_ms: int
+    behind_ms: int
+    """The watermark that it waits behind; NO_WATERMARK for one that waits for none."""
     results: Results | None
     """None: it is not done."""
 
@@ -57,8 +59,10 @@ class FrozenCalls:
     calls: list[CallInFlight]
     waiting: Callable[[], Iterable[CallInFlight]]
     has_waiting: bool
+    dealt_over: range | None = None
+    """The key groups of the subtask, where its operator has no keys."""
     name: str = NAME
-    kind: str = KIND
+    kind: str = CALLS.kind
     schema: Schema = None
 
     @property
@@ -69,7 +73,11 @@ class FrozenCalls:
         calls = [*self.calls, *self.waiting()]
         self.calls = []
         groups: dict[int, list[CallInFlight]] = defaultdict(list)
-        if calls:
+        own_groups = self.dealt_over
+        if own_groups is not None:
+            for call in calls:
+                groups[own_groups[call.number % len(own_groups)]].append(call)
+        elif calls:
             for group, call in zip(
                 key_groups_of_list([each.key for each in calls], max_parallelism), calls, strict=True
             ):
@@ -111,6 +119,7 @@ def _unpacked(key: Any, value: Any) -> CallInFlight:
             "record" | "timer" | "batch" as kind,
             stored,
             int() | None,
+            int(),
             int(),
             int(),
             int(),

@@ -23,7 +23,7 @@ from ...state.backends.shared_backend import SharedBackend, SharedState
 from ...state.backends.unit_of_work import CURRENT
 from ...state.kinds.declared_states import declared_states
 from ...state.kinds.descriptors import ValueState
-from ..flow.elements import TimedBatch
+from ..flow.elements import NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from ..operators.operator import Operator
 from .call import Call
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .backlog import Piece
 
 LOCKED_RECORDS: Final = 256
-"""So many are taken with the lock in hand: for so long a snapshot may have to wait."""
+"""This many are taken with the lock in hand: a snapshot may have to wait for them."""
 
 
 class RunResults:
@@ -46,7 +46,9 @@ class RunResults:
         self.ends: list[tuple[Any, int, int]] = []
         """For each record of the input that emitted something: key, number, and how many records there were then."""
         self.others: list[tuple[int, Any, int, Results]] = []
-        """Emitted as batches, or to side outputs: behind so many records, by this key and number."""
+        """Emitted as batches, or to side outputs: the number of records before it, key and number of the record of the
+        input, and the batches.
+        """
 
     def __bool__(self) -> bool:
         return bool(self.records or self.others)
@@ -92,12 +94,12 @@ class RunResults:
 
 
 def _done(key: Any, number: int, results: Results) -> CallInFlight:
-    return CallInFlight(key, number, "", "record", None, None, 0, 0, 1, 0, results)
+    return CallInFlight(key, number, "", "record", None, None, 0, 0, 0, 0, NO_WATERMARK, results)
 
 
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
-    what was there before a record is cheap to remember. None where it has others, or ones that expire.
+    it is cheap to remember their values before a record. None where it has others, or ones that expire.
     """
 
     def __init__(self, operator: Operator, states: dict[str, SharedState]) -> None:
@@ -150,6 +152,7 @@ class Run:
         prefix: str,
         plain: PlainStates | None,
         tasks_made: Callable[[], int],
+        limit_ms: float | None,
     ) -> None:
         self.piece = piece
         self.number = first_number
@@ -165,6 +168,8 @@ class Run:
         """Of idempotency keys."""
         self._plain = plain
         self._tasks_made = tasks_made
+        self._limit_ms = limit_ms
+        """Of the call that ends it."""
         self._out = Collector()
 
     def go_on(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
@@ -243,9 +248,18 @@ class Run:
 
     def _stop(self, call: Call, record: Any, next_number: int) -> None:
         piece = self.piece
-        call.record = record
+        call.record, call.limit_ms, call.tries = record, self._limit_ms, 1
         call.position = piece.position + piece.taken + call.number - self.number
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
         piece.taken += next_number - self.number
         self.number = next_number
         self.stopped, self.is_over = call, True
+
+    def frozen(self, *, keyed: bool, began_wall_ms: int) -> list[CallInFlight]:
+        """What its records have emitted so far, and the call that ended it; with the lock in hand."""
+        frozen = list(self.results.frozen(keyed=keyed))
+        if (call := self.stopped) is not None:
+            own_key, identity = call.key if keyed else call.number, call.idempotency_key
+            where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
+            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, None))
+        return frozen

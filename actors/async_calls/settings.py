@@ -25,24 +25,24 @@ class AsyncSettings:
     """
 
     max_in_flight: int = 1000
-    """So many coroutines run at a time. An operator without a key holds no more records than that; a keyed one holds
-    four times as many, for the records of one key wait for each other. Then the operator takes no input.
+    """At most this many coroutines run at a time. An operator without a key holds no more records than that, a keyed
+    one four times as many, for the records of one key wait for each other. Then the operator takes no input.
     """
     max_in_flight_bytes: int = 64 * 1024 * 1024
-    """The records it holds take about so much memory at most."""
+    """The records it holds take about this much memory at most."""
     ordered: bool | None = None
     """True: results leave in the order of the input. False: as they come, though none overtakes a watermark; records
     of one key keep their order in any case. None: True without a key, False with one.
     """
     timeout_ms: int | None = None
-    """Each try is cancelled after so long, and has failed with CallTimedOut. None: it may take as long as it wants."""
+    """Each try is cancelled after this time, and has failed with CallTimedOut. None: it may take any time."""
     total_timeout_ms: int | None = None
-    """All tries of a record, with what lies between them, end after so long."""
+    """All tries of a record, with what lies between them, end after this time."""
     retry: Retry | None = None
     """None: a record is tried once."""
     rate_per_second: float | None = None
-    """So many tries begin in a second, over all subtasks of the operator. After an answer that says 429, or 503, fewer
-    do for a while.
+    """At most this many tries begin in a second, over all subtasks of the operator. After an answer that says 429, or
+    503, fewer do for a while.
     """
     on_error: OnError = "fail"
     """What becomes of a record whose last try has failed: "fail" fails the task, which restarts by the job's strategy;
@@ -55,11 +55,11 @@ class AsyncSettings:
     own. None: one is made for each record, and kept in the checkpoints.
     """
     batch_size: int = 100
-    """`async def process_batch` gets so many records at most."""
+    """`async def process_batch` gets at most this many records."""
     batch_wait_ms: int = 10
-    """It is called with fewer when the first of them has waited for so long."""
+    """It is called with fewer when the first of them has waited for this time."""
     close_timeout_ms: int = 5000
-    """When the task ends, its coroutines are cancelled, and waited for so long."""
+    """When the task ends, its coroutines are cancelled, and waited for no longer than this."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -82,6 +82,13 @@ class AsyncSettings:
                 "AsyncSettings: idempotency_key: wanted the name of a column or a function of the record, found "
                 f"{self.idempotency_key!r}"
             )
+
+    def limit_ms(self, spent_ms: float) -> float | None:
+        """How long a try may take that begins this long after the first one."""
+        if self.total_timeout_ms is None:
+            return self.timeout_ms
+        left_ms = max(self.total_timeout_ms - spent_ms, 1)
+        return left_ms if self.timeout_ms is None else min(left_ms, self.timeout_ms)
 
     def with_changes(self, **changes: Any) -> AsyncSettings:
         """The same with some of them changed. Raises ValueError for a name that is none of them."""

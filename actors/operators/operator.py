@@ -5,10 +5,10 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from ...messages import (
     StateDescription,
     SubtaskIndex,
 )
-from ...state.kinds.state_descriptions import describe_states
+from ...state.kinds.state_descriptions import CALLS, describe_states
 from ..actor import Actor
 from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
@@ -30,6 +30,8 @@ from .collector import Collector
 from .of_call import OfCall, is_async
 
 Takes = Literal["records", "columns", "any"]
+MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
+"""Of a hook that may be `async def`."""
 
 
 @dataclass(slots=True)
@@ -75,9 +77,6 @@ class RecordCalls(Protocol):
     def waiting_at(self) -> str:
         """The lines at which coroutines wait."""
         ...
-
-    expects_barrier: bool
-    """A checkpoint is under way: what comes before its barrier is taken, however full it is."""
 
     def open(self) -> None:
         """Open the operator. What its `open` raises, where that is a coroutine, `do_due` raises."""
@@ -195,13 +194,13 @@ class Operator(Actor):
         `on_this_machine`: whether it runs on this machine too, and so finds the same files.
         """
 
-    def open(self) -> None:
+    def open(self) -> MayWait:
         """Called once per attempt, on the task's thread; state is restored and readable."""
 
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""
 
-    def process_batch(self, batch: Any, out: Collector) -> None:
+    def process_batch(self, batch: Any, out: Collector) -> MayWait:
         """Take one batch of the first input."""
         raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
 
@@ -274,7 +273,7 @@ class Operator(Actor):
     def on_checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         """This checkpoint will never complete."""
 
-    def close(self) -> None:
+    def close(self) -> MayWait:
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
@@ -283,7 +282,7 @@ class Operator(Actor):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""
-        return ()
+        return (CALLS,) if self._is_async else ()
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.

@@ -21,6 +21,7 @@ from ...messages import (
     CancelTask,
     CheckpointId,
     ExecutionState,
+    ExpectBarrier,
     FailureCause,
     GrantPermits,
     NotifyCheckpointAborted,
@@ -75,6 +76,7 @@ _Control: TypeAlias = (
     CancelTask
     | StopTask
     | TriggerCheckpoint
+    | ExpectBarrier
     | SwitchToUnaligned
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
@@ -108,6 +110,8 @@ class Task(Actor):
         """No record comes any more. Timers of the end of time fire next."""
         self._data_ended = False
         self._is_ending = False
+        self._expected: CheckpointId | None = None
+        """The barrier of this checkpoint is on its way: what comes before it is taken, however much is in flight."""
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
         self._counters = TaskCounters()
         self._has_fired = False
@@ -246,6 +250,8 @@ class Task(Actor):
                 self._own_time().align(message)
             case GrantPermits():
                 self._running_parts().chain.permits_granted(message)
+            case ExpectBarrier(checkpoint_id=checkpoint_id):
+                self._expected = checkpoint_id
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
@@ -304,6 +310,8 @@ class Task(Actor):
     def _abort(self, checkpoint_id: CheckpointId) -> None:
         if self.state is ExecutionState.RUNNING:
             self._own_checkpoints().abort(checkpoint_id)
+            if self._expected == checkpoint_id:
+                self._expected = None
             if self._held_by == checkpoint_id:
                 self._hold(None)
 
@@ -357,8 +365,8 @@ class Task(Actor):
             self._take(parts, event)
         elif self._held_by is not None:
             return False
-        elif parts.chain.is_draining:
-            return self._fire_due()
+        elif parts.chain.is_draining:  # no record comes any more, but ends of channels do, and barriers behind them
+            return self._step_gate(parts, may_be_full=True) or self._fire_due()
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
         return True
@@ -395,8 +403,9 @@ class Task(Actor):
             self._process(batch, 0, 1)
         return True
 
-    def _step_gate(self, parts: TaskParts) -> bool:
-        event = parts.gate.next_checkpoint() if parts.chain.is_full else parts.gate.next()
+    def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
+        takes_all = may_be_full or (self._expected is not None and not self._own_checkpoints().is_over(self._expected))
+        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
         if event is None:
             return False
         self._take(parts, event)
@@ -411,6 +420,7 @@ class Task(Actor):
                 self._hold(barrier.checkpoint_id if barrier.stop else None)
             case Aborted():
                 self._own_checkpoints().give_up(event)
+                self._expected = None
             case _:
                 assert_never(event)
 
@@ -453,5 +463,6 @@ class Task(Actor):
             parts.chain.end()
         self._data_ended = True
         parts.outputs.send_watermark(Watermark(END_OF_TIME))
+        parts.outputs.say_misspelt()
         parts.outputs.broadcast(EndOfData())
         self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))

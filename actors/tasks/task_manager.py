@@ -22,6 +22,7 @@ from ...messages import (
     CancelTask,
     ExecutionAttemptId,
     ExecutionState,
+    ExpectBarrier,
     GrantPermits,
     Heartbeat,
     JobId,
@@ -234,6 +235,7 @@ class TaskManager(Actor):
                 CancelTask()
                 | StopTask()
                 | TriggerCheckpoint()
+                | ExpectBarrier()
                 | SwitchToUnaligned()
                 | NotifyCheckpointComplete()
                 | NotifyCheckpointAborted()

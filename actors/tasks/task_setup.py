@@ -8,7 +8,6 @@ from typing import Any
 
 from ...messages import Message, OperatorId, TaskDeployment
 from ..async_calls.async_calls import async_calls
-from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
@@ -44,8 +43,6 @@ class TaskServices:
     task_manager_name: str
     when_failed: WhenFailed = ignore_failure
     """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
-    call_loop: Callable[[], CallLoop] = no_call_loop
-    """The event loop that the coroutines of operators run on."""
     watermark_warn_ms: int | None = None
     """Event time that stands still for so long while records come is logged; None: it is not."""
 
@@ -69,7 +66,12 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
     place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell)
     outputs = _outputs(deployment, services, context)
     state = TaskState(deployment, by_id(operators), services.state)
-    state.give_calls(lambda operator, backend: async_calls(operator, backend, services.call_loop(), context.random))
+    loop, chance = services.state.call_loop, context.random
+    state.give_calls(
+        lambda operator, backend: async_calls(
+            operator, backend, loop(), lambda retry, tries: retry.delay_ms(tries, chance)
+        )
+    )
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
         gate=_gate(deployment, services, context),

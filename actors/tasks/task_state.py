@@ -39,6 +39,7 @@ from ...state import (
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ..async_calls.async_calls import AsyncCalls
+from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
@@ -61,6 +62,8 @@ class StateServices:
     inline_threshold_bytes: int
     open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
     """Opens the root of another job's checkpoints, which the JobManager names."""
+    call_loop: Callable[[], CallLoop] = no_call_loop
+    """The event loop that the coroutines of operators run on."""
 
 
 @dataclass(slots=True)
@@ -173,8 +176,11 @@ class TaskState:
         state = self._states[operator.context.operator_id]
         keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
         with state.lists.read_only(), keyed:
+            timers = operator.timers if isinstance(operator, KeyedOperator) else None
             if has_key and isinstance(operator, KeyedOperator):
                 operator._enter_key(key)
+            if timers is not None:
+                timers.is_read_only = True
             try:
                 yield
             except (NoCurrentKey, AttributeError) as error:
@@ -183,6 +189,8 @@ class TaskState:
                     raise
                 raise found from None
             finally:
+                if timers is not None:
+                    timers.is_read_only = False
                 operator._leave_key()
 
     def close(self) -> None:
@@ -201,4 +209,4 @@ class TaskState:
         if not (isinstance(operator, KeyedOperator) or operator._is_async):
             return None
         backend = self._services.backend.keyed_backend(groups, self._deployment.max_parallelism)
-        return SharedBackend(backend) if operator._is_async else backend
+        return SharedBackend(backend, self._services.call_loop().lock()) if operator._is_async else backend

@@ -1,14 +1,14 @@
 """Which of an operator's methods may be what kind of function, and what to write in place of another.
 
-Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`
-may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a generator,
-would be called, and nothing of it would run.
+Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`,
+may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a
+generator, would be called, and nothing of it would run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
@@ -69,6 +69,19 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
     },
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""
+
+ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "map": ("record",),
+    "filter": ("record",),
+    "flat_map": ("record",),
+    "map_batches": ("batch",),
+    "reduce": ("result", "record"),
+    "co_group": ("key", "window", "left", "right", "out"),
+    "top_n": ("record",),
+    "key_by": ("record",),
+    "assign_timestamps": ("record",),
+}
+"""What the functions that methods of a stream take are called with."""
 
 FUNCTIONS: Mapping[str, str | None] = {
     "map": "return one record; for several use flat_map, which takes a generator",
@@ -151,11 +164,28 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
-    kind = found(function).kind
-    if method in ASYNC_FUNCTIONS and kind in ASYNC_FUNCTIONS[method]:
+    what = f"{method}: the function {found(function).name}"
+    if not is_async_function(method, function):
+        instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
+        _check(what, function, FUNCTIONS[method], instead)
+    _check_takes(what, function, ARGUMENTS.get(method, ()))
+
+
+def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
+    """Whether it can be called with these; what cannot be known, as of classes, is not checked."""
+    if not given or inspect.isclass(function):
         return
-    instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
-    _check(f"{method}: the function {found(function).name}", function, FUNCTIONS[method], instead)
+    try:
+        wanted = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        wanted.bind(*given)
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
+            f"takes {wanted}: {error}"
+        ) from None
 
 
 def is_async_function(method: str, function: Callable[..., Any]) -> bool:
@@ -164,7 +194,7 @@ def is_async_function(method: str, function: Callable[..., Any]) -> bool:
 
 
 def _instead(operator: Operator, hook: str) -> str:
-    """What to do about a hook that is `async def` and may not be."""
+    """The remedy for a hook that is `async def` and may not be."""
     if hook in ASYNC_HOOKS and not operator._is_async:
         return f"`{hook}` may be async where `process`, or `process_batch`, is; or {NOT_ASYNC}"
     if hook == "process_batch_2":

@@ -32,9 +32,11 @@ from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
+from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, PrintSink
 from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
@@ -72,6 +74,10 @@ class _Named:
         if self._node is None:
             raise InvalidProgram("a union has no operator of its own that could be named")
         return self._node
+
+
+_WITHOUT_SIDES = (Source, Map, Filter, FlatMap, MapBatches, AssignTimestamps, KeyedReduce, ColumnarAggregate)
+"""Operators of which nothing goes to side outputs."""
 
 
 class DataStreamSink(_Named):
@@ -146,8 +152,8 @@ class DataStream(_Named, TableLookups["DataStream"]):
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
         *,
-        idle_after_ms: int | None = None,
-        max_drift_ms: int | None = None,
+        idle_after_ms: Duration | None = None,
+        max_drift_ms: Duration | None = None,
         group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
@@ -189,7 +195,13 @@ class DataStream(_Named, TableLookups["DataStream"]):
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
-        return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
+        node = self._own_node()
+        if isinstance(node.operator, _WITHOUT_SIDES):
+            raise InvalidProgram(
+                f"side_output: {node.name!r} sends nothing to side outputs, so {tag.name!r} would stay empty: call it "
+                "on the stream of the operator that calls out.collect_to(tag, record)"
+            )
+        return DataStream(self._graph, [StreamEdge(node, output_tag=tag.name, tag_schema=tag.schema)])
 
     @property
     def late(self) -> DataStream:

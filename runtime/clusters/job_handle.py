@@ -265,6 +265,9 @@ class JobHandle(Blocking):
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
         results, and nothing comes after it. When the savepoint fails, the job goes on.
+
+        The path comes when the savepoint is stored; sinks commit what it covers after that: `wait()` until the job has
+        finished, and then all of it is in `results`.
         """
         self._last_savepoint = self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
         return self._last_savepoint

@@ -30,9 +30,9 @@ from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManager
 from ...state import CheckpointStorage, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
+from ..coroutines.call_loop import CallLoopThread
 from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
-from ..system.call_loop import CallLoopThread
 from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher
 from ..system.stepping_dispatcher import SteppingDispatcher
@@ -140,13 +140,13 @@ def make_task_manager(
             backend_named(launch.state_backend),
             launch.checkpoints.inline_threshold_bytes,
             open_storage,
+            call_loop,
         ),
         exactly_once=launch.checkpoints.exactly_once,
         buffer_timeout_ms=launch.buffer_timeout_ms,
         resources=resources,
         task_manager_name=task_manager_id,
         when_failed=when_failed,
-        call_loop=call_loop,
         watermark_warn_ms=launch.watermark_warn_ms,
     )
     spec = TaskManagerSpec(

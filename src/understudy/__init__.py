@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from .actors.errors import CallTimedOut as CallTimedOut
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import EndlessTimers as EndlessTimers
     from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
+    from .actors.errors import UnusableRecord as UnusableRecord
     from .actors.errors import UnwantedResult as UnwantedResult
     from .actors.flow.elements import Batch as Batch
     from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
@@ -249,8 +251,8 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CallTimedOut CannotRescale CannotRestore InvalidTimeout NoEventTime RecordNotSent StateDoesNotFit "
-        "UnknownJob UnwantedResult"
+        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout NoEventTime RecordNotSent "
+        "StateDoesNotFit UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",

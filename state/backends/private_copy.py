@@ -11,7 +11,7 @@ from uuid import UUID
 from ...messages import DictRow
 
 MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
-"""What is held where nothing is held."""
+"""Stands where nothing is held."""
 
 IMMUTABLE: Final = frozenset(
     {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex, type(MISSING)}

@@ -11,8 +11,7 @@ The task's thread, which has no unit, uses it like any backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import RLock
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
@@ -32,11 +31,11 @@ WRITES: Final = frozenset({"update", "add", "add_all", "put", "remove", "clear"}
 
 
 class SharedBackend:
-    """Stands before `inner`, which nobody else may use from then on."""
+    """Stands before `inner`, which nobody else may use from then on. `lock` may be taken again by its holder."""
 
-    def __init__(self, inner: KeepingBackend) -> None:
+    def __init__(self, inner: KeepingBackend, lock: AbstractContextManager[Any]) -> None:
         self.inner = inner
-        self.lock = RLock()
+        self.lock = lock
         """Held around each access. Whoever holds it for longer keeps snapshots waiting."""
         self._own_key: Any = NO_KEY
         self._accessors: dict[str, SharedState] = {}
@@ -74,7 +73,7 @@ class SharedBackend:
     # -- units of work
 
     def commit(self, unit: UnitOfWork) -> None:
-        """What the unit changed is part of the state now. With the lock in hand, or on the task's thread."""
+        """All that the unit changed is part of the state now. With the lock in hand, or on the task's thread."""
         unit.is_over = True
         if unit.before is not None:
             unit.before = None
@@ -290,7 +289,7 @@ class SharedState:
 class SharedTimers:
     """Stands before one queue: what a unit adds or removes is kept with the unit."""
 
-    def __init__(self, inner: PendingTimers, lock: RLock) -> None:
+    def __init__(self, inner: PendingTimers, lock: AbstractContextManager[Any]) -> None:
         self._inner = inner
         self._lock = lock
         self.name = inner.name

@@ -83,9 +83,11 @@ class HostedAttempt:
         place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
         self._directory = TemporaryDirectory(prefix="understudy-harness-", ignore_cleanup_errors=True)
         self._storage = CheckpointStorage(self._directory.name)
-        services = StateServices(self._storage, backend_named(job.state_backend), inline_threshold_bytes=1)
-        self.state = TaskState(self.deployment, by_id(operators), services)
         self._coroutines = HostedCoroutines(self.clock)
+        services = StateServices(
+            self._storage, backend_named(job.state_backend), inline_threshold_bytes=1, call_loop=self._coroutines
+        )
+        self.state = TaskState(self.deployment, by_id(operators), services)
         self.state.give_calls(self._calls_of)
         self.chain = OperatorChain(operators, self._emit, self._say)
         self._inputs = [_Input(index, SubtaskIndex(0), index) for index in range(max(job.chain.inputs, 1))]
@@ -207,8 +209,10 @@ class HostedAttempt:
 
     def _calls_of(self, operator: Operator, backend: SharedBackend) -> AsyncCalls:
         """Without a rate: nobody grants permits here."""
-        settings = operator.async_settings or AsyncSettings()
-        return AsyncCalls(operator, settings, backend, self._coroutines, self._coroutines.chance)
+        settings, chance = operator.async_settings or AsyncSettings(), self._coroutines.chance
+        return AsyncCalls(
+            operator, settings, backend, self._coroutines, lambda retry, tries: retry.delay_ms(tries, chance)
+        )
 
     def _run_coroutines(self) -> None:
         if self.chain.calls is not None:

@@ -6,11 +6,11 @@ and threads do not. Who waits for time that does not pass waits for ever.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from ..world.call_loop import SimulatedCallLoop
 from ..world.world import World
 from .harness_clock import HarnessClock
 
@@ -30,29 +30,19 @@ class _World(World):
         return self._later[0][0] if self._later else None
 
 
-class HostedCoroutines:
+class HostedCoroutines(SimulatedCallLoop):
     """A CallLoop on the harness's thread, which nothing else runs on meanwhile."""
 
     def __init__(self, clock: HarnessClock) -> None:
         self._clock = clock
         self._world = _World(seed=0, stuck_events=_MOST_EVENTS)
         self._world.now_ms = clock.now_ms()
-        self._process = self._world.process("harness")
+        super().__init__(self._world.process("harness"))
         self.chance = self._world.chance("coroutines")
-        self._asked = 0
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._process.loop
-
-    def tasks_made(self) -> int:
-        """As if one were made between any two questions."""
-        self._asked += 1
-        return self._asked
-
-    def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+    def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         """Time passes until it has ended."""
-        task = self.loop.create_task(coroutine)
+        task = self._process.loop.create_task(coroutine)
         self._run_until(task.done, within_ms)
         self._clock.set(self._world.now_ms)
         if not task.done():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .async_topologies import ASYNC
 from .demanding_topologies import DEMANDING
 from .timed_topologies import TIMED
 from .topologies import TOPOLOGIES, Topology
 from .windowed_topologies import WINDOWED
 
-CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | TIMED | WINDOWED
+CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | TIMED | WINDOWED | ASYNC

@@ -36,16 +36,16 @@ from .actions import (
     StopWithSavepoint,
     TakeSavepoint,
 )
+from .async_themes import asked_again, asked_elsewhere, asked_in_flight, asking
 from .catalogue import CATALOGUE
-from .demanding_topologies import DEMANDING
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
 from .time_themes import between_timers, event_time, falls_silent
 from .timed_topologies import TIMED
-from .topologies import Workload
+from .topologies import TOPOLOGIES, Workload
 from .windowed_topologies import WINDOWED
 
-DECK = 25
+DECK = 30
 """Of this number of histories in a row each theme has as many as it is named; those that are left are of chance."""
 
 INLINE_PARTS = 0.4
@@ -60,11 +60,12 @@ _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidd
 def standard_history(seed: int, topology: str | None = None) -> Scenario:
     """The scenario of this seed: any topology unless one is named."""
     theme = _dealt(seed)
-    if theme is None and topology in DEMANDING:
+    of_its_own = topology is not None and topology not in TOPOLOGIES
+    if theme is None and of_its_own:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
         return Scenario.of(seed, topology)
-    drawn = themed(theme, seed, None if topology in DEMANDING else topology)
+    drawn = themed(theme, seed, None if of_its_own else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 
 
@@ -324,6 +325,11 @@ THEMES: tuple[Theme, ...] = (
     time_rescaled,
     between_timers,
     falls_silent,
+    asking,
+    asked_again,
+    asked_again,
+    asked_elsewhere,
+    asked_in_flight,
 )
 """As often as they are named."""
 

@@ -137,6 +137,8 @@ class Topology:
     """It commits something before its data ends, if nothing is wrong: event time goes on."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
+    outside: Callable[[Workload, bool], str] = lambda _workload, _is_whole: ""
+    """What is wrong with what it did outside of its cluster; `is_whole`: it has finished, with all of its data."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:

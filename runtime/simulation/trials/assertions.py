@@ -138,7 +138,10 @@ class _Assertion:
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
         self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
         self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
-        env = job if isinstance(job, StreamEnvironment) else job()
+        env: Any = job if isinstance(job, StreamEnvironment) else job()
+        if not isinstance(env, StreamEnvironment):
+            hint = ": does it lack `return env`?" if env is None else ""
+            raise Unfit(f"{name}: wanted a StreamEnvironment, and {_name_of(job)}() returned {env!r:.60}{hint}")
         self._trial = JobTrial(env, **cast(Any, given))
         records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
         self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
+from ....actors.async_calls.event_loop import Begin
+from ...coroutines.call_runner import LoopRunner
 from .world import Process
 
 
@@ -19,15 +21,19 @@ class SimulatedCallLoop:
     def __call__(self) -> Self:
         return self
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._process.loop
+    def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> LoopRunner:
+        return LoopRunner(self._process.loop, self._complete, begin, what, wake)
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """There is one thread."""
+        return nullcontext()
 
     def tasks_made(self) -> int:
         """As if one were made between any two questions."""
         self._asked += 1
         return self._asked
 
-    def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+    def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+        """Nothing may block here: it goes on by itself."""
         self._process.loop.create_task(coroutine)
         return True

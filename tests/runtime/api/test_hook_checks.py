@@ -306,3 +306,25 @@ def put_into(env: StreamEnvironment, operator: type[Operator], hook: str) -> Non
         first.connect(second).process(operator)
     else:
         env.from_collection([1]).key_by(abs).process(operator)
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (
+            lambda stream: stream.key_by(abs).reduce(lambda one: one),
+            r"reduce: .*2 arguments, \(result, record\)",
+        ),
+        (lambda stream: stream.map(lambda: 1), r"map: .*1 argument, \(record\), and takes \(\)"),
+        (lambda stream: stream.filter(lambda one, other: True), r"filter: .*missing a required argument: 'other'"),
+        (lambda stream: stream.key_by(lambda: 1), "key_by: .*1 argument"),
+    ],
+)
+def test_a_function_of_other_arguments_is_refused_where_it_is_written(made: Any, says: str) -> None:
+    with pytest.raises(InvalidOperator, match=says):
+        made(StreamEnvironment().from_collection([1]))
+
+
+def test_functions_whose_arguments_fit_or_cannot_be_known_are_not() -> None:
+    stream = StreamEnvironment().from_collection([1])
+    stream.map(int).map(str).map(print).map(lambda one, by=2: one * by).map(lambda *all: all).key_by(abs).reduce(max)

@@ -122,7 +122,7 @@ class TestOperators:
             (Empty, r"Empty does not define process_batch\(self, batch, out\)"),
             (
                 Misplaced,
-                "Misplaced does not define process_batch.*; process is called on a KeyedOperator, or where it is `async",
+                "Misplaced does not define process_batch.*; process is called on a KeyedOperator, or where it is",
             ),
             (Unfinished, "Unfinished is abstract: it does not define rule"),
             (Demanding, "Demanding cannot be made without arguments .*: give an instance"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    async_mutants,
     blind_spot_mutants,
     buffer_mutants,
     checkpoint_mutants,
@@ -18,6 +19,7 @@ from .mutant import MUTANTS, Mutant
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "async_mutants",
     "blind_spot_mutants",
     "buffer_mutants",
     "checkpoint_mutants",

@@ -1,4 +1,4 @@
-"""Where a coroutine waits: the line of the user's to name in a log or an error. It changes nothing."""
+"""Where a coroutine waits: the line of the user's to name in a log or an error."""
 
 from __future__ import annotations
 

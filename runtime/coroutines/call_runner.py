@@ -1,4 +1,4 @@
-"""CallRunner: runs calls on the event loop, and hands over those that have ended, many at a time.
+"""LoopRunner: runs calls on the event loop, and hands over those that have ended, many at a time.
 
 Calls run in workers: asyncio tasks that live on and take one call after the other. A worker drives its coroutine by
 itself, so it knows at once whether that waits: then another worker takes the next call. A coroutine that never waits
@@ -17,23 +17,22 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Final, TypeAlias
 
+from ...actors.async_calls.call import Call
+from ...actors.async_calls.event_loop import Begin, Ended
+from ...actors.async_calls.run import Run
+from ...actors.errors import CallTimedOut
+from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
-from ..errors import CallTimedOut
-from ..unrun import refuse
-from .call import Call
-from .event_loop import CallLoop
-from .run import Run
 from .timer_wheel import TimerWheel
 from .waiting_code import waiting_lines
 
 log = logging.getLogger(__name__)
 
-Begin: TypeAlias = "Callable[[Call], Coroutine[Any, Any, Any] | None]"
-"""Begins the work of a call: returns its coroutine, or None if it is done."""
-Ended: TypeAlias = "Call | Run"
+Complete: TypeAlias = "Callable[[Coroutine[Any, Any, None], float], bool]"
+"""Runs a coroutine to its end, and blocks for this many ms at most; whether it has ended. Raises what it raises."""
 
 _WITHOUT_A_PAUSE: Final = 1000
-"""So many calls that never wait run before the loop may do anything else."""
+"""This many calls that never wait run before the loop may do anything else."""
 
 
 class _Worker:
@@ -48,12 +47,14 @@ class _Worker:
         self.woken: asyncio.Future[None] | None = None
 
 
-class CallRunner:
-    """The calls of one attempt of one operator. `wake`: called from the loop's thread when some have ended."""
+class LoopRunner:
+    """A CallRunner; `wake` is called when calls of one turn of the loop have ended."""
 
-    def __init__(self, host: CallLoop, begin: Begin, what: str, wake: Callable[[], None]) -> None:
-        self._host = host
-        self._loop = host.loop
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, complete: Complete, begin: Begin, what: str, wake: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._complete = complete
         self._begin = begin
         self._what = what
         self._wake = wake
@@ -101,11 +102,11 @@ class CallRunner:
         self._loop.call_soon_threadsafe(lambda: self._loop.create_task(whole()))
 
     def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
-        """Cancel all that runs, wait for its end, then run `last`; blocks for so long at most. What ends from now on
+        """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most. What ends from now on
         goes nowhere. Raises what `last` raises.
         """
         self._is_closed = True
-        if not self._host.complete(self._close(last), within_ms):
+        if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
             log.warning(
                 "%s: the operator has been closed, and %d of its coroutines still run after %.1f s, at %s: they caught "
@@ -195,6 +196,8 @@ class CallRunner:
                         self._end(call)
                         continue
                 yield from self._wait(worker, call, coroutine, awaited)
+                if self._is_closed:  # it caught its CancelledError
+                    return
                 unpaused = 0
             CURRENT.set(None)
             worker.woken = self._loop.create_future()
@@ -214,12 +217,19 @@ class CallRunner:
             while True:
                 try:
                     sent = yield awaited
+                except GeneratorExit:  # the loop has gone away under it
+                    coroutine.close()
+                    raise
                 except BaseException as error:  # noqa: BLE001 - for the coroutine
                     awaited = coroutine.throw(error)
                 else:
                     awaited = coroutine.send(sent)
         except StopIteration as end:
             call.error = None if end.value is None else self._refused(end.value)
+            if call.is_expired:
+                _forget_cancellation(worker)
+        except GeneratorExit:
+            raise
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
@@ -230,10 +240,7 @@ class CallRunner:
         self._end(call)
 
     def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
-        task = worker.task
-        assert task is not None
-        while task.cancelling():
-            task.uncancel()
+        _forget_cancellation(worker)
         if call.is_expired:
             return CallTimedOut(self._what, call.limit_ms or 0)
         return error
@@ -258,3 +265,11 @@ class CallRunner:
         if call.task is not None and call.tries == tries:
             call.is_expired = True
             call.task.cancel()
+
+
+def _forget_cancellation(worker: _Worker) -> None:
+    """The task goes on with another call, which nobody has cancelled."""
+    task = worker.task
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
 from contextvars import Context
 from typing import Any, Self
 
-from .event_loop import SystemLoop
-
-log = logging.getLogger(__name__)
+from ...actors.async_calls.event_loop import Begin
+from ..system.event_loop import SystemLoop
+from .call_runner import LoopRunner
 
 
 class CallLoopThread:
-    """A CallLoop; its thread starts when the first operator asks for it, and ends with the context manager."""
+    """A CallLoop; its thread starts with the first operator that has coroutines, and ends with the context manager."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,12 +37,19 @@ class CallLoopThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
+        """It runs, from the first time that it is asked for."""
         with self._lock:
             if self._started is None:
                 self._started = SystemLoop("understudy-coroutines")
                 self._started.start()
                 self._started.loop.set_task_factory(self._make_task)
             return self._started.loop
+
+    def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> LoopRunner:
+        return LoopRunner(self.loop, self._complete, begin, what, wake)
+
+    def lock(self) -> threading.RLock:
+        return threading.RLock()
 
     def tasks_made(self) -> int:
         return self._tasks_made
@@ -54,7 +60,7 @@ class CallLoopThread:
         self._tasks_made += 1
         return asyncio.Task(coroutine, loop=loop, context=context)
 
-    def complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+    def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
         future: Future[None] = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
             future.result(within_ms / 1000)

@@ -53,7 +53,7 @@ class TimerWheel(Generic[T]):
 
     def _turn(self) -> None:
         self._timer = None
-        now = int(self._loop.time() * 1000 // TICK_MS)
+        now = max(self._next, int(self._loop.time() * 1000 // TICK_MS))  # as floats it may come a hair too early
         while self._order and self._order[0] <= now:
             for item in self._ticks.pop(heappop(self._order)):
                 self._expired(item)
