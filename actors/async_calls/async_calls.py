@@ -130,6 +130,15 @@ class AsyncCalls:
     # -- what comes in
 
     @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        return len(self._table)
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return "an unknown line" if self._runner is None else self._runner.waiting_at()
+
+    @property
     def is_full(self) -> bool:
         return self._is_crowded() or bool(self._backlog)
 

@@ -78,6 +78,15 @@ class RecordCalls(Protocol):
         """Whether the data has ended, and not all that came of it has left."""
         ...
 
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        ...
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        ...
+
     def open(self) -> None:
         """Open the operator. What its `open` raises, where that is a coroutine, `do_due` raises."""
 
@@ -167,8 +176,8 @@ class Operator(Actor):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if is_async(cls) and not cls._is_async:
-            cls._is_async = True
+        was_async, cls._is_async = cls._is_async, is_async(cls)
+        if cls._is_async and not was_async:
             for name, (given, default) in _OF_CALL.items():
                 setattr(cls, name, OfCall(name, given, *default))
         if cls._is_async:
