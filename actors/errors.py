@@ -6,13 +6,15 @@ ActorError
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── NoEventTime             event time was asked for where records have none; says what to write
+├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
-│   └── StateDoesNotFit     it does not fit the program; lists what does and what does not
+│   ├── StateDoesNotFit     it does not fit the program; lists what does and what does not
+│   └── NoReadableCheckpoint    a job that is to be resumed has checkpoints, and each is spoilt
 ├── CannotRescale           a source that cannot go on with another parallelism
 ├── InvalidTimeout          a timeout that is no number; says what to write
 └── IllegalTransition       an execution or job got an event that its transition table does not allow
@@ -63,12 +65,26 @@ class UnwantedResult(ActorError, TypeError):
 class NoEventTime(ActorError, ValueError):
     """Event time was asked for, and the records, or what was called, have none."""
 
-    def __init__(self, operator_name: str, what: str) -> None:
+    def __init__(self, operator_name: str, what: str, input_index: int | None = None) -> None:
+        """`input_index`: which input's records have none, where there are two."""
+        records = "the records" if input_index is None else f"records of its {('first', 'second')[input_index]} input"
         super().__init__(
-            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: the records have "
+            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: {records} have "
             "none, or it is neither a record nor an event-time timer that is processed. Put "
             'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before this operator, and behind any '
             "map_batches or operator of whole batches that drops the times"
+        )
+
+
+class EndlessTimers(ActorError):
+    """The data has ended, so every timer is due, and `on_timer` sets more and more of them."""
+
+    def __init__(self, operator_name: str, fired: int) -> None:
+        super().__init__(
+            f"operator {operator_name!r}: the data has ended, so all timers are due at once, and on_timer has set "
+            f"others again and again: over {fired} of them have fired. A timer that always sets the next one never "
+            "ends: set none where there is nothing left to wait for, or where self.watermark is 2**63 - 1, the end of "
+            "time"
         )
 
 
@@ -121,6 +137,10 @@ class StateDoesNotFit(CannotRestore):
     def __init__(self, text: str, matched: tuple[str, ...], problems: tuple[str, ...]) -> None:
         super().__init__(text)
         self.matched, self.problems = matched, problems
+
+
+class NoReadableCheckpoint(CannotRestore):
+    """With `resume`: each checkpoint of this name's jobs is spoilt or gone; the text lists them. No job was made."""
 
 
 class CannotRescale(ActorError):

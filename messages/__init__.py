@@ -14,6 +14,7 @@ from .checkpointing import (
     AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
+    ExpectBarrier,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SnapshotMetrics,
@@ -46,6 +47,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
     AskOperator,
     AskTask,
@@ -65,6 +67,7 @@ from .job import (
     Predecessor,
     RequestJobStatus,
     RequestWatermarks,
+    RestoredFrom,
     StopJob,
     SubmitJob,
     TaskManagerChanged,
@@ -84,6 +87,16 @@ from .job_graph import (
 )
 from .job_status import JobStatus
 from .missing_column import MissingColumn, those_there_are
+from .outlets import (
+    OutletAnswer,
+    OutletBranch,
+    OutletCommitted,
+    OutletOpened,
+    OutletPart,
+    OutletRefusal,
+    OutletReport,
+    ReadOutlet,
+)
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
@@ -179,6 +192,7 @@ __all__ = [
     "DisposeSavepointSuccess",
     "ExecutionAttemptId",
     "ExecutionState",
+    "ExpectBarrier",
     "FailureCause",
     "FailureKind",
     "FirstBatchProcessed",
@@ -186,6 +200,7 @@ __all__ = [
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
+    "InletAnswer",
     "InputDescriptor",
     "InputWatermark",
     "JobDetails",
@@ -219,11 +234,20 @@ __all__ = [
     "OperatorId",
     "OperatorListHandle",
     "OperatorSubtaskState",
+    "OutletAnswer",
+    "OutletBranch",
+    "OutletCommitted",
+    "OutletOpened",
+    "OutletPart",
+    "OutletRefusal",
+    "OutletReport",
     "OutputDescriptor",
     "Partitioning",
     "Plain",
     "Predecessor",
     "PrintedText",
+    "PutIntoInlet",
+    "ReadOutlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -236,7 +260,9 @@ __all__ = [
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
+    "RestoredFrom",
     "Row",
+    "SendToInlet",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",

@@ -47,6 +47,8 @@ class OperatorDescription:
     """Whether anything may come of it when its data, or event time, has ended."""
     rate_per_second: float | None = None
     """The calls that its subtasks may begin in a second, all of them together; None: it has no such limit."""
+    has_coroutines: bool = False
+    """Whether it keeps records in flight, and takes no input when there are many."""
 
 
 @message
@@ -170,5 +172,7 @@ class JobGraph:
     """
     slow_step_ms: int | None = 1_000
     """A step of a task that takes longer is logged; None: no watch."""
+    earlier_inlets: tuple[str, ...] = ()
+    """Folders of inlets' logs, oldest first, of runs of this name after the checkpoint that it goes on from."""
     watermark_warn_ms: int | None = 10_000
     """Event time that stands still for so long while records come is logged; None: it is not."""

@@ -92,7 +92,6 @@ class AsyncCalls:
         self._failure: BaseException | None = None
         """What `open` has raised."""
         self._collectors: list[Collector] = []
-        self.expects_barrier = False
         self.is_draining = False
         self._is_drained = False
 
@@ -131,8 +130,17 @@ class AsyncCalls:
     # -- what comes in
 
     @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        return len(self._table)
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return "an unknown line" if self._runner is None else self._runner.waiting_at()
+
+    @property
     def is_full(self) -> bool:
-        return (self._is_crowded() or bool(self._backlog)) and not self.expects_barrier
+        return self._is_crowded() or bool(self._backlog)
 
     def _take_restored(self, watermark_ms: int) -> None:
         """Make calls of all that was in flight, once it is known how far event time is: not as far as some of them have
@@ -187,7 +195,9 @@ class AsyncCalls:
         own_ms = self._now_ms()
         if self._backlog.has_some(own_ms) and not self._is_crowded():
             return now_ms
-        times = [None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)]
+        times = [
+            None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
+        ]
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
             times.append(self._keyed.timers.queues.processing.next_ms())
@@ -360,7 +370,9 @@ class AsyncCalls:
         operator: Any = self._operator
         process = operator.process_2 if piece.input_index else operator.process
         number, made = self._table.next_number, self._host.tasks_made
-        self._run = Run(piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0))
+        self._run = Run(
+            piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0)
+        )
         self._run_began_ms = self._wall_ms()
         self._runner.submit([self._run])
         return True
@@ -429,7 +441,7 @@ def async_calls(
     settings = operator.async_settings or AsyncSettings()
     permits = None
     if settings.rate_per_second is not None:
-        where, tell = operator.context, operator._tell_job
+        where, tell = operator.context, operator.context.report
         permits = Permits(
             lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
             lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...messages import (
+    CheckpointId,
     ExecutionAttemptId,
+    ExpectBarrier,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SwitchToUnaligned,
@@ -68,6 +70,9 @@ class CheckpointTasks:
             attempt_id = self._attempts[subtask]
             message = TriggerCheckpoint(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop)
             yield Send(attempt_id, message)
+        for subtask in self._plan.expect:
+            attempt_id = self._attempts[subtask]
+            yield Send(attempt_id, ExpectBarrier(pending.job_id, attempt_id, pending.checkpoint_id))
 
     def switch_to_unaligned(self, pending: PendingCheckpoint) -> Iterator[Send]:
         """To the attempts that run and have not acknowledged."""
@@ -76,13 +81,13 @@ class CheckpointTasks:
                 message = SwitchToUnaligned(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms)
                 yield Send(attempt_id, message)
 
-    def notify_complete(self, done: CompletedCheckpoint) -> Iterator[Send]:
+    def notify_complete(self, done: CompletedCheckpoint, oldest_needed: CheckpointId | None) -> Iterator[Send]:
         """To the attempts of now, running or about to be."""
         for subtask in self._plan.notify:
             attempt_id = self._attempts.get(subtask)
             if attempt_id is not None:
                 message = NotifyCheckpointComplete(
-                    done.job_id, attempt_id, done.checkpoint_id, done.timestamp_ms, done.is_final
+                    done.job_id, attempt_id, done.checkpoint_id, done.timestamp_ms, done.is_final, oldest_needed
                 )
                 yield Send(attempt_id, message)
 

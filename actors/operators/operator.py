@@ -5,10 +5,10 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -28,8 +28,15 @@ from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 from .of_call import OfCall, is_async
+from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
+MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
+"""Of a hook that may be `async def`."""
+
+
+def unheard(_report: Message) -> None:
+    """Where there is no JobManager."""
 
 
 @dataclass(slots=True)
@@ -52,6 +59,10 @@ class OperatorContext:
     """From any thread: this operator has something to do; its task steps again."""
     resources: dict[str, Any]
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+    task: TaskAccess | None = None
+    """For built-in operators; None without a task around them."""
+    report: Callable[[Message], None] = unheard
+    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
 
 class RecordCalls(Protocol):
@@ -67,8 +78,14 @@ class RecordCalls(Protocol):
         """Whether the data has ended, and not all that came of it has left."""
         ...
 
-    expects_barrier: bool
-    """A checkpoint is under way: what comes before its barrier is taken, however full it is."""
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        ...
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        ...
 
     def open(self) -> None:
         """Open the operator. What its `open` raises, where that is a coroutine, `do_due` raises."""
@@ -159,15 +176,12 @@ class Operator(Actor):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if is_async(cls) and not cls._is_async:
-            cls._is_async = True
+        was_async, cls._is_async = cls._is_async, is_async(cls)
+        if cls._is_async and not was_async:
             for name, (given, default) in _OF_CALL.items():
                 setattr(cls, name, OfCall(name, given, *default))
         if cls._is_async:
             cls._takes_batches = iscoroutinefunction(cls.process_batch)
-
-    _tell_job: Callable[[Message], None] = staticmethod(lambda _: None)
-    """Sends the job a TaskReport. From `open` on, in a task; elsewhere nothing comes of it."""
 
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
@@ -186,13 +200,13 @@ class Operator(Actor):
         `on_this_machine`: whether it runs on this machine too, and so finds the same files.
         """
 
-    def open(self) -> None:
+    def open(self) -> MayWait:
         """Called once per attempt, on the task's thread; state is restored and readable."""
 
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""
 
-    def process_batch(self, batch: Any, out: Collector) -> None:
+    def process_batch(self, batch: Any, out: Collector) -> MayWait:
         """Take one batch of the first input."""
         raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
 
@@ -265,11 +279,15 @@ class Operator(Actor):
     def on_checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         """This checkpoint will never complete."""
 
-    def close(self) -> None:
+    def close(self) -> MayWait:
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed.
+
+        A source that takes records here loses those that it has answered for when its process is killed:
+        `env.from_inlet` makes one that does not.
+        """
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:

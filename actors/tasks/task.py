@@ -21,11 +21,13 @@ from ...messages import (
     CancelTask,
     CheckpointId,
     ExecutionState,
+    ExpectBarrier,
     FailureCause,
     GrantPermits,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    PutIntoInlet,
     ReportWatermark,
     StopTask,
     SwitchToUnaligned,
@@ -53,11 +55,11 @@ from ..flow.elements import (
 )
 from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
-from .questions import answer
+from .questions import answer, take
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
-from .task_setup import TaskParts, TaskServices, build_task
+from .task_setup import DoneAside, TaskParts, TaskServices, build_task
 from .task_time import TaskTime
 
 
@@ -75,6 +77,7 @@ _Control: TypeAlias = (
     CancelTask
     | StopTask
     | TriggerCheckpoint
+    | ExpectBarrier
     | SwitchToUnaligned
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
@@ -82,7 +85,7 @@ _Control: TypeAlias = (
     | GrantPermits
 )
 """What its TaskManager passes on to it, besides questions."""
-_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
+_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
 """What it has piped to itself."""
 
 
@@ -108,6 +111,8 @@ class Task(Actor):
         """No record comes any more. Timers of the end of time fire next."""
         self._data_ended = False
         self._is_ending = False
+        self._expected: CheckpointId | None = None
+        """The barrier of this checkpoint is on its way: what comes before it is taken, however much is in flight."""
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
         self._counters = TaskCounters()
         self._has_fired = False
@@ -122,6 +127,8 @@ class Task(Actor):
         if isinstance(message, AskOperator):
             answer(message, promise := self.context.promise(), self.state, self._parts)
             return promise
+        if isinstance(message, PutIntoInlet):
+            return take(message.sent, self.context.promise, self.state, self._source)
         self._guard(self._handle, message)
         return None
 
@@ -164,7 +171,7 @@ class Task(Actor):
 
     def _initialize(self) -> None:
         self._report(ExecutionState.INITIALIZING)
-        self._parts = build_task(self.deployment, self._services, self.context, self._owner)
+        self._parts = build_task(self.deployment, self._services, self.context, self._owner.tell)
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
@@ -246,12 +253,18 @@ class Task(Actor):
                 self._own_time().align(message)
             case GrantPermits():
                 self._running_parts().chain.permits_granted(message)
+            case ExpectBarrier(checkpoint_id=checkpoint_id):
+                self._expected = checkpoint_id
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
                 self._own_checkpoints().acknowledge(message)
             case SnapshotFailed():
                 self._own_checkpoints().not_written(message)
+            case DoneAside(then, outcome):
+                assert self._source is not None, "only a source has something done aside"
+                with blame(self._source):
+                    then(outcome)
             case _:
                 assert_never(message)
 
@@ -259,7 +272,10 @@ class Task(Actor):
         """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""
         self._is_ending = True
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
-            self._end_of_data()
+            with blame(self._source):
+                ends_by_itself = self._source._ends_by_itself()
+            if not ends_by_itself:
+                self._end_of_data()
 
     def _trigger(self, barrier: CheckpointBarrier) -> None:
         checkpoints = self._own_checkpoints()
@@ -289,6 +305,8 @@ class Task(Actor):
         triggered later shows that it was given up, too.
         """
         self._held_by = checkpoint_id
+        if self._source is not None:
+            self._source._hold(checkpoint_id is not None)
         if checkpoint_id is None and self._is_ending:
             self._end_input()
 
@@ -297,6 +315,8 @@ class Task(Actor):
             return
         parts = self._running_parts()
         parts.chain.checkpoint_complete(message.checkpoint_id)
+        if self._source is not None and message.oldest_needed is not None:
+            self._source._forget_before(message.oldest_needed)
         if message.final:
             parts.outputs.broadcast(EndOfPartition())
             self._end(ExecutionState.FINISHED)
@@ -304,6 +324,8 @@ class Task(Actor):
     def _abort(self, checkpoint_id: CheckpointId) -> None:
         if self.state is ExecutionState.RUNNING:
             self._own_checkpoints().abort(checkpoint_id)
+            if self._expected == checkpoint_id:
+                self._expected = None
             if self._held_by == checkpoint_id:
                 self._hold(None)
 
@@ -396,8 +418,8 @@ class Task(Actor):
         return True
 
     def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
-        waits = parts.chain.is_full and not may_be_full
-        event = parts.gate.next_checkpoint() if waits else parts.gate.next()
+        takes_all = may_be_full or (self._expected is not None and not self._own_checkpoints().is_over(self._expected))
+        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
         if event is None:
             return False
         self._take(parts, event)
@@ -412,6 +434,7 @@ class Task(Actor):
                 self._hold(barrier.checkpoint_id if barrier.stop else None)
             case Aborted():
                 self._own_checkpoints().give_up(event)
+                self._expected = None
             case _:
                 assert_never(event)
 
@@ -454,5 +477,6 @@ class Task(Actor):
             parts.chain.end()
         self._data_ended = True
         parts.outputs.send_watermark(Watermark(END_OF_TIME))
+        parts.outputs.say_misspelt()
         parts.outputs.broadcast(EndOfData())
         self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))

@@ -176,8 +176,11 @@ class TaskState:
         state = self._states[operator.context.operator_id]
         keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
         with state.lists.read_only(), keyed:
+            timers = operator.timers if isinstance(operator, KeyedOperator) else None
             if has_key and isinstance(operator, KeyedOperator):
                 operator._enter_key(key)
+            if timers is not None:
+                timers.is_read_only = True
             try:
                 yield
             except (NoCurrentKey, AttributeError) as error:
@@ -186,6 +189,8 @@ class TaskState:
                     raise
                 raise found from None
             finally:
+                if timers is not None:
+                    timers.is_read_only = False
                 operator._leave_key()
 
     def close(self) -> None:

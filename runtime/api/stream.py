@@ -32,10 +32,13 @@ from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
+from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
-from ..connectors import CollectSink, PrintSink
+from ...state.kinds.durations import Duration
+from ..connectors import CollectSink, OutletSink, PrintSink
+from ..connectors.files.outlet_sink import DAY_MS
 from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
@@ -72,6 +75,10 @@ class _Named:
         if self._node is None:
             raise InvalidProgram("a union has no operator of its own that could be named")
         return self._node
+
+
+_WITHOUT_SIDES = (Source, Map, Filter, FlatMap, MapBatches, AssignTimestamps, KeyedReduce, ColumnarAggregate)
+"""Operators of which nothing goes to side outputs."""
 
 
 class DataStreamSink(_Named):
@@ -146,8 +153,8 @@ class DataStream(_Named, TableLookups["DataStream"]):
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
         *,
-        idle_after_ms: int | None = None,
-        max_drift_ms: int | None = None,
+        idle_after_ms: Duration | None = None,
+        max_drift_ms: Duration | None = None,
         group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
@@ -189,7 +196,13 @@ class DataStream(_Named, TableLookups["DataStream"]):
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
-        return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
+        node = self._own_node()
+        if isinstance(node.operator, _WITHOUT_SIDES):
+            raise InvalidProgram(
+                f"side_output: {node.name!r} sends nothing to side outputs, so {tag.name!r} would stay empty: call it "
+                "on the stream of the operator that calls out.collect_to(tag, record)"
+            )
+        return DataStream(self._graph, [StreamEdge(node, output_tag=tag.name, tag_schema=tag.schema)])
 
     @property
     def late(self) -> DataStream:
@@ -258,6 +271,17 @@ class DataStream(_Named, TableLookups["DataStream"]):
     def collect(self, **options: Unpack[Options]) -> DataStreamSink:
         """Bring the records to the client: `job.results(name)`. For results that fit into its memory."""
         return self.sink_to(CollectSink(), **options)
+
+    def to_outlet(
+        self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
+    ) -> DataStreamSink:
+        """Let readers follow what is committed, exactly once and in one order: `job.outlet(name)`. One subtask takes
+        all. Columns stay columns.
+
+        Records are kept for `retention_ms` milliseconds, by default a day, and no more of them than `retention_bytes`;
+        None: no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
+        """
+        return self.sink_to(OutletSink(retention_ms, retention_bytes), name=name, parallelism=1)
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]

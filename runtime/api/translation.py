@@ -25,11 +25,11 @@ from ...messages import (
     VertexId,
 )
 from ...state import InvalidState
-from ..connectors import CollectSink
+from ..connectors import CollectSink, OutletSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
-from .event_time import check_assigners
+from .event_time import check_assigners, check_event_times
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -87,7 +87,9 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
-    nodes = optimized(environment.graph.runnable())
+    runnable = environment.graph.runnable()
+    check_event_times(runnable)
+    nodes = optimized(runnable)
     sizes = sizes_of(
         nodes,
         default=environment.parallelism or default_parallelism,
@@ -99,7 +101,7 @@ def translate(
     edges = _edges_between(chains)
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
-    operators = {node.position: _placed(node, f"{checkpoints.directory}/collected/{job_id}") for node in nodes}
+    operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
     graph = JobGraph(
         job_id=job_id,
         name=name,
@@ -144,12 +146,15 @@ def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
     return replace(config, directory=f"{work_dir}/checkpoints", retention=CheckpointRetention.NEVER)
 
 
-def _placed(node: StreamNode, directory: str) -> Operator:
-    """The node's operator; a copy of a CollectSink without a directory, with one of this job."""
+def _placed(node: StreamNode, directory: str, job_id: JobId) -> Operator:
+    """The node's operator; a copy of a CollectSink without a directory, and of an OutletSink, with one of this job."""
     operator = node.operator
     if isinstance(operator, CollectSink) and not operator.path:
         operator = copy.copy(operator)
-        operator.path = f"{directory}/{node.operator_id}"
+        operator.path = f"{directory}/collected/{job_id}/{node.operator_id}"
+    elif isinstance(operator, OutletSink):
+        operator = copy.copy(operator)
+        operator.root = directory
     return operator
 
 
@@ -178,8 +183,8 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    ends = node.operator._emits_at_end
-    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate_of(node.operator))
+    ends, rate, is_async = node.operator._emits_at_end, rate_of(node.operator), node.operator._is_async
+    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
 
 
 def rate_of(operator: Operator) -> float | None:

@@ -24,6 +24,7 @@ from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
 from .timer_wheel import TimerWheel
+from .waiting_code import waiting_lines
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,11 @@ _WITHOUT_A_PAUSE: Final = 1000
 class _Worker:
     """One asyncio task, and what it waits for when there is no call."""
 
-    __slots__ = ("task", "woken")
+    __slots__ = ("coroutine", "task", "woken")
 
     def __init__(self) -> None:
+        self.coroutine: Coroutine[Any, Any, Any] | None = None
+        """The one that waits."""
         self.task: asyncio.Task[None] | None = None
         self.woken: asyncio.Future[None] | None = None
 
@@ -106,12 +109,17 @@ class LoopRunner:
         if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
             log.warning(
-                "%s: the operator has been closed, and %d of its coroutines still run after %.1f s: they caught their "
-                "CancelledError, or `close` takes longer",
+                "%s: the operator has been closed, and %d of its coroutines still run after %.1f s, at %s: they caught "
+                "their CancelledError, or `close` takes longer",
                 self._what,
                 left,
                 within_ms / 1000,
+                self.waiting_at(),
             )
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return waiting_lines(each.coroutine for each in tuple(self._workers) if each.coroutine is not None)
 
     # -- on the loop's
 
@@ -202,7 +210,7 @@ class LoopRunner:
     ) -> Generator[Any, Any, None]:
         """The rest of a call that waits."""
         self._let_another_work()
-        call.task = worker.task
+        call.task, worker.coroutine = worker.task, coroutine
         if call.limit_ms is not None:
             self._wheel.add((call, call.tries), call.limit_ms)
         try:
@@ -228,7 +236,7 @@ class LoopRunner:
             call.error = self._why_cancelled(call, worker, error)
         except BaseException as error:  # noqa: BLE001 - the same
             call.error = error
-        call.task = None
+        call.task = worker.coroutine = None
         self._end(call)
 
     def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:

@@ -63,7 +63,7 @@ class HeapState:
 
     def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
         self.declaration = declaration
-        self.node = declaration.node()
+        self.node = declaration.stored_node()
         self._fit = declaration.fit()
         self._kind = self._fit.kind
         """The class of most values that fit: it is compared before anything else. None: anything fits."""

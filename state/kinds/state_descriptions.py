@@ -33,7 +33,7 @@ def description_of(declared: StateDeclaration) -> StateDescription:
     if why := declared.unstorable():
         raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
     try:
-        schema = declared.node().schema
+        schema = declared.stored_node().schema
     except LookupError:
         schema = None
     return StateDescription(declared.name, declared.kind, schema)

@@ -16,7 +16,7 @@ from collections import Counter as Multiset
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from ....actors.async_calls.retry import Retry
 from ....actors.async_calls.settings import AsyncSettings
@@ -123,7 +123,7 @@ class Asked(AskingByKey):
     counted before it asks, and behind.
     """
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=2, retry=PATIENT)
+    async_settings = AsyncSettings(max_in_flight=2, retry=PATIENT)
     begun = ValueState(int, default=0)
     count = ValueState(int, default=0)
     numbers = ListState(int)
@@ -133,11 +133,11 @@ class Asked(AskingByKey):
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def open(self) -> None:  # type: ignore[override]
+    async def open(self) -> None:
         super().open()
         await asyncio.sleep(0.2)
 
-    async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
+    async def process(self, number: int, out: Collector) -> None:
         with self.asks(number, out):
             self.begun.update(self.begun.value() + 1)
             self.numbers.add(number)
@@ -148,7 +148,7 @@ class Asked(AskingByKey):
                 out.collect((_MIXED, number, seen))
             out.collect((self.key, number, answer, self.begun.value(), self.count.value()))
 
-    async def close(self) -> None:  # type: ignore[override]
+    async def close(self) -> None:
         await asyncio.sleep(0.05)
 
 
@@ -161,7 +161,7 @@ class AskedInAnyOrder(Asked):
 class Answered(Asking):
     """(number, answer), in the order of the input."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=5, retry=PATIENT, ordered=True)
+    async_settings = AsyncSettings(max_in_flight=5, retry=PATIENT, ordered=True)
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
@@ -175,13 +175,13 @@ class Answered(Asking):
 class Unordered(Answered):
     """The same as they come."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=False)
+    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=False)
 
 
 class Patient(Answered):
     """Some requests are never answered: those are cancelled, and tried again."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=True, timeout_ms=1_000)
+    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=True, timeout_ms=1_000)
 
 
 class Placed(KeyedOperator):
@@ -199,7 +199,7 @@ class Reminding(AskingByKey):
     It asks with each number, and again with each timer.
     """
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=4, retry=PATIENT)
+    async_settings = AsyncSettings(max_in_flight=4, retry=PATIENT)
     due = MapState(int, int)
     fired = ValueState(int, default=0)
 
@@ -207,7 +207,7 @@ class Reminding(AskingByKey):
         self._step = keys
         self._service = service
 
-    async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
+    async def process(self, number: int, out: Collector) -> None:
         with self.asks(number, out):
             if self.timestamp != time_of(number):
                 out.collect((_MIXED, number, self.timestamp))
@@ -223,7 +223,7 @@ class Reminding(AskingByKey):
                 self.due.remove(before)
             await self.ask(self._service, number, out)
 
-    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:  # type: ignore[override]
+    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         (number,) = timer.namespace
         what = _ON_TIMER, number
         with self.asks(what, out):
@@ -237,7 +237,7 @@ class Reminding(AskingByKey):
     def on_end(self, out: Collector) -> None:
         super().on_end(out)
         for key in self.keys():
-            for number, _ in self.due.items():
+            for number in self.due.keys():
                 out.collect((_LEFT, key, number))
 
 
@@ -259,7 +259,7 @@ class Ordinal(Onward):
 class Batched(Asking):
     """(number, answer), asked for several at a time."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=2, retry=PATIENT, batch_size=3, batch_wait_ms=700)
+    async_settings = AsyncSettings(max_in_flight=2, retry=PATIENT, batch_size=3, batch_wait_ms=700)
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
@@ -274,7 +274,7 @@ class Batched(Asking):
 class Refusing(AskingByKey):
     """(number, n): n numbers of its key were not refused. Each number that can be divided by four is, after TRIES."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(
+    async_settings = AsyncSettings(
         max_in_flight=3, retry=Retry(attempts=TRIES, first_delay_ms=150, on=(ServiceError,)), on_error="errors"
     )
     count = ValueState(int, default=0)
@@ -283,7 +283,7 @@ class Refusing(AskingByKey):
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
+    async def process(self, number: int, out: Collector) -> None:
         with self.asks(number, out):
             self.count.update(self.count.value() + 1)
             await self.ask(self._service, number, out)
@@ -295,14 +295,14 @@ class Refusing(AskingByKey):
 class Waking(AskingByKey):
     """Keeps numbers until its clock is so much further, asks for all of them, and emits them one by one."""
 
-    async_settings: ClassVar[Any] = AsyncSettings(max_in_flight=3, retry=PATIENT)
+    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT)
     kept = ListState(int)
     due = ValueState(int, default=0)
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def process(self, number: int, out: Collector) -> None:  # type: ignore[override]
+    async def process(self, number: int, out: Collector) -> None:
         with self.asks(number, out):
             await self.ask(self._service, number, out)
             self.kept.add(number)
@@ -310,7 +310,7 @@ class Waking(AskingByKey):
                 timer = self.timers.at_processing_time(self.processing_time() + 1_200)
                 self.due.update(timer.time_ms)
 
-    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:  # type: ignore[override]
+    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         if timer.time_ms != self.due.value():
             out.collect((_AGAIN, self.key, timer.time_ms, self.due.value()))
         self.due.clear()

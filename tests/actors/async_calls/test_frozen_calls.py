@@ -70,7 +70,8 @@ _whole = st.integers(-(2**62), 2**62)
             tries=st.integers(0, 9),
             began_wall_ms=st.integers(0, 2**42),
             behind_ms=_whole,
-            results=st.none() | st.lists(st.tuples(st.sampled_from(["", "errors"]), st.lists(_values, min_size=1)), max_size=2),
+            results=st.none()
+            | st.lists(st.tuples(st.sampled_from(["", "errors"]), st.lists(_values, min_size=1)), max_size=2),
         ),
         max_size=6,
         unique_by=lambda each: each.number,
