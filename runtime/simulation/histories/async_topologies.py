@@ -515,7 +515,7 @@ def _payments(workload: Workload, is_whole: bool) -> str:
 
 
 ASYNC: dict[str, Topology] = {
-    each.name: replace(each, outside=_payments if each.name == "paid" else _ledger)
+    each.name: replace(each, answer_ms=2_000.0, outside=_payments if each.name == "paid" else _ledger)
     for each in (
         Topology("asked", _asked, _in_turn, counts_up=True),
         Topology("bursts", _bursts, _in_fives, counts_up=True),
