@@ -1,4 +1,4 @@
-"""LoopRunner on a real event loop: coroutines that never wait and that do, that fail, take too long, or will not end."""
+"""LoopRunner on a real event loop: coroutines that never wait and that do, fail, take too long, or will not end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SharedBackend: a backend like any other for its task's thread; and for units of work, a model that is always right."""
+"""SharedBackend: a backend like any other for its task's thread; for units of work, a model that is always right."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def held(backend: KeyedStateBackend) -> dict[Any, Any]:
 
 
 class UnitsOfWork(RuleBasedStateMachine):
-    """The model is a plain backend that gets the changes of a unit when it is committed, each at the time it was made."""
+    """The model is a plain backend that gets a unit's changes when it is committed, each at the time it was made."""
 
     units = Bundle("units")
 
