@@ -46,7 +46,7 @@ TRIES = 3
 
 def service(name: str = "service", **changes: Any) -> FakeService:
     """One that has a bad day, and answers with three times the number."""
-    usual = {"error_rate": 0.15, "lost_rate": 0.1, "doubled_rate": 0.1, "delay_ms": (5, 900)}
+    usual: dict[str, Any] = {"error_rate": 0.15, "lost_rate": 0.1, "doubled_rate": 0.1, "delay_ms": (5, 900)}
     return FakeService(_answer, name=name, **(usual | changes))
 
 
@@ -133,7 +133,7 @@ class Asked(AskingByKey):
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def open(self) -> None:
+    async def open(self) -> None:  # type: ignore[override]
         super().open()
         await asyncio.sleep(0.2)
 

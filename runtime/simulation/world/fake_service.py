@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from threading import Lock
@@ -218,7 +218,7 @@ def _disk() -> SimulatedDisk | None:
 def _process() -> Process | None:
     """Whose code runs, in a simulated world."""
     disk = _disk()
-    owner: Hashable = None if disk is None else disk.owner()
+    owner = None if disk is None else disk.owner()
     return owner if isinstance(owner, Process) else None
 
 
