@@ -56,7 +56,7 @@ def taken(waiting: Backlog, most: int = 1_000) -> list[Any]:
     """Records, groups and watermarks."""
     found: list[Any] = []
     for each in waiting.taken(lambda: len(found) >= most):
-        found.append(each if isinstance(each, Watermark) else each[1])
+        found.append(each if isinstance(each, Watermark) else each[1])  # noqa: PERF401 - it is asked how many there are
     return found
 
 
