@@ -4,8 +4,8 @@
         ^           |
         '-----------'  no answer, or one that says that not all was taken
 
-What all senders of the process have waiting goes into the next request together: there is one of it under way to each
-subtask of the inlet, or two, and some more as long as they are well filled. After a request without an answer, as when a
+What all senders of the process have waiting goes into the next request together: one or two of them are under way to
+each subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
 TaskManager was killed, all that may be lost is sent again, in its order, with its numbers. It goes on until the job has
 ended. Whoever waits, and how long, is not at home here.
 """
