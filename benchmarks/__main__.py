@@ -10,9 +10,11 @@ import click
 from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
+from .inlet import inlet
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
+from .outlet import outlet
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
@@ -30,8 +32,10 @@ for command in (
     keyed_aggregate,
     stateful_function,
     latency,
+    outlet,
     checkpoint,
     growth,
+    inlet,
     first_output,
     recovery,
     simulator,

@@ -47,6 +47,7 @@ from .ids import (
     TaskManagerId,
     VertexId,
 )
+from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
     AskOperator,
     AskTask,
@@ -66,6 +67,7 @@ from .job import (
     Predecessor,
     RequestJobStatus,
     RequestWatermarks,
+    RestoredFrom,
     StopJob,
     SubmitJob,
     TaskManagerChanged,
@@ -85,6 +87,16 @@ from .job_graph import (
 )
 from .job_status import JobStatus
 from .missing_column import MissingColumn, those_there_are
+from .outlets import (
+    OutletAnswer,
+    OutletBranch,
+    OutletCommitted,
+    OutletOpened,
+    OutletPart,
+    OutletRefusal,
+    OutletReport,
+    ReadOutlet,
+)
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
@@ -188,6 +200,7 @@ __all__ = [
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
+    "InletAnswer",
     "InputDescriptor",
     "InputWatermark",
     "JobDetails",
@@ -221,11 +234,20 @@ __all__ = [
     "OperatorId",
     "OperatorListHandle",
     "OperatorSubtaskState",
+    "OutletAnswer",
+    "OutletBranch",
+    "OutletCommitted",
+    "OutletOpened",
+    "OutletPart",
+    "OutletRefusal",
+    "OutletReport",
     "OutputDescriptor",
     "Partitioning",
     "Plain",
     "Predecessor",
     "PrintedText",
+    "PutIntoInlet",
+    "ReadOutlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -238,7 +260,9 @@ __all__ = [
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
+    "RestoredFrom",
     "Row",
+    "SendToInlet",
     "Serializer",
     "SharedFileId",
     "SharedStateHandle",

@@ -133,6 +133,8 @@ class NotifyCheckpointComplete:
     checkpoint_id: CheckpointId
     timestamp_ms: int
     final: bool = False
+    oldest_needed: CheckpointId | None = None
+    """No task of the job will be restored from an older one; None: nothing is said about that."""
 
 
 @message

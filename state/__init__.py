@@ -26,11 +26,14 @@ from .checkpoints.state_backends import StateBackend, backend_named, backend_nam
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
+    AlreadyFinished,
+    AlreadyRunning,
     CallIsOver,
     CorruptState,
     ForgedPointer,
     HasCurrentKey,
     InvalidState,
+    LostOwnership,
     MissingSavepoint,
     MissingState,
     NoCurrentKey,
@@ -70,11 +73,21 @@ from .kinds.descriptors import (
     ValueState,
 )
 from .kinds.ttl import Ttl
-from .storage import CheckpointStorage, checkpoint_directory, handle_reader, inline_handle, job_directory
+from .record_log import LogWriter
+from .storage import (
+    CheckpointStorage,
+    checkpoint_directory,
+    handle_reader,
+    inlets_directory,
+    inline_handle,
+    job_directory,
+)
 
 __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
+    "AlreadyFinished",
+    "AlreadyRunning",
     "CallIsOver",
     "CheckpointStorage",
     "CorruptState",
@@ -91,6 +104,8 @@ __all__ = [
     "KeyedStateBackend",
     "KeyedStateDeclaration",
     "ListState",
+    "LogWriter",
+    "LostOwnership",
     "MapState",
     "MissingSavepoint",
     "MissingState",
@@ -130,6 +145,7 @@ __all__ = [
     "declared_states",
     "default_max_parallelism",
     "handle_reader",
+    "inlets_directory",
     "inline_handle",
     "java_hash",
     "job_directory",

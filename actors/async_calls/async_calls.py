@@ -391,7 +391,7 @@ class AsyncCalls:
         self._next_run = run.number + self._patience * _SHORT_RUN
         call.began_wall_ms = self._run_began_ms
         self._table.adopt(call)
-        if call.error is None:
+        if run.waits:
             self._running += 1
         else:
             self._settle(call)
@@ -441,7 +441,7 @@ def async_calls(
     settings = operator.async_settings or AsyncSettings()
     permits = None
     if settings.rate_per_second is not None:
-        where, tell = operator.context, operator._tell_job
+        where, tell = operator.context, operator.context.report
         permits = Permits(
             lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
             lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),

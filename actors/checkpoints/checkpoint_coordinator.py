@@ -280,7 +280,8 @@ class CheckpointCoordinator:
         answers = self._carry_out(self._requests.completed(pending.kind, paths))
         subsumes = not completed.is_savepoint or completed.is_final
         subsumed = self._subsume_older_than(completed.checkpoint_id) if subsumes else []
-        told = self._tasks.notify_complete(completed)
+        oldest_needed = min((each.checkpoint_id for each in self.store.restorable()), default=None)
+        told = self._tasks.notify_complete(completed, oldest_needed)
         return [*finished, published, *dropped, *answers, *subsumed, *told, *self._resume_queued()]
 
     def _subsume_older_than(self, checkpoint_id: CheckpointId) -> Effects:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...messages import (
+    CheckpointId,
     ExecutionAttemptId,
     ExpectBarrier,
     NotifyCheckpointAborted,
@@ -80,13 +81,13 @@ class CheckpointTasks:
                 message = SwitchToUnaligned(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms)
                 yield Send(attempt_id, message)
 
-    def notify_complete(self, done: CompletedCheckpoint) -> Iterator[Send]:
+    def notify_complete(self, done: CompletedCheckpoint, oldest_needed: CheckpointId | None) -> Iterator[Send]:
         """To the attempts of now, running or about to be."""
         for subtask in self._plan.notify:
             attempt_id = self._attempts.get(subtask)
             if attempt_id is not None:
                 message = NotifyCheckpointComplete(
-                    done.job_id, attempt_id, done.checkpoint_id, done.timestamp_ms, done.is_final
+                    done.job_id, attempt_id, done.checkpoint_id, done.timestamp_ms, done.is_final, oldest_needed
                 )
                 yield Send(attempt_id, message)
 

@@ -150,12 +150,15 @@ class ExecutionGraph:
         restored_checkpoint_id: CheckpointId | None = None,
         *,
         restored_root: str = "",
+        restored_savepoint: bool = False,
+        earlier_inlets: tuple[str, ...] = (),
         finishing: bool = False,
     ) -> tuple[TaskDeployment, ...]:
         """Put the new attempts of whole regions into their slots, and write what their TaskManagers must know.
 
         In the order of `executions(vertices)`. `endpoints` are the data endpoints of all TaskManagers of the
-        placement. Every channel gets an id that was never used in this job. `restored_root`: see TaskDeployment.
+        placement. Every channel gets an id that was never used in this job. The rest: see
+        TaskDeployment.
         """
         executions = self.executions(vertices)
         for execution in executions:
@@ -171,6 +174,8 @@ class ExecutionGraph:
                 restored_checkpoint_id=restored_checkpoint_id,
                 restored=states.get(execution.subtask, ()),
                 restored_root=restored_root,
+                restored_savepoint=restored_savepoint,
+                earlier_inlets=earlier_inlets,
             )
             for execution in executions
         )

@@ -28,10 +28,15 @@ from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
 from .of_call import OfCall, is_async
+from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
 MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
 """Of a hook that may be `async def`."""
+
+
+def unheard(_report: Message) -> None:
+    """Where there is no JobManager."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,10 @@ class OperatorContext:
     """From any thread: this operator has something to do; its task steps again."""
     resources: dict[str, Any]
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
+    task: TaskAccess | None = None
+    """For built-in operators; None without a task around them."""
+    report: Callable[[Message], None] = unheard
+    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
 
 class RecordCalls(Protocol):
@@ -174,9 +183,6 @@ class Operator(Actor):
         if cls._is_async:
             cls._takes_batches = iscoroutinefunction(cls.process_batch)
 
-    _tell_job: Callable[[Message], None] = staticmethod(lambda _: None)
-    """Sends the job a TaskReport. From `open` on, in a task; elsewhere nothing comes of it."""
-
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 
@@ -277,7 +283,11 @@ class Operator(Actor):
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed.
+
+        A source that takes records here loses those that it has answered for when its process is killed:
+        `env.from_inlet` makes one that does not.
+        """
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from ...messages import StateDescription
+from ...messages import CheckpointId, StateDescription
 from ..errors import CannotRescale
 from ..flow.elements import Batch
 from ..unrun import RETURN, has_run
@@ -107,6 +107,18 @@ class Source(Operator):
     def poll_delay_ms(self) -> float | None:
         """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone."""
         return None
+
+    def _ends_by_itself(self) -> bool:
+        """The job is being stopped. Whether `poll` returns END by itself, once all is emitted that must not be lost;
+        False, as here: nothing is polled any more. May be called again.
+        """
+        return False
+
+    def _hold(self, is_held: bool) -> None:
+        """A barrier has passed behind which nothing may come; or that is over, and the job goes on."""
+
+    def _forget_before(self, checkpoint_id: CheckpointId) -> None:
+        """No attempt will be restored from a checkpoint of this job that is older than this one."""
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         offset = {"source": type(self).__name__, "rescales": can_rescale(self)}

@@ -19,6 +19,7 @@ class Origin:
     checkpoint: CompletedCheckpoint
     root: str
     """The URL that the paths of its state are relative to."""
+    is_savepoint: bool = False
 
     @property
     def predecessors(self) -> tuple[Predecessor, ...]:
@@ -89,6 +90,15 @@ class RestorePoints:
     def root_of(self, restored: CompletedCheckpoint) -> str:
         """The URL below which its state lies; empty for the job's own checkpoint directory."""
         return self._origin.root if self._origin and restored is self._origin.checkpoint else ""
+
+    def earlier_inlets(self, restored: CompletedCheckpoint | None) -> tuple[str, ...]:
+        """Logs to be read behind it; one of the job's own says for itself what is left to be read."""
+        is_own = restored is not None and restored.job_id == self._graph.job_id
+        return () if is_own else self._graph.earlier_inlets
+
+    def is_savepoint(self, restored: CompletedCheckpoint) -> bool:
+        """Whether it is one of another job."""
+        return bool(self._origin and restored is self._origin.checkpoint and self._origin.is_savepoint)
 
     def states(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
         """The region's subtasks' shares of a checkpoint; one without state has no entry."""

@@ -1,16 +1,18 @@
-"""Questions: what was put to an operator with `job.ask`, answered by its task between two batches.
+"""Questions: what was put to an operator with `job.ask`, or sent into an inlet; its task answers between batches.
 
-What user code raises here fails the question, and not the attempt.
+What is raised here fails the question, and not the attempt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pykka
 
-from ...messages import AskOperator, ExecutionState, OperatorAnswer
+from ...messages import AskOperator, ExecutionState, InletAnswer, OperatorAnswer, SendToInlet
 from ..ask_errors import NotRunning
+from ..operators.source import Source
 from ..unrun import RETURN, has_run
 from .task_setup import TaskParts
 
@@ -25,6 +27,22 @@ def answer(
         promise.set_exception((RuntimeError, RuntimeError(f"on_receive raised SystemExit({error.code!r})"), None))
     except Exception:  # noqa: BLE001 - supervision boundary: the asker gets it
         promise.set_exception()
+
+
+def take(
+    sent: SendToInlet, promise: Callable[[], pykka.Future[Any]], state: ExecutionState, source: Source | None
+) -> pykka.Future[InletAnswer]:
+    """What the inlet has promised; it keeps that later."""
+    try:
+        if state is not ExecutionState.RUNNING:
+            raise NotRunning(sent.inlet, f"its task is {state.value}; send again")
+        assert source is not None, f"{sent.inlet!r} is no source"
+        found: pykka.Future[InletAnswer] = source.on_receive(sent)
+        return found
+    except Exception:  # noqa: BLE001 - supervision boundary: the sender gets it
+        broken = promise()
+        broken.set_exception()
+        return broken
 
 
 def _ask(question: AskOperator, state: ExecutionState, parts: TaskParts | None) -> Any:

@@ -27,6 +27,7 @@ from ...messages import (
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
+    PutIntoInlet,
     ReportWatermark,
     StopTask,
     SwitchToUnaligned,
@@ -54,11 +55,11 @@ from ..flow.elements import (
 )
 from ..operators.source import END, Source, continue_source
 from .operator_chain import blame
-from .questions import answer
+from .questions import answer, take
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
 from .task_counters import TaskCounters, first_batch_processed
-from .task_setup import TaskParts, TaskServices, build_task
+from .task_setup import DoneAside, TaskParts, TaskServices, build_task
 from .task_time import TaskTime
 
 
@@ -84,7 +85,7 @@ _Control: TypeAlias = (
     | GrantPermits
 )
 """What its TaskManager passes on to it, besides questions."""
-_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed
+_Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
 """What it has piped to itself."""
 
 
@@ -126,6 +127,8 @@ class Task(Actor):
         if isinstance(message, AskOperator):
             answer(message, promise := self.context.promise(), self.state, self._parts)
             return promise
+        if isinstance(message, PutIntoInlet):
+            return take(message.sent, self.context.promise, self.state, self._source)
         self._guard(self._handle, message)
         return None
 
@@ -168,7 +171,7 @@ class Task(Actor):
 
     def _initialize(self) -> None:
         self._report(ExecutionState.INITIALIZING)
-        self._parts = build_task(self.deployment, self._services, self.context, self._owner)
+        self._parts = build_task(self.deployment, self._services, self.context, self._owner.tell)
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)
@@ -258,6 +261,10 @@ class Task(Actor):
                 self._own_checkpoints().acknowledge(message)
             case SnapshotFailed():
                 self._own_checkpoints().not_written(message)
+            case DoneAside(then, outcome):
+                assert self._source is not None, "only a source has something done aside"
+                with blame(self._source):
+                    then(outcome)
             case _:
                 assert_never(message)
 
@@ -265,7 +272,10 @@ class Task(Actor):
         """A source takes no more input. One that is held at the barrier of a stop emits nothing before it may go on."""
         self._is_ending = True
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
-            self._end_of_data()
+            with blame(self._source):
+                ends_by_itself = self._source._ends_by_itself()
+            if not ends_by_itself:
+                self._end_of_data()
 
     def _trigger(self, barrier: CheckpointBarrier) -> None:
         checkpoints = self._own_checkpoints()
@@ -295,6 +305,8 @@ class Task(Actor):
         triggered later shows that it was given up, too.
         """
         self._held_by = checkpoint_id
+        if self._source is not None:
+            self._source._hold(checkpoint_id is not None)
         if checkpoint_id is None and self._is_ending:
             self._end_input()
 
@@ -303,6 +315,8 @@ class Task(Actor):
             return
         parts = self._running_parts()
         parts.chain.checkpoint_complete(message.checkpoint_id)
+        if self._source is not None and message.oldest_needed is not None:
+            self._source._forget_before(message.oldest_needed)
         if message.final:
             parts.outputs.broadcast(EndOfPartition())
             self._end(ExecutionState.FINISHED)

@@ -30,7 +30,8 @@ from ...messages import (
     LeaderSessionMessage,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    OperatorAnswer,
+    OutletReport,
+    PutIntoInlet,
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
@@ -161,7 +162,7 @@ class TaskManager(Actor):
                     self._tasks[attempt_id].is_over = True
                     self._send_last_output()
                 self._to_leader(message)
-            case _ if isinstance(message, TaskReport):
+            case _ if isinstance(message, TaskReport | OutletReport):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)
@@ -227,8 +228,10 @@ class TaskManager(Actor):
                 self._deploy(deployment)
             case ReleaseTaskManager(reason=reason):
                 self._end(reason)
-            case AskTask():
-                return self._ask(message)
+            case AskTask(attempt_id, question):
+                return self._ask(attempt_id, question.operator, question)
+            case PutIntoInlet(attempt_id, sent):
+                return self._ask(attempt_id, sent.inlet, message)
             case CancelTask() if message.attempt_id not in self._tasks:
                 self._to_leader(UpdateTaskExecutionState(message.job_id, message.attempt_id, ExecutionState.CANCELED))
             case (
@@ -262,11 +265,12 @@ class TaskManager(Actor):
         for attempt in ended[:-TERMINAL_REPORTS_KEPT]:
             del self._tasks[attempt]
 
-    def _ask(self, message: AskTask) -> pykka.Future[OperatorAnswer]:
-        hosted = self._tasks.get(message.attempt_id)
+    def _ask(self, attempt_id: ExecutionAttemptId, operator: str, question: Any) -> pykka.Future[Any]:
+        """The answer of an operator of this attempt."""
+        hosted = self._tasks.get(attempt_id)
         if hosted is None or hosted.task.state.is_terminal:
-            raise NotRunning(message.question.operator, "its job may be restarting; ask again")
-        return hosted.ref.ask(message.question)
+            raise NotRunning(operator, "its job may be restarting; ask again")
+        return hosted.ref.ask(question)
 
     def _to_leader(self, message: Any) -> None:
         if self._session is not None:

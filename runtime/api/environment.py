@@ -21,6 +21,7 @@ from ..connectors import (
     ConnectorError,
     FileSource,
     GeneratorSource,
+    InletSource,
     NotAScan,
     ScanSource,
     SparkSource,
@@ -275,6 +276,33 @@ class StreamEnvironment:
             **self._batching(),
         )
         return self._start(source, name, parallelism, None)
+
+    def from_inlet(
+        self,
+        name: str,
+        *,
+        schema: pa.Schema | None = None,
+        max_waiting_records: int = 100_000,
+        max_waiting_bytes: int = 32 * 1024 * 1024,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """Records that are sent into the running job: `await job.inlet(name).send(record)`. See docs/service.md.
+
+        One that was acknowledged lasts, in a log below `checkpoint_dir`, and comes out once, whatever is killed. With a
+        `schema` records are checked against it before they are sent, and a record is a Row: `row["delay"]`,
+        `row.delay`; without, it is what was sent, and a plain dict is given as a DictRow.
+
+        One subtask takes them unless `parallelism` says otherwise; then the records of one sender go to one subtask, in
+        their order. A subtask keeps at most about `max_waiting_records` and `max_waiting_bytes` that are acknowledged
+        and not emitted: senders wait then. The stream ends when the job is stopped.
+        """
+        source = InletSource(
+            declared_schema(schema),
+            max_waiting_records=at_least("max_waiting_records", max_waiting_records, 1),
+            max_waiting_bytes=at_least("max_waiting_bytes", max_waiting_bytes, 1),
+            **self._batching(),
+        )
+        return self._start(source, text("name", name), 1 if parallelism is None else parallelism, None, leads=True)
 
     def _batching(self) -> dict[str, Any]:
         return {} if self.batch_rows is None else {"batch_rows": self.batch_rows}

@@ -26,28 +26,37 @@ class Client:
         settle_output: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._system = system
-        self._job_manager = job_manager
+        self.job_manager = job_manager
         self._job_id = job_id
         self.settle_output = settle_output
 
     def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
-        return cast("ActorFuture[Any]", self._job_manager.ask(message, timeout_ms=timeout_ms))
+        return cast("ActorFuture[Any]", self.job_manager.ask(message, timeout_ms=timeout_ms))
 
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+    def ask_operator(
+        self, question: AskOperator, wait_ms: float, deadline_ms: float = math.inf
+    ) -> ActorFuture[OperatorAnswer]:
         try:
-            asking = self._system.spawn(PatientQuestion(self._job_manager, wait_ms))
+            asking = self._system.spawn(PatientQuestion(self.job_manager, wait_ms, deadline_ms))
         except SystemStopped as error:
             closed: ActorFuture[OperatorAnswer] = ActorFuture()
-            closed.try_fail(ActorDead(self._job_manager.address, str(error)))
+            closed.try_fail(ActorDead(self.job_manager.address, str(error)))
             return closed
         return cast("ActorFuture[OperatorAnswer]", asking.ask(question, timeout_ms=math.inf))
+
+    @property
+    def waits_by(self) -> Callable[[], ActorFuture[None]] | None:
+        return None
+
+    def start(self, actor: Actor) -> Ref:
+        return self._system.spawn(actor)
 
     def promise(self) -> ActorFuture[None]:
         return ActorFuture()
 
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
         listener = self._system.spawn(_Listener(callback), dispatcher="thread")
-        details: JobDetails = self._job_manager.ask(ListenToJob(self._job_id, listener.address)).result()
+        details: JobDetails = self.job_manager.ask(ListenToJob(self._job_id, listener.address)).result()
         if details.status.is_terminal:
             self._system.stop(listener)
         return details.status

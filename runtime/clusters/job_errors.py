@@ -2,23 +2,30 @@
 
 ApiError
 ├── UnknownOperator          a job was asked for an operator that it does not have
+├── UnknownInlet             the same of an inlet
 ├── JobFailed                with the chain of causes
 ├── JobCanceled
 ├── JobLost                  the cluster went away before the job ended
 ├── SavepointFailed          with the cause that the JobManager gave
 ├── SavepointNotDisposed     the same
+├── InletClosed              a job that takes no more records
+├── NumberGap                a record that was sent with a number that is too high
 └── ResultsUnavailable       a sink that does not keep results for the client, or a job that has none yet
 """
 
 from __future__ import annotations
 
 from ...actors.failure import tell_line, tell_story
-from ...messages import FailureKind, JobDetails
+from ...messages import FailureKind, JobDetails, JobStatus
 from ..api.errors import ApiError
 
 
 class UnknownOperator(ApiError, LookupError):
     """The job has no operator of this name."""
+
+
+class UnknownInlet(ApiError, LookupError):
+    """The job has no inlet of this name: no source that `env.from_inlet` has made."""
 
 
 class JobFailed(ApiError):
@@ -50,8 +57,36 @@ class SavepointNotDisposed(ApiError):
     """There is no such savepoint, or it cannot be read: nothing was deleted."""
 
 
+class InletClosed(ApiError):
+    """The job has ended or is being stopped, or its cluster is gone: whether the record came in is not known, unless it
+    was sent after that.
+    """
+
+
+class NumberGap(ApiError, ValueError):
+    """A record was sent whose number is not the next one of its sender."""
+
+    def __init__(self, inlet: str, sender: str, number: int, wanted: int) -> None:
+        super().__init__(
+            f"inlet {inlet!r}: sender {sender!r} sent record {number}, wanted {wanted}, the next one, or one that is "
+            "there already: last_number() says which is the last"
+        )
+        self.number = number
+        self.wanted = wanted
+
+
 class ResultsUnavailable(ApiError):
     """There are no results to give; the text says why."""
+
+
+def how_it_ended(details: JobDetails) -> JobDetails:
+    """The details of a job that has finished; raises JobFailed, JobCanceled."""
+    match details.status:
+        case JobStatus.FAILED:
+            raise JobFailed(details)
+        case JobStatus.CANCELED:
+            raise JobCanceled(details)
+    return details
 
 
 def _how_it_failed(details: JobDetails) -> str:

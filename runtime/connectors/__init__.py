@@ -1,8 +1,9 @@
-"""Connectors: where data enters (collections, files, generators, Spark) and leaves (files, driver, terminal)."""
+"""Connectors: where data enters (collections, files, generators, inlets, Spark) and leaves (files, driver, a print)."""
 
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    InletLogDamaged,
     InputChanged,
     LostTransaction,
     NoInput,
@@ -18,9 +19,12 @@ from .errors import (
 from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
+from .files.outlet_sink import OutletSink
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
+from .inlet.inlet_source import InletSource, subtask_of
+from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -41,12 +45,15 @@ __all__ = [
     "Fingerprint",
     "GeneratorSource",
     "IndexShare",
+    "InletLogDamaged",
+    "InletSource",
     "InputChanged",
     "LostTransaction",
     "NoInput",
     "NonDeterministicSource",
     "NotAScan",
     "OffsetMismatch",
+    "OutletSink",
     "Pacer",
     "PartitionFailed",
     "PartitionFeed",
@@ -56,10 +63,14 @@ __all__ = [
     "RewindImpossible",
     "ScanPlan",
     "ScanSource",
+    "SentRecords",
     "SparkSource",
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
+    "columns_to_bytes",
     "read_collected",
     "scan_plan",
+    "subtask_of",
+    "to_payload",
 ]

@@ -10,6 +10,7 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
+├── InletLogDamaged         records that were acknowledged are missing in the log of an inlet
 ├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
@@ -69,3 +70,13 @@ class UnusableOutput(ConnectorError):
 
 class LostTransaction(ConnectorError):
     """Committed data is missing: neither the in-progress nor the final file exists. Somebody moved or deleted it."""
+
+
+class InletLogDamaged(ConnectorError):
+    """A log on the checkpoint storage lacks records that were acknowledged: a file of it was removed or has rotted."""
+
+    def __init__(self, inlet: str, sender: str, last: int, found: int) -> None:
+        super().__init__(
+            f"inlet {inlet!r}: of sender {sender!r} the log holds record {found} next, wanted {last + 1}: a file of "
+            "the log is missing or damaged; restore its files, or start the job from a savepoint, which needs none"
+        )

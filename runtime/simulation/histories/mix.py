@@ -38,6 +38,8 @@ from .actions import (
 )
 from .async_themes import asked_again, asked_elsewhere, asked_in_flight, asking
 from .catalogue import CATALOGUE
+from .inlet_themes import sent_in
+from .inlet_topologies import INLETS
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
 from .time_themes import between_timers, event_time, falls_silent
@@ -51,6 +53,9 @@ DECK = 30
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
+FOLLOWED = 0.3
+"""Share of those of chance in which readers follow an outlet."""
+
 Theme = Callable[[Chance, Scenario], Scenario]
 
 _ALL_IN_FILES = Workload().inline_threshold_bytes
@@ -61,10 +66,13 @@ def standard_history(seed: int, topology: str | None = None) -> Scenario:
     """The scenario of this seed: any topology unless one is named."""
     theme = _dealt(seed)
     of_its_own = topology is not None and topology not in TOPOLOGIES
+    if topology in INLETS:
+        theme = sent_in
     if theme is None and of_its_own:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
-        return Scenario.of(seed, topology)
+        is_followed = topology is None and random.Random(f"outlet {seed}").random() < FOLLOWED
+        return Scenario.of(seed, "followed" if is_followed else topology)
     drawn = themed(theme, seed, None if of_its_own else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 
@@ -330,6 +338,7 @@ THEMES: tuple[Theme, ...] = (
     asked_again,
     asked_elsewhere,
     asked_in_flight,
+    sent_in,
 )
 """As often as they are named."""
 

@@ -18,6 +18,8 @@ from ....actors.operators.keyed_operator import KeyedOperator
 from ....state import FoldingState, ListState, MapState, ReducingState, ValueState
 from ...api.environment import StreamEnvironment
 from ...api.restart import fixed_delay
+from ...clusters.job_handle import JobHandle
+from ..world.cluster import SimulatedCluster
 
 OUTPUT = "out"
 """The name of each topology's sink."""
@@ -135,10 +137,14 @@ class Topology:
     """Its results are those of all the data that there was, and come when that has ended."""
     emits_meanwhile: bool = False
     """It commits something before its data ends, if nothing is wrong: event time goes on."""
+    feed: Callable[[SimulatedCluster, JobHandle, Workload], None] | None = None
+    """Begins to send records into a job that was submitted, and stops it when all are there."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
     outside: Callable[[Workload, bool], str] = lambda _workload, _is_whole: ""
     """What is wrong with what it did outside of its cluster; `is_whole`: it has finished, with all of its data."""
+    has_outlet: bool = False
+    """The same records go to an outlet, too, which is read meanwhile."""
 
 
 def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvironment:

@@ -111,6 +111,9 @@ class StageContext:
 
     def wake(self) -> None: ...
 
+    def promise(self) -> pykka.Future[Any]:
+        return pykka.ThreadingFuture()
+
     def run_blocking(self, function: Callable[..., Any], *args: Any) -> pykka.Future[Any]:
         future: pykka.Future[Any] = pykka.ThreadingFuture()
         try:

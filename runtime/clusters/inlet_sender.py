@@ -1,0 +1,372 @@
+"""InletSender: the actor that brings a process's records into one inlet of a job, and into it once.
+
+    waiting -> under way (in a request) -> last, or never will
+        ^           |
+        '-----------'  no answer, or one that says that not all was taken
+
+What all senders of the process have waiting goes into the next request together: there is one of it under way to each
+subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
+TaskManager was killed, all that may be lost is sent again, in its order, with its numbers. It goes on until the job has
+ended. Whoever waits, and how long, is not at home here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...actors.actor import Actor
+from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
+from ...actors.context import Ref
+from ...messages import InletAnswer, JobId, SendToInlet, SubtaskIndex
+from ..connectors import SentRecords, to_payload
+from .job_errors import InletClosed, NumberGap
+from .sent import Sent, settle
+
+REQUEST_BYTES = 1024 * 1024
+"""A request that has so much takes no more; a single batch may be larger."""
+_WELL_FILLED_BYTES = 128 * 1024
+_MOST_UNDER_WAY = 4
+_PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
+"""Before something is sent again; doubled each time."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """What one call of `send` has brought; without records it asks for the sender's last number."""
+
+    sender: str
+    sent: Sent
+    count: int = 0
+    columns: bool = False
+    data: bytes = b""
+    number: int = 0
+    """That of the first record, once it has one; before that the one that the user wants, or 0."""
+    is_probe: bool = False
+    """It is the inlet's own question whether there is room, or which number is next."""
+
+    @property
+    def last(self) -> int:
+        return self.number + self.count - 1
+
+
+@dataclass(slots=True)
+class _Lane:
+    """The way to one subtask. `open` and then `waiting` are in the order of the numbers."""
+
+    subtask: SubtaskIndex
+    open: deque[Item] = field(default_factory=deque)
+    """Those in requests that are under way."""
+    waiting: deque[Item] = field(default_factory=deque)
+    waiting_bytes: int = 0
+    under_way: int = 0
+    is_broken: bool = False
+    """Something may be lost: once nothing is under way, all that is open waits again."""
+    is_full: bool = False
+    is_pausing: bool = False
+    pause_ms: float = _PAUSE_MS
+
+
+@dataclass(slots=True)
+class _Sender:
+    lane: _Lane
+    next: int | None
+    """The number of its next record; None: the job has to be asked."""
+    held: deque[Item] = field(default_factory=deque)
+    """Without a number as long as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """There is something in the inbox, after there was nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    lane: _Lane
+    asked: tuple[Item, ...]
+    answer: InletAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    lane: _Lane
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    lane: _Lane
+
+
+class InletSender(Actor):
+    """`inbox`: what other threads put there, who then tell it `Wake`."""
+
+    def __init__(self, job_manager: Ref, job_id: JobId, inlet: str, inbox: deque[tuple[Item, int, bool]]) -> None:
+        """In the inbox stand items, with their subtask and whether their sender's name is new in the world."""
+        self._job_manager = job_manager
+        self._job_id = job_id
+        self._inlet = inlet
+        self._inbox = inbox
+        self._lanes: dict[int, _Lane] = {}
+        self._senders: dict[str, _Sender] = {}
+        self.is_woken = False
+        """Whether a Wake is on its way."""
+        self.closed: Exception | None = None
+        """Why nothing more can be sent."""
+
+    def on_receive(self, message: Any) -> None:
+        match message:
+            case Wake():
+                self.is_woken = False  # before looking: what comes meanwhile wakes it again
+                self._take_in()
+            case _Answered(lane, asked, answer):
+                lane.under_way -= 1
+                self._answered(lane, asked, answer)
+                self._go_on(lane)
+            case _Failed(lane, error):
+                lane.under_way -= 1
+                lane.is_broken = True
+                self._failed(error)
+                self._go_on(lane)
+            case _Again(lane):
+                lane.is_pausing = False
+                self._go_on(lane)
+
+    def on_stop(self) -> None:
+        """Its system ends."""
+        self._close(InletClosed(f"inlet {self._inlet!r}: the cluster was closed"))
+
+    # -- numbers
+
+    def refuse_all(self) -> None:
+        """Let all fail that is in the inbox of one that is closed. From any thread."""
+        while self._inbox:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                settle([self._inbox.popleft()[0].sent], self.closed)
+
+    def _take_in(self) -> None:
+        if self.closed is not None:
+            self.refuse_all()
+        lanes: dict[int, _Lane] = {}
+        while self._inbox:
+            item, subtask, is_new = self._inbox.popleft()
+            lane = self._lanes.get(subtask) or self._lanes.setdefault(subtask, _Lane(SubtaskIndex(subtask)))
+            sender = self._senders.get(item.sender)
+            if sender is None:
+                sender = self._senders[item.sender] = _Sender(lane, 1 if is_new else None)
+                if not is_new:
+                    self._wait(lane, _question(item.sender))
+            if sender.next is None:
+                sender.held.append(item)
+            else:
+                self._number(sender, item)
+            lanes[subtask] = lane
+        for lane in lanes.values():
+            self._go_on(lane)
+
+    def _number(self, sender: _Sender, item: Item) -> None:
+        """Give it its number, or see what became of the one that it wants; `next` is known."""
+        assert sender.next is not None
+        wanted = item.number or sender.next
+        if not item.count:
+            item.number = wanted
+            self._wait(sender.lane, item)
+        elif wanted > sender.next:
+            settle([item.sent], NumberGap(self._inlet, item.sender, wanted, sender.next))
+        elif wanted + item.count > sender.next:  # the inlet leaves out those that are there already
+            item.number, sender.next = wanted, wanted + item.count
+            item.sent.number = item.last
+            self._wait(sender.lane, item)
+        else:
+            self._join(sender.lane, item, wanted)
+
+    def _join(self, lane: _Lane, item: Item, number: int) -> None:
+        """It was sent already: what is known of that holds for it too."""
+        item.number = number
+        item.sent.number = item.last
+        same = next((each for each in (*lane.open, *lane.waiting) if _is_same(each, item)), None)
+        if same is None:
+            settle([item.sent])
+        else:
+            question = Item(item.sender, item.sent, number=item.last + 1)
+            self._wait(lane, question)
+
+    def _wait(self, lane: _Lane, item: Item) -> None:
+        lane.waiting.append(item)
+        lane.waiting_bytes += len(item.data)
+
+    # -- requests
+
+    def _go_on(self, lane: _Lane) -> None:
+        if lane.is_broken and not lane.under_way:
+            lane.is_broken = False
+            again = [each for each in lane.open if not each.is_probe or self._senders[each.sender].next is None]
+            lane.waiting.extendleft(reversed(again))
+            lane.waiting_bytes += sum(len(each.data) for each in again)
+            lane.open.clear()
+            if self.closed is not None:
+                self._refuse(lane, self.closed)
+            self._pause(lane)
+        while not lane.is_broken and not lane.is_pausing and lane.waiting:
+            if lane.under_way and (lane.under_way >= _MOST_UNDER_WAY or lane.waiting_bytes < _WELL_FILLED_BYTES):
+                return
+            self._request(lane)
+
+    def _pause(self, lane: _Lane) -> None:
+        if not lane.is_pausing and lane.waiting:
+            lane.is_pausing = True
+            self.context.schedule(lane.pause_ms, _Again(lane))
+            lane.pause_ms = min(2 * lane.pause_ms, _LONGEST_PAUSE_MS)
+
+    def _request(self, lane: _Lane) -> None:
+        taken: list[Item] = []
+        if lane.is_full:
+            first = lane.waiting[0]
+            taken.append(_question(first.sender) if first.count else lane.waiting.popleft())
+        else:
+            size = 0
+            while lane.waiting and (not taken or size + len(lane.waiting[0].data) <= REQUEST_BYTES):
+                item = lane.waiting.popleft()
+                size += len(item.data)
+                taken.append(item)
+            lane.waiting_bytes -= size
+        lane.open.extend(taken)
+        lane.under_way += 1
+        asked = tuple(taken)
+        request = SendToInlet(self._job_id, self._inlet, lane.subtask, to_payload(_packed(asked)))
+        self.context.pipe_to_self(
+            self._job_manager.ask(request, timeout_ms=math.inf),
+            lambda answer: _Answered(lane, asked, answer),
+            lambda error: _Failed(lane, error),
+        )
+
+    # -- answers
+
+    def _answered(self, lane: _Lane, asked: tuple[Item, ...], answer: InletAnswer) -> None:
+        last_numbers = answer.last_numbers
+        done: Sequence[Item] = asked
+        if not answer.is_ready:
+            done = ()
+        elif last_numbers:
+            done = [item for item in asked if item.last <= last_numbers.get(item.sender, item.last)]
+        self._learn(last_numbers)
+        if done:
+            self._last(lane, done, last_numbers)
+        lane.is_full = answer.is_full
+        if len(done) < len(asked):
+            lane.is_broken = True
+            if answer.has_ended:  # what is under way may still be answered
+                self.closed = InletClosed(f"inlet {self._inlet!r} takes no more records: its job is being stopped")
+                self.refuse_all()
+            elif answer.is_ready and not answer.is_full:
+                self._refuse_gaps(lane, asked, last_numbers)
+        if answer.is_full:
+            self._pause(lane)
+
+    def _last(self, lane: _Lane, done: Sequence[Item], last_numbers: dict[str, int]) -> None:
+        """What these have brought lasts. Mostly they are the first."""
+        opened, count = lane.open, 0
+        while count < len(done) and opened and opened[0] is done[count]:
+            opened.popleft()
+            count += 1
+        if count < len(done):
+            closed = set(done[count:])
+            lane.open = deque(item for item in opened if item not in closed)
+        if not all(item.is_probe for item in done):
+            lane.pause_ms = _PAUSE_MS
+        for item in done:
+            if not item.count and not item.sent.number:
+                item.sent.number = last_numbers[item.sender]
+        settle([item.sent for item in done])
+
+    def _learn(self, last_numbers: dict[str, int]) -> None:
+        """Those who did not know which number is next do now."""
+        for name, last in last_numbers.items():
+            sender = self._senders[name]
+            if sender.next is None:
+                sender.next = last + 1
+                held, sender.held = sender.held, deque()
+                for item in held:
+                    self._number(sender, item)
+
+    def _refuse_gaps(self, lane: _Lane, asked: Iterable[Item], last_numbers: dict[str, int]) -> None:
+        """A number is missing that nobody is going to send: what comes behind it cannot be taken."""
+        for name, last in last_numbers.items():
+            first = next((item for item in (*lane.open, *lane.waiting) if item.sender == name and item.count), None)
+            if first is not None and first.number > last + 1:
+                gap = NumberGap(self._inlet, name, first.number, last + 1)
+                refused = [item for item in (*lane.open, *lane.waiting) if item.sender == name]
+                lane.open = deque(item for item in lane.open if item.sender != name)
+                lane.waiting = deque(item for item in lane.waiting if item.sender != name)
+                lane.waiting_bytes = sum(len(item.data) for item in lane.waiting)
+                self._senders[name].next = last + 1
+                settle((item.sent for item in refused), gap)
+
+    def _failed(self, error: BaseException) -> None:
+        """Whether it is worth another try, or the end."""
+        own = self._job_manager.address
+        match error:
+            case NotRunning(is_over=False) | AskTimeout() | RemoteActorError(type_name=NotRunning.__name__):
+                pass
+            case ActorDead() | Unreachable() if error.address != own:
+                pass  # the TaskManager's process is gone
+            case _:
+                closed = InletClosed(f"inlet {self._inlet!r} takes no records: {error}")
+                closed.__cause__ = error
+                self._close(closed)
+
+    def _close(self, error: Exception) -> None:
+        """All that is not known to last fails so, and all that comes."""
+        self.closed = error
+        for lane in self._lanes.values():
+            self._refuse(lane, error)
+        self.refuse_all()
+
+    def _refuse(self, lane: _Lane, error: Exception) -> None:
+        held = [sender.held for sender in self._senders.values() if sender.lane is lane]
+        settle((item.sent for items in (lane.open, lane.waiting, *held) for item in items), error)
+        for items in (lane.open, lane.waiting, *held):
+            items.clear()
+
+
+def _question(sender: str) -> Item:
+    """For the last number of this sender, and whether there is room."""
+    return Item(sender, Sent("", None, None), is_probe=True)
+
+
+def _is_same(one: Item, other: Item) -> bool:
+    """Whether the last record of `other` is among those of `one`."""
+    return one.sender == other.sender and bool(one.count) and one.number <= other.last <= one.last
+
+
+def _packed(items: Iterable[Item]) -> list[SentRecords]:
+    """Records of one sender that follow each other travel as one."""
+    packed: list[SentRecords] = []
+    before: Item | None = None
+    joined: list[bytes] = []
+    """The data of the last of `packed`, if that is of several items."""
+    for item in items:
+        if before is not None and _follows(before, item):
+            joined = joined or [before.data]
+            joined.append(item.data)
+            packed[-1] = packed[-1]._replace(rows=packed[-1].rows + item.count)
+        else:
+            if joined:
+                packed[-1] = packed[-1]._replace(data=b"".join(joined))
+                joined = []
+            packed.append(SentRecords(item.sender, item.number, item.count, item.columns, item.data))
+        before = item
+    if joined:
+        packed[-1] = packed[-1]._replace(data=b"".join(joined))
+    return packed
+
+
+def _follows(one: Item, other: Item) -> bool:
+    if one.sender != other.sender or one.columns or other.columns:
+        return False
+    return bool(one.count and other.count) and one.number + one.count == other.number

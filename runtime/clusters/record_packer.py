@@ -1,0 +1,65 @@
+"""RecordPacker: one record as the bytes in which it travels into a job, once it is known to fit the inlet's schema.
+
+With a schema that is a list of values in the order of its columns. Values of the usual types are judged by their type
+alone; all others by what Arrow makes of them, which takes longer and says what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+
+from ...actors.flow.records import batch_of
+from ...messages import UnsupportedValue, pack_plain
+
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+
+_USUAL: dict[pa.DataType, type] = {
+    pa.int64(): int,
+    pa.float64(): float,
+    pa.string(): str,
+    pa.large_string(): str,
+    pa.bool_(): bool,
+    pa.binary(): bytes,
+}
+_LARGEST = 2**63
+
+
+class RecordPacker:
+    """For one inlet."""
+
+    def __init__(self, schema: pa.Schema | None) -> None:
+        self._schema = schema
+        self._names = () if schema is None else tuple(schema.names)
+        self._types = [] if schema is None else [_USUAL.get(field.type) for field in schema]
+        self._integers = [index for index, kind in enumerate(self._types) if kind is int]
+
+    def pack(self, record: Any) -> bytes:
+        """Raises RecordMismatch, which names the column, and UnsupportedValue."""
+        packed = self._usual(record) or pack_plain(record if self._schema is None else self._values(record))
+        if len(packed) > MAX_RECORD_BYTES:
+            raise UnsupportedValue(f"wanted a record of at most {MAX_RECORD_BYTES} bytes, found {len(packed)}")
+        return packed
+
+    def _usual(self, record: Any) -> bytes | None:
+        """If it is a dict of just the columns and of just the usual types; None leaves it to the slower way."""
+        if self._schema is None or type(record) is not dict or len(record) != len(self._names):
+            return None
+        try:
+            values = [record[name] for name in self._names]
+            if list(map(type, values)) == self._types and not self._is_out_of_range(values):
+                return msgpack.packb(values)  # type: ignore[no-any-return]
+        except (KeyError, ValueError):
+            pass
+        return None
+
+    def _is_out_of_range(self, values: list[Any]) -> bool:
+        return any(not -_LARGEST <= values[index] < _LARGEST for index in self._integers)
+
+    def _values(self, record: Any) -> Sequence[Any]:
+        assert self._schema is not None
+        row = batch_of([record], self._schema)
+        return [column[0].as_py() for column in row.columns]

@@ -1,0 +1,45 @@
+"""SenderNumbers: the number of the last record of each sender, so that one that is sent again counts once.
+
+Senders with a name of their user's are remembered permanently. A name that was made up by a client begins with "#" and
+is of one object in one process: of these the latest are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+MADE_UP = "#"
+"""The beginning of names that no user gives."""
+REMEMBERED = 10_000
+"""Made-up names, those that sent something last."""
+
+
+class SenderNumbers:
+    """Of one subtask of an inlet."""
+
+    def __init__(self, numbers: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        self._named: dict[str, int] = {}
+        self._made_up: dict[str, int] = {}
+        for sender, last in dict(numbers).items():
+            self.set(sender, last)
+
+    def last(self, sender: str) -> int:
+        """0 of one that has sent nothing yet."""
+        return self._of(sender).get(sender, 0)
+
+    def set(self, sender: str, last: int) -> None:
+        numbers = self._of(sender)
+        if numbers is self._made_up:
+            numbers.pop(sender, None)  # the order is that of their latest records
+            if len(numbers) >= REMEMBERED:
+                del numbers[next(iter(numbers))]
+        numbers[sender] = last
+
+    def plain(self) -> dict[str, int]:
+        return self._named | self._made_up
+
+    def copy(self) -> SenderNumbers:
+        return SenderNumbers(self.plain())
+
+    def _of(self, sender: str) -> dict[str, int]:
+        return self._made_up if sender.startswith(MADE_UP) else self._named

@@ -1,0 +1,88 @@
+"""SentRecords: records of one sender as clients pack them, as the log holds them, and as the inlet emits them.
+
+One holds either the records themselves, each packed as plain data, one behind the other, or one Arrow batch.
+With a schema the former are lists of values in the order of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgpack
+import pyarrow as pa
+
+from ....actors.flow.elements import Batch
+from ....messages import dict_rows, unpack_plain
+
+_PACKER = msgpack.Packer()
+
+
+class SentRecords(NamedTuple):
+    """Numbered one by one from `first` on; without any it is a question for the sender's last number."""
+
+    sender: str
+    first: int
+    rows: int
+    columns: bool
+    data: bytes
+    """An Arrow stream of one batch if `columns`; else the records as plain data, one behind the other."""
+
+    @property
+    def last(self) -> int:
+        return self.first + self.rows - 1
+
+
+def columns_to_bytes(batch: pa.RecordBatch) -> bytes:
+    """One batch, with its schema."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def columns_of(sent: SentRecords) -> pa.RecordBatch:
+    with pa.ipc.open_stream(sent.data) as reader:
+        return reader.read_next_batch()
+
+
+def records_of(sent: SentRecords) -> list[Any]:
+    """As they were packed: with a schema, each a list of values."""
+    found: list[Any] = unpack_plain(_PACKER.pack_array_header(sent.rows) + sent.data)
+    return found
+
+
+def without_first(sent: SentRecords, count: int) -> SentRecords:
+    """The rest of them."""
+    if sent.columns:
+        data = columns_to_bytes(columns_of(sent).slice(count))
+    else:
+        unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(sent.data))
+        unpacker.feed(sent.data)
+        for _ in range(count):
+            unpacker.skip()
+        data = sent.data[unpacker.tell() :]
+    return sent._replace(first=sent.first + count, rows=sent.rows - count, data=data)
+
+
+def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batch:
+    """Either several packed ones, or one Arrow batch."""
+    if sent[0].columns:
+        assert len(sent) == 1, "an Arrow batch is emitted by itself"
+        return columns_of(sent[0])
+    records = [record for each in sent for record in records_of(each)]
+    if schema is None:
+        return dict_rows(records)
+    columns = zip(*records, strict=True)
+    arrays = [pa.array(column, field.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def to_payload(sent: Sequence[SentRecords]) -> bytes:
+    """One entry of the log, or what one request brings."""
+    found: bytes = msgpack.packb(sent)
+    return found
+
+
+def from_payload(payload: bytes) -> list[SentRecords]:
+    return [SentRecords(*each) for each in msgpack.unpackb(payload)]

@@ -1,0 +1,282 @@
+"""RecordLog: what was acknowledged, in files of one folder that grow; each append lasts before it returns.
+
+    <folder>/<segment>      frames, one after the other: length, CRC-32, payload; the first that is not whole is the end
+
+One writer writes segments of its own, and never goes on in one that failed or that another has begun: whatever a writer
+that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
+sync an append costs the data alone and no change of the file's size. A store that cannot append gets a file per append.
+
+The caller knows the meaning of payloads, which segments are still needed, and whether a thing may be there twice.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from struct import Struct
+from typing import Protocol
+
+from .durable_files import DurableFiles
+from .errors import CorruptState
+
+_FRAME = Struct(">II")
+ZEROED_BYTES = 4 * 1024 * 1024
+"""Of a new segment on the local disk."""
+SEGMENT_BYTES = 64 * 1024 * 1024
+"""A longer segment is followed by another."""
+
+
+class RecordLog:
+    """The files in one folder. All of it blocks; reading and removing are safe beside a writer."""
+
+    def __init__(self, files: DurableFiles, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+
+    def segments(self) -> list[str]:
+        """The names of those that are there, in order; none for a missing folder."""
+        return self._files.names(self._folder)
+
+    def read(self, segment: str, start: int = 0) -> tuple[list[bytes], int]:
+        """The whole payloads from this place on, and the place behind the last; a missing segment has none. Raises
+        CorruptState when one in the middle is not what was written.
+        """
+        try:
+            data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
+        except FileNotFoundError:
+            return [], start
+        payloads, place = [], 0
+        while (found := _payload_at(data, place)) is not None:
+            payloads.append(found)
+            place += _FRAME.size + len(found)
+        if _is_followed(data, place):
+            raise CorruptState(f"{self._folder}/{segment}", f"a whole entry at byte {start + place}", "a damaged one")
+        return payloads, start + place
+
+    def remove(self, segments: Iterable[str]) -> None:
+        """One that is gone already is fine. After a power cut one may be back."""
+        for segment in segments:
+            self._files.remove(f"{self._folder}/{segment}")
+
+    def writer(self, name: str) -> LogWriter:
+        """Its segments are `name`-00000001 and so on; nobody else may use this name."""
+        return LogWriter(self._files, self._folder, name)
+
+
+class LogWriter:
+    """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
+
+    def __init__(self, files: DurableFiles, folder: str, name: str) -> None:
+        self._files = files
+        self._folder = folder
+        self._name = name
+        self._number = 0
+        self._open: _Segment | None = None
+        self._spare: _Segment | None = None
+        self._is_making_spare = False
+        self._is_closed = False
+        self.segment = ""
+        """The one that was written last; empty before the first append."""
+        self.length = 0
+        """Of the part of it that lasts."""
+
+    def append(self, payloads: Sequence[bytes]) -> None:
+        """All of them last when it returns. If it raises, some may; the next append begins a new segment."""
+        pieces = [piece for each in payloads for piece in (_FRAME.pack(len(each), zlib.crc32(each)), each)]
+        data = b"".join(pieces)
+        if self._open is not None and self.length + len(data) > self._limit():
+            self.roll()
+        try:
+            if self._open is None:
+                self._begin()
+            assert self._open is not None
+            self._open.append(data)
+        except BaseException:
+            self.roll()
+            raise
+        self.length += len(data)
+        if not self._open.goes_on:
+            self.roll()
+
+    def roll(self) -> None:
+        """What comes next goes into a new segment."""
+        segment, self._open = self._open, None
+        if segment is not None:
+            segment.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.roll()
+        self._drop_spare()
+
+    # -- the next segment, made ahead of time
+
+    @property
+    def wants_spare(self) -> bool:
+        """Whether that would save something soon."""
+        is_early = self._open is not None and self.length < ZEROED_BYTES // 2
+        return self._files.is_local and self._spare is None and not self._is_making_spare and not is_early
+
+    def spare_work(self) -> Callable[[], _Segment]:
+        """What makes the next segment, to be run at any time. Hand its result, or None if it failed, to
+        `keep_spare`.
+        """
+        self._is_making_spare = True
+        path = self._next_path()
+
+        def work() -> _Segment:
+            made = self._new_file(path)
+            if self._is_closed:
+                made.close()
+            return made
+
+        return work
+
+    def keep_spare(self, spare: _Segment | None) -> None:
+        self._is_making_spare = False
+        self._spare = spare
+        if spare is not None and spare.path < f"{self._folder}/{self.segment}":
+            self._drop_spare()  # segments are in the order of their names
+
+    def _drop_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.close()
+            self._files.remove(spare.path)
+
+    # -- inside
+
+    def _limit(self) -> int:
+        return ZEROED_BYTES if self._spare is not None else SEGMENT_BYTES
+
+    def _begin(self) -> None:
+        segment, self._spare = self._spare, None
+        self._open = segment or self._new_file(self._next_path())
+        self.segment, self.length = self._open.path.rpartition("/")[2], 0
+
+    def _next_path(self) -> str:
+        self._number += 1
+        return f"{self._folder}/{self._name}-{self._number:08d}"
+
+    def _new_file(self, path: str) -> _Segment:
+        self._files.make_folder(self._folder)
+        return _new_segment(self._files, path)
+
+
+def _payload_at(data: bytes, place: int) -> bytes | None:
+    """The payload of the frame that begins here, if that is whole."""
+    begin = place + _FRAME.size
+    if begin > len(data):
+        return None
+    length, checksum = _FRAME.unpack_from(data, place)
+    payload = data[begin : begin + length]
+    return payload if length and len(payload) == length and zlib.crc32(payload) == checksum else None
+
+
+def _is_followed(data: bytes, place: int) -> bool:
+    """Whether a whole frame stands behind what is none: no writer leaves that behind."""
+    if place + _FRAME.size > len(data):
+        return False
+    length, _ = _FRAME.unpack_from(data, place)
+    return bool(length) and _payload_at(data, place + _FRAME.size + length) is not None
+
+
+class _Segment(Protocol):
+    """A file that is being written. Its name lasts with its first append."""
+
+    path: str
+    goes_on: bool
+    """Whether there may be another append."""
+
+    def append(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _new_segment(files: DurableFiles, path: str) -> _Segment:
+    if files.is_local:
+        return _ZeroedSegment(files, path)
+    return _GrowingSegment(files, path) if files.has_folders else _WholeSegment(files, path)
+
+
+class _ZeroedSegment:
+    """On the local disk, by way of the operating system: made of zeros that are written over."""
+
+    goes_on = True
+
+    def __init__(self, files: DurableFiles, path: str) -> None:
+        self.path = path
+        self._at = 0
+        self._descriptor = -1
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            _write(self._descriptor, bytes(ZEROED_BYTES), 0)
+            os.fsync(self._descriptor)
+            files.sync_folder(os.path.dirname(path))
+        except BaseException:
+            self.close()
+            files.remove(path)
+            raise
+
+    def append(self, data: bytes) -> None:
+        _write(self._descriptor, data, self._at)
+        _sync_data(self._descriptor)
+        self._at += len(data)
+
+    def __del__(self) -> None:
+        """Of an attempt that was ended while it wrote."""
+        self.close()
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+def _write(descriptor: int, data: bytes, at: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, at)
+        left, at = left[written:], at + written
+
+
+class _GrowingSegment:
+    """On another disk with folders."""
+
+    goes_on = True
+
+    def __init__(self, files: DurableFiles, path: str) -> None:
+        self.path = path
+        self._files = files
+        self._file = files.create(path)
+        self._is_known = False
+
+    def append(self, data: bytes) -> None:
+        self._file.write(data)
+        self._files.sync(self._file)
+        if not self._is_known:
+            self._files.sync_folder(self.path.rpartition("/")[0])
+            self._is_known = True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _WholeSegment:
+    """In a store that shows a file when it is whole."""
+
+    goes_on = False
+
+    def __init__(self, files: DurableFiles, path: str) -> None:
+        self.path = path
+        self._files = files
+
+    def append(self, data: bytes) -> None:
+        self._files.write(self.path, [data])
+
+    def close(self) -> None:
+        pass
