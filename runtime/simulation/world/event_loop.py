@@ -117,7 +117,11 @@ def _missing(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    *(name for name in vars(asyncio.AbstractEventLoop) if name.startswith(("create_", "connect_", "sock_", "subprocess_"))),
+    *(
+        name
+        for name in vars(asyncio.AbstractEventLoop)
+        if name.startswith(("create_", "connect_", "sock_", "subprocess_"))
+    ),
     *("getaddrinfo", "getnameinfo", "start_tls", "sendfile", "connect_accepted_socket"),
     *("add_reader", "remove_reader", "add_writer", "remove_writer", "add_signal_handler", "remove_signal_handler"),
     *("run_until_complete", "run_forever", "shutdown_asyncgens", "shutdown_default_executor"),
