@@ -22,8 +22,8 @@ class NotOnSimulatedLoop(NotImplementedError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: this event loop is simulated, without sockets, pipes and subprocesses, as in an OperatorHarness, a "
-            "SimulatedCluster and LocalCluster(debug=True): give the operator a fake of its client here, as in "
+            f"{what}: this event loop is simulated, without sockets, pipes and subprocesses, as in an OperatorHarness, "
+            "a SimulatedCluster and LocalCluster(debug=True): give the operator a fake of its client, as in "
             "Enrich(connect=FakeClient); a LocalCluster() has a real one. A blocking client works here, too, with "
             "`await asyncio.to_thread(...)`"
         )
