@@ -315,9 +315,10 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState MapState MissingState "
-        "LostOwnership NoCurrentKey OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
-        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
+        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
+        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
+        "UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
