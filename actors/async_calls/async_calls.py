@@ -43,8 +43,6 @@ from .settings import HELD_PER_CALL, AsyncSettings
 _SHORT_RUN: Final = 64
 """A run that ends after fewer records than these was not worth it."""
 _MOST_PATIENCE: Final = 1024
-_POOLED: Final = 1024
-"""Collectors that are kept for later calls."""
 
 
 class AsyncCalls:
@@ -91,7 +89,6 @@ class AsyncCalls:
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
-        self._collectors: list[Collector] = []
         self.is_draining = False
         self._is_drained = False
 
@@ -281,12 +278,12 @@ class AsyncCalls:
         if self._permits is not None:
             count = self._permits.take(count)
         calls = [ready.popleft() for _ in range(count)]
-        collectors, now_ms, prefix = self._collectors, self._wall_ms(), self._prefix
+        now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
             call.tries += 1
             if not call.began_wall_ms:
                 call.began_wall_ms = now_ms
-            call.out = collectors.pop() if collectors else Collector()
+            call.out = Collector()
             call.out.time_ms = None if call.kind == "batch" else call.time_ms
             call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
             if call.identity is None:
@@ -328,12 +325,14 @@ class AsyncCalls:
             self._backend.roll_back(call)
             call.begin_again()
             call.failures = call.tries
+            call.out.close()
             call.out = Collector()
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
             self._failed.give_up(call, error)
         self._backend.commit(call)
+        call.out.close()
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
@@ -346,8 +345,6 @@ class AsyncCalls:
             for call in self._table.leaving():
                 if call.results is None:
                     out.take_over(call.out)
-                    if len(self._collectors) < _POOLED:
-                        self._collectors.append(call.out)
                 else:
                     for tag, batch in call.results:
                         out.put(tag, batch)
