@@ -53,14 +53,8 @@ def environment(**settings: Any) -> StreamEnvironment:
 
 
 def cluster_of(seed: int, **settings: Any) -> SimulatedCluster:
-    return SimulatedCluster(
-        2,
-        seed=seed,
-        name_lease_ms=LEASE_MS,
-        heartbeat_interval_ms=500,
-        heartbeat_timeout_ms=3_000,
-        **settings,
-    )
+    chosen = {"name_lease_ms": LEASE_MS, "heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000} | settings
+    return SimulatedCluster(2, seed=seed, **chosen)
 
 
 def start(cluster: SimulatedCluster, **settings: Any) -> JobHandle:
@@ -172,7 +166,7 @@ def test_what_an_inlet_has_acknowledged_is_processed_whoever_has(seed: int) -> N
         except InletClosed:
             return False
 
-    with cluster_of(seed) as cluster:
+    with cluster_of(seed, heartbeat_timeout_ms=chance.choice((3_000, 60_000))) as cluster:
         job, numbers = start_with_inlet(cluster), iter(range(1_000))
         for _ in range(chance.randint(1, 3)):
             for _ in range(chance.randint(0, 12)):
