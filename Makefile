@@ -55,6 +55,9 @@ bench: $(READY)
 	mkdir -p build
 	$(BIN)/python -m benchmarks keyed-aggregate --runs 5 --peers "$(PEERS)" --json build/bench-keyed-aggregate.json
 	$(BIN)/python -m benchmarks stateful-function --runs 5 --peers "$(PEERS)" --json build/bench-stateful-function.json
+	for shape in tumbling sliding session; do \
+	  $(BIN)/python -m benchmarks windows --shape $$shape --runs 3 --peers "$(PEERS)" --json build/bench-windows-$$shape.json || exit 1; done
+	$(BIN)/python -m benchmarks timers --compiled --runs 3 --peers "$(PEERS)" --json build/bench-timers.json
 	$(BIN)/python -m benchmarks latency --json build/bench-latency.json
 	$(BIN)/python -m benchmarks checkpoint --runs 3 --json build/bench-checkpoint.json
 	$(BIN)/python -m benchmarks growth --runs 3 --json build/bench-growth.json

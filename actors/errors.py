@@ -6,6 +6,7 @@ ActorError
 ├── UnusableRecord          a record that the program made cannot be keyed, or fits no column; says which and why
 ├── UnwantedResult          a user's function returned what would be lost; says what to write instead
 ├── NoEventTime             event time was asked for where records have none; says what to write
+├── EndlessTimers           the data has ended, and timers set each other for ever; says when to stop
 ├── ChannelBroken           a gap, a duplicate or a lost peer on a channel
 ├── UnknownChannel          restored elements were in flight on a channel that is not there
 ├── InvalidJobGraph         a graph that cannot run, with the vertex or operator that is wrong
@@ -64,12 +65,36 @@ class UnwantedResult(ActorError, TypeError):
 class NoEventTime(ActorError, ValueError):
     """Event time was asked for, and the records, or what was called, have none."""
 
-    def __init__(self, operator_name: str, what: str) -> None:
+    def __init__(self, operator_name: str, what: str, input_index: int | None = None) -> None:
+        """`input_index`: which input's records have none, where there are two."""
+        records = "the records" if input_index is None else f"records of its {('first', 'second')[input_index]} input"
         super().__init__(
-            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: the records have "
+            f"operator {operator_name!r}: {what} was asked for, and there is no event time here: {records} have "
             "none, or it is neither a record nor an event-time timer that is processed. Put "
             'stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before this operator, and behind any '
             "map_batches or operator of whole batches that drops the times"
+        )
+
+
+class EndlessTimers(ActorError):
+    """The data has ended, so every timer is due, and `on_timer` sets more and more of them."""
+
+    def __init__(self, operator_name: str, fired: int) -> None:
+        super().__init__(
+            f"operator {operator_name!r}: the data has ended, so all timers are due at once, and on_timer has set "
+            f"others again and again: over {fired} of them have fired. A timer that always sets the next one never "
+            "ends: set none where there is nothing left to wait for, or where self.watermark is 2**63 - 1, the end of "
+            "time"
+        )
+
+
+class CallTimedOut(ActorError, TimeoutError):
+    """A coroutine of an operator took longer than its `timeout_ms` or `total_timeout_ms`, and was cancelled."""
+
+    def __init__(self, what: str, limit_ms: float) -> None:
+        super().__init__(
+            f"{what} took longer than {limit_ms:.0f} ms and was cancelled: raise timeout_ms (of a try) or "
+            "total_timeout_ms (of all) in its async_settings, or give it a retry"
         )
 
 

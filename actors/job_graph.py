@@ -5,6 +5,7 @@ Pure functions over the `JobGraph` message. Flink: JobGraph, SlotSharingGroup, S
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def validate(graph: JobGraph) -> None:
     _check_ids(graph)
     for vertex in graph.vertices:
         _check_parallelism(vertex)
+        _check_rate(vertex)
     for edge in graph.edges:
         _check_edge(graph, edge)
     topological_order(graph)
@@ -194,6 +196,15 @@ def _check_ids(graph: JobGraph) -> None:
                     f"operator {operator.name!r} of {_name(vertex)}: another operator has the same id, "
                     f"{operator.operator_id!r}"
                 )
+
+
+def _check_rate(vertex: JobVertex) -> None:
+    for operator in vertex.operators:
+        rate = operator.rate_per_second
+        if rate is not None and not 0 < rate < math.inf:
+            raise InvalidJobGraph(
+                f"operator {operator.name!r} of {_name(vertex)} has rate_per_second {rate}; wanted a number above 0"
+            )
 
 
 def _check_parallelism(vertex: JobVertex) -> None:

@@ -3,6 +3,7 @@
 if __name__ != "understudy.messages":  # pragma: no cover
     raise ImportError("import understudy.messages, not messages: the folder is part of the package understudy")
 
+from .call_rates import GrantPermits, ReportThrottled, RequestPermits
 from .checkpoint_statistics import (
     CheckpointHistory,
     CheckpointStatistics,
@@ -13,6 +14,7 @@ from .checkpointing import (
     AbortReason,
     AcknowledgeCheckpoint,
     DeclineCheckpoint,
+    ExpectBarrier,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SnapshotMetrics,
@@ -85,7 +87,16 @@ from .job_graph import (
 )
 from .job_status import JobStatus
 from .missing_column import MissingColumn, those_there_are
-from .outlets import OutletAnswer, OutletBranch, OutletCommitted, OutletOpened, OutletPart, OutletRefusal, ReadOutlet
+from .outlets import (
+    OutletAnswer,
+    OutletBranch,
+    OutletCommitted,
+    OutletOpened,
+    OutletPart,
+    OutletRefusal,
+    OutletReport,
+    ReadOutlet,
+)
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
@@ -132,6 +143,7 @@ from .state_handles import (
     StateHandle,
     SubtaskState,
 )
+from .task_reports import TaskReport
 from .tasks import (
     CancelTask,
     ChannelDescriptor,
@@ -180,9 +192,11 @@ __all__ = [
     "DisposeSavepointSuccess",
     "ExecutionAttemptId",
     "ExecutionState",
+    "ExpectBarrier",
     "FailureCause",
     "FailureKind",
     "FirstBatchProcessed",
+    "GrantPermits",
     "Heartbeat",
     "HoldingChannel",
     "HoldingSplit",
@@ -226,6 +240,7 @@ __all__ = [
     "OutletOpened",
     "OutletPart",
     "OutletRefusal",
+    "OutletReport",
     "OutputDescriptor",
     "Partitioning",
     "Plain",
@@ -237,9 +252,11 @@ __all__ = [
     "RefuseRegistration",
     "RegisterTaskManager",
     "ReleaseTaskManager",
+    "ReportThrottled",
     "ReportWatermark",
     "RequestCheckpointStatistics",
     "RequestJobStatus",
+    "RequestPermits",
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
@@ -269,6 +286,7 @@ __all__ = [
     "TaskManagerFailing",
     "TaskManagerId",
     "TaskMetrics",
+    "TaskReport",
     "TriggerCheckpoint",
     "TriggerSavepoint",
     "TriggerSavepointFailure",

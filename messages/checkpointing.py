@@ -25,6 +25,19 @@ class TriggerCheckpoint:
 
 
 @message
+class ExpectBarrier:
+    """JobManager -> TaskManager, for each subtask that keeps records in flight: a checkpoint has been triggered.
+
+    Until its barrier has come, take input even where as much is in flight as may be: so the barrier waits for none of
+    it. Channels bound the input that is taken beyond that.
+    """
+
+    job_id: JobId
+    attempt_id: ExecutionAttemptId
+    checkpoint_id: CheckpointId
+
+
+@message
 class SwitchToUnaligned:
     """JobManager -> TaskManager, for each subtask that has not acknowledged: the alignment takes too long.
 

@@ -71,6 +71,8 @@ class TaskEventTime:
     """How many splits there are."""
     idle_splits: int = 0
     paused_splits: int = 0
+    bound_ms: int | None = None
+    """How far its assigner's watermarks stay behind the newest record; None: it goes by something else."""
 
 
 @message

@@ -45,6 +45,10 @@ class OperatorDescription:
     states: tuple[StateDescription, ...] = ()
     emits_at_end: bool = True
     """Whether anything may come of it when its data, or event time, has ended."""
+    rate_per_second: float | None = None
+    """The calls that its subtasks may begin in a second, all of them together; None: it has no such limit."""
+    has_coroutines: bool = False
+    """Whether it keeps records in flight, and takes no input when there are many."""
 
 
 @message

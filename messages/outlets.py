@@ -8,6 +8,8 @@ state/outlets.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .ids import ExecutionAttemptId, JobId, OperatorId
 from .registry import message
 
@@ -41,7 +43,7 @@ class OutletOpened:
     branches: tuple[OutletBranch, ...]
     """The oldest first; the last one is this attempt's."""
     first: int
-    """What is before this position is not kept any more."""
+    """Records before this position are not kept any more."""
     end: int
 
 
@@ -73,7 +75,7 @@ class ReadOutlet:
     latest: bool
     """Without a cursor: from where the outlet ends now."""
     max_bytes: int
-    """So many at most, or one segment."""
+    """The answer has at most this number, or one segment."""
     wait_ms: int
 
 
@@ -99,7 +101,7 @@ class OutletRefusal:
 
 @message
 class OutletAnswer:
-    """What there is. Without parts nothing came in time, or nothing will come any more."""
+    """Some segments. Without parts nothing came in time, or nothing will come any more."""
 
     parts: tuple[OutletPart, ...]
     cursor: str
@@ -107,3 +109,7 @@ class OutletAnswer:
     is_over: bool
     """The job has ended, and nothing is behind `cursor`."""
     refusal: OutletRefusal | None = None
+
+
+OutletReport: TypeAlias = OutletOpened | OutletCommitted
+"""What the task of an outlet reports. A TaskManager passes it on, a JobManager hands it to the job's outlets."""

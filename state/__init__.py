@@ -28,6 +28,7 @@ from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
     AlreadyFinished,
     AlreadyRunning,
+    CallIsOver,
     CorruptState,
     ForgedPointer,
     HasCurrentKey,
@@ -87,6 +88,7 @@ __all__ = [
     "NO_NAMESPACE",
     "AlreadyFinished",
     "AlreadyRunning",
+    "CallIsOver",
     "CheckpointStorage",
     "CorruptState",
     "DurableFileSystem",

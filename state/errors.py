@@ -72,6 +72,24 @@ class NoCurrentKey(StateError, RuntimeError):
         return f"{of_operator(self.operator)}{self.used} was used{where}: {remedy}"
 
 
+class CallIsOver(StateError, RuntimeError):
+    """State was used on behalf of a record whose `async def process` has ended, or was cancelled.
+
+    `used` says what was used.
+    """
+
+    def __init__(self, used: str, operator: str = "") -> None:
+        super().__init__(used, operator)
+        self.used, self.operator = used, operator
+
+    def __str__(self) -> str:
+        return (
+            f"{of_operator(self.operator)}{self.used} was used by code that outlived its record: `async def process` "
+            "has returned, or was cancelled, and what it began went on; await all that it begins, as with "
+            "asyncio.gather(...) or asyncio.TaskGroup()"
+        )
+
+
 class HasCurrentKey(StateError, RuntimeError):
     """`self.keys()` sets one key after the other, and here a key is set that this would take away."""
 

@@ -6,7 +6,7 @@ One writer writes segments of its own, and never goes on in one that failed or t
 that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
 sync an append costs the data alone and no change of the file's size. A store that cannot append gets a file per append.
 
-What the payloads are, which segments are still needed, and how often a thing may stand in the log is the caller's.
+The caller knows the meaning of payloads, which segments are still needed, and whether a thing may be there twice.
 """
 
 from __future__ import annotations
@@ -208,6 +208,7 @@ class _ZeroedSegment:
     def __init__(self, files: DurableFiles, path: str) -> None:
         self.path = path
         self._at = 0
+        self._descriptor = -1
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
             _write(self._descriptor, bytes(ZEROED_BYTES), 0)
@@ -222,6 +223,10 @@ class _ZeroedSegment:
         _write(self._descriptor, data, self._at)
         _sync_data(self._descriptor)
         self._at += len(data)
+
+    def __del__(self) -> None:
+        """Of an attempt that was ended while it wrote."""
+        self.close()
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

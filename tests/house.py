@@ -35,7 +35,9 @@ ROOMS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
     "actors.checkpoints",
     "actors.restore",
@@ -44,6 +46,7 @@ ROOMS = (
     "runtime.system",
     "runtime.system.remote",
     "runtime.system.system",
+    "runtime.coroutines",
     "runtime.connectors",
     "runtime.connectors.files",
     "runtime.connectors.inlet",
@@ -69,7 +72,9 @@ TASK_MANAGERS = (
     "actors.operators",
     "actors.windows",
     "actors.joins",
+    "actors.async_calls",
     "actors.compiled",
+    "actors.async_calls",
     "actors.tasks",
 )
 JOB_MANAGERS = ("actors.checkpoints", "actors.restore", "actors.jobs", "actors.job_manager")

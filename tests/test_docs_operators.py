@@ -51,6 +51,17 @@ def test_the_example_of_files_writes_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
+def test_the_example_of_side_outputs_prints_what_is_said(tmp_path: Path) -> None:
+    ((program, said),) = re.findall(
+        r"```python\n(from understudy import KeyedOp.*?)```\n\n    (.*?)\n", PAGE, re.DOTALL
+    )
+    (tmp_path / "sides.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "sides.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.stdout.splitlines() == [said], done.stderr
+
+
 def test_the_source_fed_by_a_thread_gives_all(tmp_path: Path) -> None:
     (program,) = re.findall(r"```python\n(import queue\n.*?)```", PAGE, re.DOTALL)
     (tmp_path / "page.py").write_text(program)

@@ -26,7 +26,6 @@ NO_PUBLIC_ERRORS = {
     # they reach users as text: as the name of a failure's cause, or in the text of an error that is public
     "UnknownChannel": "fails a task; JobFailed shows its name",
     "UserCodeError": "wraps what user code raised; JobFailed shows that, and has it as its cause with debug=True",
-    "UnusableRecord": "a base; each of its errors is public",
     "LostLeadership": "stops a JobManager that does not lead any more; clients are answered by the one that does",
     "ChannelBroken": "fails a task, which is restored; JobFailed shows its name",
     "NoResourceAvailable": "fails a job; JobFailed shows its name",
@@ -46,6 +45,9 @@ NO_PUBLIC_ERRORS = {
     "WrongValue": "never leaves state/: WrongStateType is raised in its place",
     "NoSuchValue": "never leaves state/",
     "_Misfit": "never leaves state/",
+    "CursorRefused": "never leaves the JobManager: a base",
+    "NoCursorOfThis": "never leaves the JobManager: a reader gets InvalidCursor",
+    "understudy.state.outlets.lineage.CursorForked": "never leaves the JobManager: a reader gets the public one",
     "understudy.state.kinds.record_serializer.SchemaMismatch": "never leaves state/: StateIncompatible is raised",
     "NotAScan": "a DataFrame is read through Spark then",
     "NotLive": "the chaos runs report it",

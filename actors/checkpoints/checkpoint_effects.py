@@ -14,6 +14,7 @@ from ...messages import (
     CheckpointCompleted,
     CheckpointId,
     ExecutionAttemptId,
+    ExpectBarrier,
     FailureCause,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -63,7 +64,7 @@ class Send:
     """Tell the TaskManager of this attempt. It may be gone by now: then the message is lost."""
 
     attempt_id: ExecutionAttemptId
-    message: TriggerCheckpoint | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
+    message: TriggerCheckpoint | ExpectBarrier | SwitchToUnaligned | NotifyCheckpointComplete | NotifyCheckpointAborted
 
 
 E_co = TypeVar("E_co", covariant=True)

@@ -33,6 +33,8 @@ class CheckpointPlan:
     notify: tuple[SubtaskKey, ...]
     """They are notified of completion."""
     vertices: Mapping[VertexId, VertexShape]
+    expect: tuple[SubtaskKey, ...] = ()
+    """They are notified when a checkpoint begins: they may take no input otherwise."""
 
     @classmethod
     def of(cls, graph: JobGraph) -> CheckpointPlan:
@@ -44,6 +46,12 @@ class CheckpointPlan:
             acknowledge=everyone,
             notify=everyone,
             vertices={each.vertex_id: _shape(graph, each) for each in graph.vertices},
+            expect=tuple(
+                subtask
+                for vertex in graph.vertices
+                if vertex.operators and vertex.operators[0].has_coroutines
+                for subtask in subtasks_of(vertex)
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ...messages import (
     CheckpointId,
     ExecutionAttemptId,
+    ExpectBarrier,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     SwitchToUnaligned,
@@ -69,6 +70,9 @@ class CheckpointTasks:
             attempt_id = self._attempts[subtask]
             message = TriggerCheckpoint(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop)
             yield Send(attempt_id, message)
+        for subtask in self._plan.expect:
+            attempt_id = self._attempts[subtask]
+            yield Send(attempt_id, ExpectBarrier(pending.job_id, attempt_id, pending.checkpoint_id))
 
     def switch_to_unaligned(self, pending: PendingCheckpoint) -> Iterator[Send]:
         """To the attempts that run and have not acknowledged."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...messages import Row, shape_of, shown, those_there_are
 from ...state.keys.column_hash import combined, hashes_of
 from ...state.keys.key_groups import groups_of_hashes, key_groups_of
-from ...state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash
+from ...state.keys.key_hash import KEY_TYPES, InvalidKey, java_hash, with_same_nans
 from ..errors import UnusableRecord, UnwantedResult
 from ..unrun import UNRUN, refuse_first
 from .elements import Batch
@@ -82,7 +82,7 @@ class KeySelector:
             return self.keys(rows), rows
         places = [_place(batch, part) for part in self.parts]
         columns = [values_of(column) for column in batch.columns]
-        keys = [columns[place] for place in places]
+        keys = [with_same_nans(columns[place]) for place in places]
         for part, place in zip(self.parts, places, strict=True):
             if batch.column(place).null_count:
                 _check_keys(part, columns[place], batch)
@@ -112,7 +112,7 @@ class KeySelector:
             columns = [_values(records, part) for part in self.parts]
         for part, column in zip(self.parts, columns, strict=True):
             _check_keys(part, column, batch)
-        return columns
+        return list(map(with_same_nans, columns))
 
 
 def field_values(batch: Batch, name: str, what: str) -> list[Any]:

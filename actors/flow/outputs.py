@@ -7,6 +7,7 @@ that was emitted before it. Nothing blocks: the task asks `is_available` before 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -17,6 +18,11 @@ from .channels import OutputChannel
 from .elements import NO_WATERMARK, AnyBatch, Control, Watermark, WatermarkStatus
 from .output_buffer import OutputBuffer
 from .partitioner import Partitioner
+
+log = logging.getLogger(__name__)
+
+_SELDOM_READ = frozenset({"late", "late-right"})
+"""Late records: they are counted, whoever reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class TaskOutputs:
         self.watermark_ms, self.moved_ms = NO_WATERMARK, clock.now_ms()
         """The newest watermark that was to be sent, and since when it is the newest, by the clock."""
         self.is_idle = False
+        self._filled: set[str] = set()
+        """The side outputs that anything was emitted to in this attempt."""
 
     def is_available(self) -> bool:
         """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should."""
@@ -84,6 +92,8 @@ class TaskOutputs:
         element. What goes to a side output that nobody reads goes nowhere.
         """
         self.records_out += len(batch)
+        if output_tag:
+            self._filled.add(output_tag)
         now_ms = self._clock.now_ms()
         for index, edge in enumerate(self._edges):
             if edge.output_tag == output_tag:
@@ -132,6 +142,22 @@ class TaskOutputs:
         self.flush()
         for channel in self._channels:
             channel.send(control)
+
+    def say_misspelt(self) -> None:
+        """At the end of the data: log it if a side output that is read has had nothing, and another one that is not
+        read has.
+        """
+        read = {edge.output_tag for edge in self._edges if edge.output_tag}
+        unread = self._filled - read - _SELDOM_READ
+        for edge in self._edges:
+            if edge.output_tag and edge.output_tag not in self._filled and unread:
+                log.warning(
+                    "nothing has come to the side output %r of operator %r, which is read; what went to %s nobody "
+                    "reads: is it the same OutputTag?",
+                    edge.output_tag,
+                    edge.producer,
+                    ", ".join(map(repr, sorted(unread))),
+                )
 
     def close(self) -> None:
         """What is still kept goes nowhere: the attempt has not come to its end."""

@@ -16,15 +16,12 @@ from functools import partial
 from typing import Any
 
 from ...messages import (
-    AcknowledgeCheckpoint,
     AcknowledgeRegistration,
     AskOperator,
     CancelJob,
     CancelWithSavepoint,
-    DeclineCheckpoint,
     DisposeSavepoint,
     DisposeSavepointSuccess,
-    FirstBatchProcessed,
     Heartbeat,
     JobDetails,
     JobId,
@@ -37,14 +34,11 @@ from ...messages import (
     ListJobs,
     LogRecords,
     MessageError,
-    NotifyEndOfData,
-    OutletCommitted,
-    OutletOpened,
+    OutletReport,
     PrintedText,
     ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
-    ReportWatermark,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
@@ -55,9 +49,9 @@ from ...messages import (
     TaskManagerExited,
     TaskManagerFailing,
     TaskManagerId,
+    TaskReport,
     TriggerSavepoint,
     TriggerSavepointFailure,
-    UpdateTaskExecutionState,
 )
 from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
@@ -333,16 +327,7 @@ class JobManager(Actor):
                 self._output(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
-            case (
-                UpdateTaskExecutionState()
-                | AcknowledgeCheckpoint()
-                | DeclineCheckpoint()
-                | NotifyEndOfData()
-                | FirstBatchProcessed()
-                | ReportWatermark()
-                | OutletOpened()
-                | OutletCommitted()
-            ):
+            case _ if isinstance(message, TaskReport | OutletReport):
                 self._on_job(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)

@@ -28,6 +28,7 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     OperatorId,
+    OutletReport,
     PutIntoInlet,
     ReadOutlet,
     ReleaseTaskManager,
@@ -67,7 +68,7 @@ from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .job_lease import Lease
 from .launcher import Launcher
-from .outlets import OutletEvent, OutletReport, Outlets
+from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
 from .storage_answers import LeaseTold
 

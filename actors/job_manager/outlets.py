@@ -26,6 +26,7 @@ from ...messages import (
     OutletOpened,
     OutletPart,
     OutletRefusal,
+    OutletReport,
     ReadOutlet,
 )
 from ...state import CheckpointStorage
@@ -73,8 +74,6 @@ class ReadOverdue:
     reading: Reading
 
 
-OutletReport: TypeAlias = OutletOpened | OutletCommitted
-"""From a task."""
 OutletEvent: TypeAlias = OutletListed | ListOutlet | SegmentsRead | ReadOverdue
 
 
@@ -107,7 +106,7 @@ class _Book:
     """Committed meanwhile."""
 
     def committed(self, message: OutletCommitted) -> None:
-        """What does not follow on what is known is left out: readers never jump over a gap."""
+        """A segment that does not follow on the last one is left out: readers never jump over a gap."""
         for segment in map(Segment.named, message.segments):
             if segment is None or segment.first != self.end:
                 log.warning("outlet %s: %s does not follow on %d", self.lineage.outlet, segment, self.end)
@@ -164,7 +163,7 @@ class Outlets:
         self._waiting: dict[str, list[Reading]] = {}
 
     def read(self, question: ReadOutlet) -> pykka.Future[OutletAnswer]:
-        """The future of the answer. Raises UnknownJob for an operator that the job does not have."""
+        """The future of the answer. Raises whatever `id_of` does, for an outlet that the job does not have."""
         operator_id = self._id_of(question.operator)
         reading = Reading(question, self._context.promise(), question.after)
         if not self._serve(operator_id, reading):
@@ -181,8 +180,10 @@ class Outlets:
                 self._books[message.operator_id] = _Book(message, lineage, message.first, message.end)
                 self._list(message)
             case OutletCommitted():
-                self._books[message.operator_id].committed(message)
-                self._serve_all(message.operator_id)
+                book = self._books.get(message.operator_id)
+                if book is not None and book.opened.attempt_id == message.attempt_id:
+                    book.committed(message)
+                    self._serve_all(message.operator_id)
             case ListOutlet(opened=opened):
                 self._list(opened)
             case OutletListed():
@@ -246,7 +247,7 @@ class Outlets:
         return False
 
     def _position_of(self, book: _Book, reading: Reading) -> int | None:
-        """Where it reads on; None when it has been refused. What it is refused with says where it can go on."""
+        """Where it reads on; None when it has been refused, with a place from where it can."""
         lineage = book.lineage
         if not reading.cursor:
             position = book.end if reading.question.latest else book.first
@@ -283,13 +284,22 @@ class Outlets:
         if error is None:
             reading.answer(OutletAnswer(read.parts, read.parts[-1].cursor, is_over=False))
             return
-        book = self._books[self._id_of(reading.question.operator)]
-        if isinstance(error, MissingState):  # deleted just now, or by somebody else
-            text = "records after it are not kept any more: their file is gone"
-            self._refuse(reading, "expired", text, book.lineage.cursor(book.end))
+        if isinstance(error, MissingState):
+            self._missing(reading)
         elif not reading.is_answered:
             reading.is_answered = True
             reading.promise.set_exception((type(error), error, error.__traceback__))
+
+    def _missing(self, reading: Reading) -> None:
+        """The next file is gone: by retention, just now, or because somebody has deleted it."""
+        operator_id = self._id_of(reading.question.operator)
+        book = self._books[operator_id]
+        position = self._position_of(book, reading)
+        if position is None:
+            return
+        gone = book.after(position, 0)
+        text = "the file of the records after it is gone: somebody has deleted it"
+        self._refuse(reading, "expired", text, book.lineage.cursor(gone[0].end if gone else book.end))
 
     def _for_us(self, event: OutletEvent) -> ForJob:
         return ForJob(self._job_id, event)

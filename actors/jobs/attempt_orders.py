@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ...messages import AnnounceWatermark, CancelTask, ExecutionAttemptId, JobId, Message, ReportWatermark
+from ...messages import CancelTask, ExecutionAttemptId, JobId, Message
 from ..checkpoints.checkpoint_effects import Schedule
 from ..job_graph import Region
 from .execution import Execution
 from .execution_graph import ExecutionGraph
-from .job_effects import RepeatFinalNotify, Tell
+from .job_effects import PermitsDue, RepeatFinalNotify, Tell
 from .job_ending import JobEnding
-from .watermark_alignment import WatermarkAlignment
 
 FINAL_NOTIFY_REPEAT_MS = 2000
 REPETITION = Schedule(FINAL_NOTIFY_REPEAT_MS, RepeatFinalNotify())
 
-Orders: TypeAlias = list[Tell | Schedule[RepeatFinalNotify]]
+Orders: TypeAlias = list[Tell | Schedule[RepeatFinalNotify | PermitsDue]]
 
 
 class AttemptOrders:
@@ -54,19 +53,6 @@ class AttemptOrders:
         if not execution.cancel():
             return []
         return [self.tell(execution, CancelTask(self._job_id, execution.attempt_id))]
-
-    def announce(self, said: ReportWatermark, alignment: WatermarkAlignment) -> list[Tell]:
-        """To sources that wait for each other: how far the slowest is, now that one has said where it is."""
-        execution = self._graph.execution(said.attempt_id)
-        if execution is None:
-            return []
-        minimum_ms, members = alignment.report(execution.subtask, said)
-        found = (self._graph.current(*subtask) for subtask in members)
-        return [
-            self.tell(each, AnnounceWatermark(self._job_id, each.attempt_id, minimum_ms))
-            for each in found
-            if each is not None and each.slot is not None and not each.state.is_terminal
-        ]
 
     def stop_sources(self) -> list[Tell]:
         """Running sources take no more input, if the job is stopping."""

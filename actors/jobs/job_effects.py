@@ -12,16 +12,14 @@ from typing import TypeAlias
 from ...messages import (
     CheckpointId,
     FailureCause,
-    FirstBatchProcessed,
     Heartbeat,
     JobStatus,
     Message,
-    NotifyEndOfData,
+    OperatorId,
     RegisterTaskManager,
-    ReportWatermark,
     TaskManagerExited,
     TaskManagerId,
-    UpdateTaskExecutionState,
+    TaskReport,
 )
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
 from ..checkpoints.checkpoint_events import CheckpointEvent, TimerEvent
@@ -64,6 +62,13 @@ class RepeatFinalNotify:
 
 
 @dataclass(frozen=True, slots=True)
+class PermitsDue:
+    """Timer: this operator may have permits for those that wait for some."""
+
+    operator_id: OperatorId
+
+
+@dataclass(frozen=True, slots=True)
 class TaskManagerLost:
     """This incarnation is gone: its process ended, it fell silent, or another one took its index."""
 
@@ -81,19 +86,17 @@ class JobDoomed:
 
 
 OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
-JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent
+JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent | PermitsDue
 
 JobEvent: TypeAlias = (
     RegisterTaskManager
     | TaskManagerExited
     | TaskManagerLost
     | Heartbeat
-    | UpdateTaskExecutionState
-    | NotifyEndOfData
-    | FirstBatchProcessed
-    | ReportWatermark
+    | TaskReport
     | JobDoomed
     | OwnTimerEvent
+    | PermitsDue
     | CheckpointEvent
 )
 

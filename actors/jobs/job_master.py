@@ -22,7 +22,9 @@ from ...messages import (
     JobStatus,
     NotifyEndOfData,
     RegisterTaskManager,
+    ReportThrottled,
     ReportWatermark,
+    RequestPermits,
     SubmitTask,
     TaskManagerExited,
     UpdateTaskExecutionState,
@@ -51,6 +53,7 @@ from .job_effects import (
     JobEnded,
     JobEvent,
     OwnTimerEvent,
+    PermitsDue,
     ProcessEnded,
     RepeatFinalNotify,
     RestartDue,
@@ -66,9 +69,9 @@ from .job_report import JobReport
 from .region_deployment import RegionDeployer, no_checkpoint_left
 from .region_restarts import RegionRestarts
 from .restart_strategy import RestartStrategy
+from .shared_pace import SharedPace
 from .slot_pool import SlotId, SlotPool
 from .task_manager_roster import TaskManagerRoster, changed
-from .watermark_alignment import WatermarkAlignment
 
 _HEARD_AFTER_THE_END = (
     AcknowledgeCheckpoint,
@@ -77,7 +80,6 @@ _HEARD_AFTER_THE_END = (
     checkpoint.TriggerSavepointNow,
 )
 """They bring state that has to be discarded, or want an answer."""
-
 
 _ALIVE = (JobStatus.CREATED, JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -114,20 +116,18 @@ class JobMaster:
         self._job = graph
         self._settings = settings
         self._failures = JobFailures(graph)
-        self._restore_points = RestorePoints(graph, store, origin)
+        self._restore_points = points = RestorePoints(graph, store, origin)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
         self._ending = JobEnding(graph, self.graph)
         self._orders = AttemptOrders(graph.job_id, self.graph, self._ending)
-        self._alignment = WatermarkAlignment(graph)
+        self._pace = SharedPace(graph, self.graph, self._orders)
         self._course = JobCourse(graph.job_id, self.graph, self._restarts)
         self._deployer = RegionDeployer(graph.job_id, self.graph, self._roster, self._restore_points, new_id)
         self._checkpoints = JobCheckpoints(self.coordinator, self._orders, self._restore_points, self._failures)
         statistics, history = self.coordinator.statistics, self._failures.history
-        self.report = JobReport(
-            graph, self.graph, self._roster, history, self._restarts, statistics, self._restore_points
-        )
+        self.report = JobReport(graph, self.graph, self._roster, history, self._restarts, statistics, points)
         self._now_ms, self._wall_ms = 0.0, 0
 
     @property
@@ -196,8 +196,8 @@ class JobMaster:
                 return self._coordinate(checkpoint.AllDataEnded()) if has_all_ended else []
             case FirstBatchProcessed():
                 return [Tidings(event)]
-            case ReportWatermark():
-                return [*self._orders.announce(event, self._alignment)]
+            case ReportWatermark() | RequestPermits() | ReportThrottled() | PermitsDue():
+                return [*self._pace.on(event, now_ms)]
             case JobDoomed(failure):
                 return self._fail_job(failure) if self.status in _ALIVE else []
             case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify():

@@ -19,6 +19,9 @@ from ..failure import raised, tell_line
 SYMPTOMS_KEPT = 50
 """More than this number of different failures between two checkpoints is no repetition."""
 
+CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers"})
+"""Errors that come again whatever happens: once is too often."""
+
 _CHANGING = re.compile(r"(?:\d+-)?\battempt-?[0-9a-f]+|0x[0-9a-f]+")
 """What differs from attempt to attempt: its id, as such and in the names of files, behind its number; and addresses."""
 
@@ -80,7 +83,15 @@ class RepeatedFailures:
                 self._seen.remove(known)
                 break
         self._seen.append((symptom, count))
-        return failure if count < self._limit else _gave_up(failure, count)
+        return failure if count < self._limit and not _is_certain(failure) else _gave_up(failure, count)
+
+
+def _is_certain(failure: FailureCause) -> bool:
+    """Whether no attempt can come further than this one."""
+    step: FailureCause | None = failure
+    while step is not None and step.error_type not in CERTAIN:
+        step = step.cause
+    return step is not None
 
 
 def _gave_up(failure: FailureCause, count: int) -> FailureCause:

@@ -67,7 +67,7 @@ class IntervalJoin(ColumnarJoin, CountsLateColumns):
         """Before this no row of the side without a match is due. After a restore that is not known."""
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
-        times = self._event_times("interval_join")
+        times = self._event_times("interval_join", side)
         batch, times = self._in_time(batch, times, LATE[side], out)
         if not len(batch):
             return

@@ -5,37 +5,26 @@ An outer join gives (kind, left, right), with None for a side that is missing. I
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ...state.kinds.descriptors import ListState
 from ..errors import NoEventTime
 from ..operators.collector import Collector
-from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
 from .joined_columns import DELETE, INSERT, How
+from .record_sides import RecordSides
 from .time_to_live import TimeToLive
 
 
-class RecordJoin(KeyedOperator):
-    """See the module."""
-
-    inputs: ClassVar[int] = 2
-
-    _left: ListState[Any] = ListState(object, name="left")
-    _right: ListState[Any] = ListState(object, name="right")
-    """(record, since when it lives, whether it has had a match, its event time or None), as lists."""
+class RecordJoin(RecordSides):
+    """See the module. Kept are (record, since when it lives, whether it has had a match, its event time or None), as
+    lists.
+    """
 
     def __init__(self, how: How, ttl: TimeToLive) -> None:
+        super().__init__(how)
         self._ttl = ttl
-        self._outer = (how in ("left", "full"), how in ("right", "full"))
-
-    def process(self, record: Any, out: Collector) -> None:
-        self._take(0, record, out)
-
-    def process_2(self, record: Any, out: Collector) -> None:
-        self._take(1, record, out)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows may be over."""
@@ -43,11 +32,12 @@ class RecordJoin(KeyedOperator):
             state.update([held for held in state.get() if not self._is_over(held[1])])
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
-        own, other = (self._left, self._right) if side == 0 else (self._right, self._left)
-        matches = other.get()
+        own, other = self._sides(side)
+        known = matches = other.get()
         came_ms = self._came_ms()
         if self._ttl.ttl_ms is not None:
-            matches = [held for held in matches if not self._is_over(held[1])]
+            known = [held for held in known if not self._is_over(held[1])]
+            matches = [held for held in known if self._meet(came_ms, held[1])]
             self._wait(came_ms + self._ttl.ttl_ms)
         own.add([record, came_ms, bool(matches), self._time_ms()])
         if self._outer[1 - side] and not all(held[2] for held in matches):
@@ -55,7 +45,8 @@ class RecordJoin(KeyedOperator):
                 if not held[2]:
                     self._emit(DELETE, side, None, held[0], held[3], out)
         if any(self._outer) and not all(held[2] for held in matches):
-            other.update([[record, came_ms, True, time_ms] for record, came_ms, _, time_ms in matches])
+            met = set(map(id, matches))
+            other.update([[held[0], held[1], held[2] or id(held) in met, held[3]] for held in known])
         for held in matches:
             self._emit(INSERT, side, record, held[0], held[3], out)
         if not matches and self._outer[side]:
@@ -78,7 +69,7 @@ class RecordJoin(KeyedOperator):
         if self._ttl.domain == "processing":
             return self.processing_time()
         if self.timestamps is None:
-            raise NoEventTime(self.context.name, "a TTL by event time")
+            raise NoEventTime(self.context.name, "a TTL by event time", self._input_index)
         return self.timestamp
 
     def _wait(self, until_ms: int) -> None:
@@ -86,6 +77,11 @@ class RecordJoin(KeyedOperator):
             self.timers.at_event_time(until_ms)
         else:
             self.timers.at_processing_time(until_ms)
+
+    def _meet(self, came_ms: int, other_ms: int) -> bool:
+        """By event time rows of about the same time do; by the clock all that are not over."""
+        assert self._ttl.ttl_ms is not None, "rows without a TTL meet all others"
+        return self._ttl.domain == "processing" or abs(came_ms - other_ms) < self._ttl.ttl_ms
 
     def _is_over(self, came_ms: int) -> bool:
         assert self._ttl.ttl_ms is not None, "rows without a TTL are never over"

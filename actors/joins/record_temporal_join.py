@@ -34,7 +34,7 @@ class RecordTemporalJoin(KeyedOperator, CountsLateRecords):
 
     def process_2(self, record: Any, out: Collector) -> None:
         if self.timestamps is None:
-            raise NoEventTime(self.context.name, "the time of a version")
+            raise NoEventTime(self.context.name, "the time of a version", self._input_index)
         versions = [*self._versions.get(), [record, self.timestamp]]
         versions.sort(key=lambda version: version[1])
         self._versions.update(versions)

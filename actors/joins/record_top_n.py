@@ -1,5 +1,6 @@
 """RecordTopN: `top_n` of records of any kind; results are (kind, record, rank). It does what TopN says, after every
-record; the order is that of what a function returns for a record.
+record; the order is that of what a function returns for a record, or of its fields: None last, NaN before it, as TopN
+has it.
 """
 
 from __future__ import annotations
@@ -44,13 +45,30 @@ class RecordTopN(KeyedOperator):
     def _place(self, value: Any, before: list[Any]) -> int:
         """Before the first that is worse, or for newest first, no better."""
         for place, (_, held) in enumerate(before):
-            is_better = value > held if self._descending else value < held
-            if is_better or (value == held and self._by is None):
+            order = _compared(value, held, descending=self._descending)
+            if order < 0 or (order == 0 and self._by is None):
                 return place
         return len(before)
 
     def _emit(self, kind: str, record: Any, rank: int, out: Collector) -> None:
         out.collect((kind, record, rank) if self._ranked else (kind, record))
+
+
+def _compared(value: Any, held: Any, *, descending: bool) -> int:
+    """Below 0 if the value comes first, above 0 if what is held does. None comes last, NaN before it, up and down."""
+    if type(value) is tuple and type(held) is tuple:
+        parts = (_compared(one, other, descending=descending) for one, other in zip(value, held, strict=True))
+        return next(filter(None, parts), 0)
+    absent, held_absent = _absence(value), _absence(held)
+    if absent or held_absent:
+        return absent - held_absent
+    if value == held:
+        return 0
+    return -1 if (value > held if descending else value < held) else 1
+
+
+def _absence(value: Any) -> int:
+    return 2 if value is None else int(value != value)
 
 
 def of_field(names: Sequence[str]) -> Callable[[Any], Any]:

@@ -49,7 +49,7 @@ class RegularJoin(ColumnarJoin):
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
         state = self.keyed_state
         state.tidy()
-        times = self._event_times("a TTL by event time") if self._ttl.goes_by_event_time else self.timestamps
+        times = self._event_times("a TTL by event time", side) if self._ttl.goes_by_event_time else self.timestamps
         is_timed = times is not None
         if times is None:
             times = np.zeros(len(batch), np.int64)
@@ -66,6 +66,8 @@ class RegularJoin(ColumnarJoin):
         for positions, rows in other.pairs(slots):
             if self._ttl.ttl_ms is not None:
                 alive = ~self._is_over(other, rows)
+                if self._ttl.domain == "event":
+                    alive &= self._ttl.are_near(own.times[positions + first], other.times[rows])
                 positions, rows = positions[alive], rows[alive]
             yield from self._matches(side, readers, positions + first, rows, is_timed)
         if self._outer[side]:

@@ -40,10 +40,10 @@ class RowsOperator(Operator):
             self._state = KeyedRows(self._kept, groups, where.max_parallelism)
         return self._state
 
-    def _event_times(self, what: str) -> Times:
-        """Those of the batch at hand. Raises NoEventTime."""
+    def _event_times(self, what: str, side: int | None = None) -> Times:
+        """Those of the batch at hand, of the input of this side where there are two. Raises NoEventTime."""
         if self.timestamps is None:
-            raise NoEventTime(self.context.name, what)
+            raise NoEventTime(self.context.name, what, side)
         return self.timestamps
 
 

@@ -43,7 +43,7 @@ class TemporalJoin(ColumnarJoin, CountsLateColumns):
         """No row waits for less. After a restore that is not known."""
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
-        times = self._event_times("temporal_join")
+        times = self._event_times("temporal_join", side)
         if side == 0:
             batch, times = self._in_time(batch, times, LATE[0], out)
             if not len(batch):

@@ -1,7 +1,9 @@
 """TimeToLive: for how long a row is kept, and what measures it. Flink: StateTtlConfig.
 
-By processing time a row lives from when it came; by event time, from its own time, and until the watermark has passed
-the end of its life. A row whose life is over is never seen again, whether it has been removed already or not.
+By processing time a row lives from when it came. By event time it lives from its own time, and two rows meet if their
+times are less than a life apart, whichever came first: so it does not depend on how quickly watermarks and rows arrive.
+It may be removed when the watermark has passed the end of its life: only late rows could still meet it, and those do
+not either. A row whose life is over is never seen again, whether it has been removed already or not.
 """
 
 from __future__ import annotations
@@ -31,6 +33,12 @@ class TimeToLive:
     @property
     def goes_by_event_time(self) -> bool:
         return self.ttl_ms is not None and self.domain == "event"
+
+    def are_near(self, times: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Pair by pair, whether two rows of these times meet, by event time."""
+        assert self.ttl_ms is not None, "rows without a ttl_ms live forever"
+        near: npt.NDArray[np.bool_] = np.abs(times - others) < self.ttl_ms
+        return near
 
     def is_over(self, since_ms: npt.NDArray[np.int64], now_ms: int) -> npt.NDArray[np.bool_]:
         """Of rows that live since these times, with a `ttl_ms`."""

@@ -60,7 +60,7 @@ class WindowJoin(ColumnarJoin, CountsLateColumns):
         """No window ends before. After a restore that is not known."""
 
     def _take(self, side: int, batch: pa.RecordBatch, out: Collector) -> None:
-        last = self._windows.last_times(self._event_times("window_join"))
+        last = self._windows.last_times(self._event_times("window_join", side))
         batch, last = self._in_time(batch, last, LATE[side], out)
         if not len(batch):
             return

@@ -28,7 +28,7 @@ from .collector import Collector
 from .event_times import can_be_time, times_of, times_of_list, unusable_column
 from .operator import Operator, Takes
 from .split_watermarks import ONLY_SPLIT, SplitWatermarks
-from .watermark_generators import WatermarkStrategy
+from .watermark_generators import BoundedOutOfOrderness, WatermarkStrategy
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,11 @@ class AssignTimestamps(Operator):
 
     is_open = False
     """Whether it knows where it goes on."""
+
+    @property
+    def bound_ms(self) -> int | None:
+        """How far watermarks stay behind the newest record, if that is how they are made."""
+        return self._strategy.delay_ms if isinstance(self._strategy, BoundedOutOfOrderness) else None
 
     @property
     def column(self) -> str | None:

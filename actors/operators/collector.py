@@ -111,6 +111,31 @@ class Collector(list[Any]):
         self._seal()
         self._batches.append(element)
 
+    def take_over(self, other: Collector) -> None:
+        """Move all that the other one holds behind what is here, with its event times."""
+        if not other._batches and not other._sides:
+            self.add_stamped(other[:], [] if other.time_ms is None else [other.time_ms] * len(other))
+            other.clear()
+            return
+        for tag, element in other.all_taken():
+            self.put(tag, element)
+
+    def add_stamped(self, records: list[Any], times: list[int]) -> None:
+        """Add records with their event times, or without any."""
+        if times:
+            self.stamps.extend(times)
+        elif self.stamps:
+            self._seal()
+        self.extend(records)
+
+    def all_taken(self) -> list[tuple[str, Any]]:
+        """Take everything out, in order: under "" what goes to the next operator, under names what goes to sides."""
+        return [*(("", element) for element in self.taken()), *self.sides()]
+
+    def put(self, tag: str, element: Any) -> None:
+        """What `all_taken` gave."""
+        (self._sides.setdefault(tag, Collector()) if tag else self).emit_element(element)
+
     def stamp(self) -> None:
         """All that was collected since the last call belongs to `time_ms`."""
         missing = len(self) - len(self.stamps)

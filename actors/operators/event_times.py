@@ -24,12 +24,31 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 
+_FURTHEST_MS = 2**62
+"""From 1970. Windows and bounds around times within have 64 bits."""
+
+
 class UnusableTime(UnusableRecord):
     """A record's event time is missing, or is no time."""
 
 
 def times_of(column: pa.Array, name: str) -> Times:
     """The times in a column of integers (ms), timestamps or dates. Raises UnusableTime."""
+    return _checked(_numbers_of(column, name), f"the time column {name!r}")
+
+
+def _checked(times: Times, what: str) -> Times:
+    """Raises UnusableTime for times at the edges of 64 bits."""
+    if not len(times) or (times.max() <= _FURTHEST_MS and times.min() >= -_FURTHEST_MS):
+        return times
+    position = int(np.flatnonzero((times > _FURTHEST_MS) | (times < -_FURTHEST_MS))[0])
+    raise UnusableTime(
+        f"{what} is {times[position]} at record {position} of the batch: wanted milliseconds since 1970, from "
+        f"{-_FURTHEST_MS} to {_FURTHEST_MS}; filter out records whose time stands for 'none' or 'never'"
+    )
+
+
+def _numbers_of(column: pa.Array, name: str) -> Times:
     if column.null_count:
         position = column.is_null().to_pylist().index(True)
         raise UnusableTime(
@@ -68,10 +87,11 @@ def times_of_list(values: Sequence[Any], what: str) -> Times:
     """The same for Python values: ints, datetimes, dates. Raises UnusableTime with the position of the first misfit."""
     if set(map(type, values)) <= {int}:
         try:
-            return np.fromiter(values, np.int64, len(values))
+            return _checked(np.fromiter(values, np.int64, len(values)), what)
         except OverflowError:
             pass
-    return np.fromiter((_time_of(value, what, position) for position, value in enumerate(values)), np.int64)
+    times = np.fromiter((_time_of(value, what, position) for position, value in enumerate(values)), np.int64)
+    return _checked(times, what)
 
 
 def _time_of(value: Any, what: str, position: int) -> int:

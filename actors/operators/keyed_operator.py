@@ -19,12 +19,12 @@ from ...messages import StateDescription
 from ...state.backends.backend import NO_KEY
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.errors import HasCurrentKey, NoCurrentKey
-from ..errors import NoEventTime, UserCodeError
+from ..errors import EndlessTimers, NoEventTime, UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, Batch, Times
 from ..flow.key_selector import KeySelectionFailed
 from ..unrun import refuse
 from .collector import Collector
-from .operator import Operator, Takes
+from .operator import MayWait, Operator, Takes
 from .timers import FIRED_AT_ONCE, Domain, KeyedTimer, Timers, new_timer
 
 if TYPE_CHECKING:
@@ -60,8 +60,14 @@ class _NoTimestamp:
     def __get__(self, operator: KeyedOperator | None, _owner: Any = None) -> int:
         if operator is None:
             raise AttributeError("timestamp")
-        raise NoEventTime(operator.context.name, "self.timestamp")
+        index = operator._input_index if operator.inputs == 2 and operator.timestamps is None else None
+        raise NoEventTime(operator.context.name, "self.timestamp", index)
 
+
+PARTS_AT_END = 1000
+"""At the end of time timers may fire in this number of parts, and in one more for each timer that waits then. Those
+that always set the next one come to more.
+"""
 
 PIECE_ROWS = 1024
 """This many Rows are made, and what becomes of them is taken by the next operator, before there are more: the numbers
@@ -92,6 +98,8 @@ class KeyedOperator(Operator):
     _backend: KeyedStateBackend
     _selectors: tuple[KeySelector, ...]
     _taken: int = 0
+    _input_index: int = 0
+    """Of the batch that is processed, or was last."""
     _input_schema: pa.Schema | None = None
     """Of a compiled operator, when it is known before the job runs."""
     _batch_process: BatchProcess | None = None
@@ -101,6 +109,8 @@ class KeyedOperator(Operator):
     """The loop over `keys()` whose key is the current one."""
     _reached_ms: int = NO_WATERMARK
     """The last watermark, but the end of time, of which all timers have fired; or the time of the last that has."""
+    _parts_left: int | None = None
+    """At the end of time: in how many more parts timers may fire."""
     _is_due: bool = False
     """Whether timers of processing time fire."""
 
@@ -153,15 +163,15 @@ class KeyedOperator(Operator):
         with suppress(AttributeError):
             del self.timestamp
 
-    def process(self, record: Any, out: Collector) -> None:
+    def process(self, record: Any, out: Collector) -> MayWait:
         """Take one record of the first input. Never block: see Operator."""
         raise NotImplementedError(f"{type(self).__name__}.process is not defined")  # abstract
 
-    def process_2(self, record: Any, out: Collector) -> None:
+    def process_2(self, record: Any, out: Collector) -> MayWait:
         """Take one record of the second input of a connected stream."""
         raise NotImplementedError(f"{type(self).__name__}.process_2 is not defined")  # abstract
 
-    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> MayWait:
         """A timer of `self.key` is due. `self.timestamp` is its time, which what is emitted gets as well; of a
         processing-time timer there is no event time.
         """
@@ -169,9 +179,10 @@ class KeyedOperator(Operator):
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """Timers, of an operator that takes them: keyed state, be there any other or not."""
+        own = super()._own_states()
         if type(self).on_timer is KeyedOperator.on_timer:
-            return ()
-        return (StateDescription("timers", TIMERS),)
+            return own
+        return (*own, StateDescription("timers", TIMERS))
 
     def processing_time(self) -> int:
         """What the clock of this TaskManager says: ms since the epoch."""
@@ -212,6 +223,7 @@ class KeyedOperator(Operator):
     def _process_keyed(
         self, process: Callable[[Any, Collector], Any], input_index: int, batch: Batch, out: Collector
     ) -> None:
+        self._input_index = input_index
         try:
             keys, records = self._selectors[input_index].keyed_rows(batch)
         except KeySelectionFailed as error:
@@ -263,20 +275,36 @@ class KeyedOperator(Operator):
         self._taken += len(keys)
 
     def _advance(self, watermark_ms: int, out: Collector) -> bool:
+        if self._calls is not None:
+            return self._calls.advance(watermark_ms)
         if self._batch_process is not None:
             more = self._batch_process.fire(watermark_ms, out)
         else:
             more = self._fire(self.timers.queues.event, "event", watermark_ms, out)
+        if more and watermark_ms == END_OF_TIME:
+            self._count_at_end()
         if not more:
             if watermark_ms != END_OF_TIME:
                 self._reached_ms = watermark_ms
             self.on_watermark(watermark_ms, out)
         return more
 
+    def _count_at_end(self) -> None:
+        """All that are due at the end of time fire a part at a time. Raises EndlessTimers if it never ends."""
+        parts = self._parts_left if self._parts_left is not None else PARTS_AT_END + len(self.timers.queues.event)
+        self._parts_left = parts - 1
+        if parts == 0:
+            raise EndlessTimers(self.context.name, PARTS_AT_END * self._fired_at_once)
+
     def _due_ms(self) -> int | None:
+        if self._calls is not None:
+            return self._calls.due_ms(self.context.clock.wall_ms())
         return self.timers.queues.processing.next_ms()
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
+        if self._calls is not None:
+            self._calls.do_due(now_ms, out)
+            return
         self._is_due = True
         try:
             self._fire(self.timers.queues.processing, "processing", now_ms, out)

@@ -5,21 +5,34 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from inspect import iscoroutinefunction
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, ExecutionAttemptId, JobId, Message, OperatorId, StateDescription, SubtaskIndex
-from ...state.kinds.state_descriptions import describe_states
+from ...messages import (
+    CheckpointId,
+    ExecutionAttemptId,
+    GrantPermits,
+    JobId,
+    Message,
+    OperatorId,
+    StateDescription,
+    SubtaskIndex,
+)
+from ...state.kinds.state_descriptions import CALLS, describe_states
 from ..actor import Actor
 from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
+from .of_call import OfCall, is_async
 from .task_access import TaskAccess
 
 Takes = Literal["records", "columns", "any"]
+MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
+"""Of a hook that may be `async def`."""
 
 
 def unheard(_report: Message) -> None:
@@ -50,6 +63,55 @@ class OperatorContext:
     """For built-in operators; None without a task around them."""
     report: Callable[[Message], None] = unheard
     """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
+
+
+class RecordCalls(Protocol):
+    """What runs the coroutines of an operator, and stands before it in its task: see actors/async_calls."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the task should take no input now."""
+        ...
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the data has ended, and not all that came of it has left."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        ...
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        ...
+
+    def open(self) -> None:
+        """Open the operator. What its `open` raises, where that is a coroutine, `do_due` raises."""
+
+    def take(self, batch: Any, input_index: int) -> None:
+        """A batch of its input, whose event times stand at the operator."""
+
+    def advance(self, watermark_ms: int) -> bool:
+        """A watermark comes behind all that was taken; whether there is more to do for it."""
+        ...
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """When `do_due` wants to be called, by the same clock; None: not before something happens."""
+        ...
+
+    def do_due(self, now_ms: int, out: Collector) -> None:
+        """Do what there is to do, and emit what has come of it. Raises UserCodeError."""
+
+    def granted(self, message: GrantPermits) -> None:
+        """More calls may begin."""
+
+    def settle(self) -> None:
+        """A snapshot comes: make up one's mind about what has ended."""
+
+    def close(self) -> None:
+        """End all that runs, and close the operator."""
 
 
 class Operator(Actor):
@@ -95,6 +157,32 @@ class Operator(Actor):
     `job.metrics()` shows it. Flink: numLateRecordsDropped.
     """
 
+    async_settings: Any = None
+    """An AsyncSettings, for one whose `process`, or `process_batch`, is `async def`; None: as it is by default."""
+
+    idempotency_key: str
+    """In `async def process`: the same in each try of this record, and after each restart. Give it to the service that
+    is asked, so that it does nothing twice. In no other method is there such an attribute.
+    """
+
+    _is_async: ClassVar[bool] = False
+    """Whether what processes its records is `async def`."""
+
+    _takes_batches: ClassVar[bool] = False
+    """Whether that is `process_batch`."""
+
+    _calls: RecordCalls | None = None
+    """Of an async one, from when its task has placed it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        was_async, cls._is_async = cls._is_async, is_async(cls)
+        if cls._is_async and not was_async:
+            for name, (given, default) in _OF_CALL.items():
+                setattr(cls, name, OfCall(name, given, *default))
+        if cls._is_async:
+            cls._takes_batches = iscoroutinefunction(cls.process_batch)
+
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.
 
@@ -112,13 +200,13 @@ class Operator(Actor):
         `on_this_machine`: whether it runs on this machine too, and so finds the same files.
         """
 
-    def open(self) -> None:
+    def open(self) -> MayWait:
         """Called once per attempt, on the task's thread; state is restored and readable."""
 
     def _opened(self) -> None:
         """Called right after `open`, whatever a subclass does there."""
 
-    def process_batch(self, batch: Any, out: Collector) -> None:
+    def process_batch(self, batch: Any, out: Collector) -> MayWait:
         """Take one batch of the first input."""
         raise NotImplementedError(f"{type(self).__name__} takes no input")  # abstract
 
@@ -128,7 +216,7 @@ class Operator(Actor):
 
     def _taken_as(self, input_index: int) -> Takes:
         """What this input really takes: an operator that makes Rows by itself, one at a time, takes any batch."""
-        return self.takes
+        return "any" if self._is_async else self.takes
 
     def _in_pieces(self, input_index: int, batch: Batch) -> Iterable[Batch]:
         """The pieces of a batch that `process_batch` gets in turn, where the next operator is in this task."""
@@ -144,19 +232,28 @@ class Operator(Actor):
         """A part of what there is to do now that event time has come this far. Whether there is more of it: then it is
         called again, and what was done so far may be part of a snapshot in between. `watermark` is set already.
         """
+        if self._calls is not None:
+            return self._calls.advance(watermark_ms)
         self.on_watermark(watermark_ms, out)
         return False
 
     def _passes(self, watermark_ms: int) -> bool:
         """Whether operators behind this one learn of a watermark that came from before it."""
-        return True
+        return self._calls is None
 
     def _due_ms(self) -> int | None:
         """When, by the clock, `_on_due` wants to be called; None: not at all."""
-        return None
+        return None if self._calls is None else self._calls.due_ms(self.context.clock.wall_ms())
 
     def _on_due(self, now_ms: int, out: Collector) -> None:
         """The clock has reached `_due_ms`: do a part of what there is to do. `_due_ms` says whether there is more."""
+        if self._calls is not None:
+            self._calls.do_due(now_ms, out)
+
+    def _permits_granted(self, message: GrantPermits) -> None:
+        """The permits that it has requested of its job are there; a part of them at least."""
+        if self._calls is not None:
+            self._calls.granted(message)
 
     def on_end(self, out: Collector) -> None:
         """All inputs have ended: emit what is left. Not called again after a restore from a later snapshot."""
@@ -182,16 +279,20 @@ class Operator(Actor):
     def on_checkpoint_aborted(self, checkpoint_id: CheckpointId) -> None:
         """This checkpoint will never complete."""
 
-    def close(self) -> None:
+    def close(self) -> MayWait:
         """The attempt ends, by finishing, failure or cancellation. Called last and always."""
 
     def on_receive(self, message: Any) -> Any:
-        """A question put with `job.ask`; the return value is the answer. State may be read and not changed."""
+        """A question put with `job.ask`; the return value is the answer. State may be read and not changed.
+
+        A source that takes records here loses those that it has answered for when its process is killed:
+        `env.from_inlet` makes one that does not.
+        """
         raise TypeError(f"operator {self.context.name!r} answers no questions: {type(self).__name__} has no on_receive")
 
     def _own_states(self) -> tuple[StateDescription, ...]:
         """States that are no declarations of its class."""
-        return ()
+        return (CALLS,) if self._is_async else ()
 
     def output_schema(self, *inputs: pa.Schema | None) -> pa.Schema | None:
         """The schema of what this operator emits, given its inputs'; None when it is not known before the job runs.
@@ -199,6 +300,16 @@ class Operator(Actor):
         Called at submit. Raise a ValueError that says what does not fit.
         """
         return None
+
+
+_OF_CALL: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "key": ("key", ()),
+    "timestamp": ("time_ms", ()),
+    "timestamps": ("times", (None,)),
+    "watermark": ("watermark", (NO_WATERMARK,)),
+    "idempotency_key": ("idempotency_key", ()),
+}
+"""The attributes that belong to the call that runs, by what it calls them, and what they are where none does."""
 
 
 def described_states(operator: Operator) -> tuple[StateDescription, ...]:

@@ -108,7 +108,7 @@ class Source(Operator):
         """After `poll` returned None: when to poll again at the latest; None to wait for `wake` alone."""
         return None
 
-    def _stop(self) -> bool:
+    def _ends_by_itself(self) -> bool:
         """The job is being stopped. Whether `poll` returns END by itself, once all is emitted that must not be lost;
         False, as here: nothing is polled any more. May be called again.
         """

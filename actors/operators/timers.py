@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ...state.backends.backend import NO_KEY, NO_NAMESPACE, KeyedStateBackend
 from ...state.backends.timer_queue import PendingTimers, TimerEntry
-from ...state.errors import NoCurrentKey
+from ...state.errors import NoCurrentKey, ReadOnlyState
 
 Domain = Literal["event", "processing"]
 
@@ -47,6 +47,8 @@ class Timers:
         self.queues = backend.timers()
         self._pending = self.queues.event.pending
         self._last = KeyedTimer(0)
+        self.is_read_only = False
+        """While a question is answered: registering and deleting raise ReadOnlyState, as changes of state do."""
 
     def at_event_time(self, time_ms: int, namespace: Hashable = NO_NAMESPACE) -> KeyedTimer:
         """Call `on_timer` when the watermark has reached this time; at or below the current watermark: with its next
@@ -98,6 +100,8 @@ class Timers:
         """A time as an int. Raises NoCurrentKey and ValueError."""
         if self._backend.current_key is NO_KEY:
             raise NoCurrentKey("self.timers", self._backend.operator_name)
+        if self.is_read_only:
+            raise ReadOnlyState("timers")
         whole = time_ms if type(time_ms) is int else _whole(time_ms)
         if not _EARLIEST <= whole <= _LATEST:
             raise ValueError(f"a timer: wanted ms since the epoch in 64 bits, found {whole}")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 
+from ...state.kinds.durations import Duration, Units, duration_ms
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from ..flow.records import rows_of
+from .event_times import UnusableTime
 
 
 class WatermarkGenerator(Protocol):
@@ -95,8 +97,20 @@ class _Punctuated:
 
     def on_batch(self, times: Times, records: Batch) -> int | None:
         rows: Sequence[Any] = records if isinstance(records, list) else rows_of(records)
-        found = map(self._watermark_of, rows, times.tolist())
+        found = map(self._asked, rows, times.tolist())
         return max((watermark for watermark in found if watermark is not None), default=None)
+
+    def _asked(self, record: Any, time_ms: int) -> int | None:
+        """Raises UnusableTime for what is no watermark."""
+        watermark = self._watermark_of(record, time_ms)
+        if watermark is None or type(watermark) is int:
+            return watermark
+        if hasattr(watermark, "__index__") and not isinstance(watermark, bool):
+            return int(watermark)
+        raise UnusableTime(
+            f"punctuated: wanted the watermark in whole milliseconds since 1970, or None, found {watermark!r:.60} for "
+            f"the record {record!r:.60}: of a datetime, int(moment.timestamp() * 1000)"
+        )
 
     def restore(self, watermark_ms: int) -> None:
         """Nothing is kept."""
@@ -104,18 +118,16 @@ class _Punctuated:
     def before_each(self, times: Times, records: Batch) -> Times:
         """By the records of this batch alone, the watermark before each of them."""
         rows: Sequence[Any] = records if isinstance(records, list) else rows_of(records)
-        found = map(self._watermark_of, rows, times.tolist())
+        found = map(self._asked, rows, times.tolist())
         each = np.array([NO_WATERMARK if watermark is None else watermark for watermark in found], np.int64)
         return np.concatenate(([NO_WATERMARK], np.maximum.accumulate(each)[:-1]))
 
 
-def bounded_out_of_orderness(delay_ms: int) -> BoundedOutOfOrderness:
-    """Watermarks for records that come at most `delay_ms` behind the newest one; what comes later than that is late."""
-    if isinstance(delay_ms, bool) or not isinstance(delay_ms, int) or delay_ms < 0:
-        raise ValueError(
-            f"bounded_out_of_orderness: wanted the delay as whole milliseconds, 0 or more, found {delay_ms!r:.60}"
-        )
-    return BoundedOutOfOrderness(delay_ms)
+def bounded_out_of_orderness(delay_ms: Duration | None = None, **units: Unpack[Units]) -> BoundedOutOfOrderness:
+    """Watermarks for records that come at most so long behind the newest one; what comes later than that is late. A
+    number of ms, a timedelta, or keywords: bounded_out_of_orderness(seconds=5). Raises ValueError.
+    """
+    return BoundedOutOfOrderness(duration_ms("bounded_out_of_orderness", delay_ms, units, error=ValueError, least=0))
 
 
 def monotonous() -> BoundedOutOfOrderness:

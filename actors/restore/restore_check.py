@@ -16,7 +16,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
-from ...state.kinds.state_descriptions import is_columnar, is_keyed, state_misfit
+from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, state_misfit
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
@@ -175,13 +175,24 @@ def _abandoned(found: FoundOperator, taken: OperatorDescription | None) -> str:
 
 
 def _not_taken(operator: OperatorDescription, found: FoundOperator) -> list[str]:
-    """What the operator of this id had and declares no more: lists, and state by key if none of it is left.
+    """What the operator of this id had and declares no more: lists, state by key if none of it is left, and what its
+    coroutines had in flight.
 
     Keyed state is carried along as long as there are keys; which of several states held something is not known here.
     """
     declared = {state.name for state in operator.states if not is_keyed(state)}
     lost = [f"the list {name!r}" for name in _held_lists(found) if name not in declared]
-    return [*lost, "state by key"] if _lost_its_keys(operator, found) else lost
+    if _lost_its_keys(operator, found):
+        return [*lost, "state by key"]
+    return [*lost, "records that its coroutines had in flight"] if _lost_its_calls(operator, found) else lost
+
+
+def _lost_its_calls(operator: OperatorDescription, found: FoundOperator) -> bool:
+    return _has_keyed(found) and CALLS in _stored(found) and CALLS not in operator.states
+
+
+def _stored(found: FoundOperator) -> tuple[StateDescription, ...]:
+    return found.description.states if found.description else ()
 
 
 def _lost_its_keys(operator: OperatorDescription, found: FoundOperator) -> bool:
@@ -207,7 +218,7 @@ def _has_keyed(found: FoundOperator) -> bool:
 
 
 def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[str]:
-    stored = found.description.states if found.description else ()
+    stored = _stored(found)
     held = _held_lists(found)
     has_keyed = _has_keyed(found)
     if has_keyed and not _lost_its_keys(operator, found):

@@ -7,18 +7,19 @@ takes: rows for a per-record operator, an Arrow batch for a columnar one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from ...messages import CheckpointId, UnsupportedValue
+from ...messages import CheckpointId, GrantPermits, UnsupportedValue
 from ..errors import RecordNotSent, UserCodeError
 from ..flow.elements import END_OF_TIME, AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
-from ..operators.operator import Operator, Takes
+from ..operators.operator import Operator, RecordCalls, Takes
 from ..operators.without_key import without_key
-from ..unrun import has_run, refuse
+from ..unrun import check_emitted, has_run, refuse
 
 _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
@@ -41,14 +42,24 @@ class OperatorChain:
         self._collectors = tuple(Collector() for _ in self.operators)
         self._idlers = _overriding(self.operators, "on_idle")
         self._flushers = _overriding(self.operators, "before_barrier")
-        self._clocked = _overriding(self.operators, "_due_ms")
+        self._clocked = tuple(
+            index
+            for index, each in enumerate(self.operators)
+            if each._calls is not None or index in _overriding(self.operators, "_due_ms")
+        )
+        self.calls = self.operators[0]._calls if self.operators else None
+        """Of the first operator, if it runs coroutines; no other one does."""
 
     def open(self) -> None:
         """Open the last operator first, so that whatever an operator emits finds its successors open. Flink:
         OperatorChain.
         """
         for operator in reversed(self.operators):
-            _call(operator, "open")
+            if operator._calls is None:
+                _call(operator, "open")
+            else:
+                with hook(operator, "open"):
+                    operator._calls.open()
             with blame(operator):
                 operator._opened()
 
@@ -59,6 +70,8 @@ class OperatorChain:
             return
         operator, out = self.operators[start], self._collectors[start]
         process: Callable[[Batch, Collector], Any] = operator.process_batch_2 if input_index else operator.process_batch
+        if operator._calls is not None:
+            process = partial(_take, operator._calls, input_index)
         emitter = self.operators[start - 1] if start else None
         times: Times | None = None
         marks: Times | None = None
@@ -117,6 +130,16 @@ class OperatorChain:
         """Whether anything can be due by the clock."""
         return bool(self._clocked)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the first operator has as many records in flight as it may have."""
+        return self.calls is not None and self.calls.is_full
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether data has ended, and not all that the first operator had in flight has left it."""
+        return self.calls is not None and self.calls.is_draining
+
     def _forward(self, start: int, watermark_ms: int) -> None:
         """A watermark comes out of the operator before `start`: those behind it do all that there is to do."""
         for index in range(start, len(self.operators)):
@@ -161,6 +184,9 @@ class OperatorChain:
         for index in self._flushers:
             _call(self.operators[index], "before_barrier", checkpoint_id, self._collectors[index])
             self._pass_on(index)
+        if self.calls is not None:
+            with blame(self.operators[0]):
+                self.calls.settle()
         for operator in self.operators:
             _call(operator, "on_checkpoint", checkpoint_id)
 
@@ -172,12 +198,23 @@ class OperatorChain:
         for operator in self.operators:
             _call(operator, "on_checkpoint_aborted", checkpoint_id)
 
+    def permits_granted(self, message: GrantPermits) -> None:
+        """For the operator that requested them."""
+        for operator in self.operators:
+            if operator.context.operator_id == message.operator_id:
+                with blame(operator):
+                    operator._permits_granted(message)
+
     def close(self) -> list[UserCodeError]:
         """Close every operator, the first one first; returns what they raised instead of stopping at it."""
         errors: list[UserCodeError] = []
         for operator in self.operators:
             try:
-                _call(operator, "close")
+                if operator._calls is None:
+                    _call(operator, "close")
+                else:
+                    with hook(operator, "close"):
+                        operator._calls.close()
             except UserCodeError as error:  # the others must be closed too
                 errors.append(error)
         return errors
@@ -198,10 +235,19 @@ class OperatorChain:
                 case WatermarkStatus():
                     self._broadcast(element)
                 case _:
+                    records = element.records if isinstance(element, TimedBatch) else element
+                    if type(records) is list and records:
+                        operator = self.operators[index]
+                        with blame(operator):
+                            check_emitted(operator, records, each=operator._calls is not None)
                     self.process(element, 0, index + 1)
         if collector.has_sides:
             for tag, batch in collector.sides():
                 self._emit(batch, tag)
+
+
+def _take(calls: RecordCalls, input_index: int, batch: Batch, _out: Collector) -> None:
+    calls.take(batch, input_index)
 
 
 def _overriding(operators: Sequence[Operator], method: str) -> tuple[int, ...]:

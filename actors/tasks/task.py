@@ -21,7 +21,9 @@ from ...messages import (
     CancelTask,
     CheckpointId,
     ExecutionState,
+    ExpectBarrier,
     FailureCause,
+    GrantPermits,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
     NotifyEndOfData,
@@ -75,10 +77,12 @@ _Control: TypeAlias = (
     CancelTask
     | StopTask
     | TriggerCheckpoint
+    | ExpectBarrier
     | SwitchToUnaligned
     | NotifyCheckpointComplete
     | NotifyCheckpointAborted
     | AnnounceWatermark
+    | GrantPermits
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
@@ -107,8 +111,12 @@ class Task(Actor):
         """No record comes any more. Timers of the end of time fire next."""
         self._data_ended = False
         self._is_ending = False
+        self._expected: CheckpointId | None = None
+        """The barrier of this checkpoint is on its way: what comes before it is taken, however much is in flight."""
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
         self._counters = TaskCounters()
+        self._has_fired = False
+        """The last step did what was due by the clock."""
         self._due_ms: float | None = None
         """In how many ms something is due by the clock, when that was last looked at."""
 
@@ -243,6 +251,10 @@ class Task(Actor):
                 self._abort(checkpoint_id)
             case AnnounceWatermark():
                 self._own_time().align(message)
+            case GrantPermits():
+                self._running_parts().chain.permits_granted(message)
+            case ExpectBarrier(checkpoint_id=checkpoint_id):
+                self._expected = checkpoint_id
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
                 self._switch(CheckpointBarrier(checkpoint_id, timestamp_ms))
             case SnapshotWritten():
@@ -261,7 +273,7 @@ class Task(Actor):
         self._is_ending = True
         if self.state is ExecutionState.RUNNING and self._source is not None and self._polls:
             with blame(self._source):
-                ends_by_itself = self._source._stop()
+                ends_by_itself = self._source._ends_by_itself()
             if not ends_by_itself:
                 self._end_of_data()
 
@@ -312,6 +324,8 @@ class Task(Actor):
     def _abort(self, checkpoint_id: CheckpointId) -> None:
         if self.state is ExecutionState.RUNNING:
             self._own_checkpoints().abort(checkpoint_id)
+            if self._expected == checkpoint_id:
+                self._expected = None
             if self._held_by == checkpoint_id:
                 self._hold(None)
 
@@ -344,11 +358,17 @@ class Task(Actor):
         """Fire what is due, or take what comes next; whether there was anything."""
         if self._own_time().is_firing:
             return self._fire(parts)
-        if parts.chain.has_clock and self._polls:
-            fired, self._due_ms = self._own_time().fire_due()
-            if fired:
-                return True
-        return self._step_source(self._source) if self._source is not None else self._step_gate(parts)
+        may_fire = parts.chain.has_clock and self._polls
+        if may_fire and not self._has_fired and self._fire_due():
+            return True
+        took = self._step_source(self._source) if self._source is not None else self._step_gate(parts)
+        had_fired, self._has_fired = self._has_fired, False
+        return took or (may_fire and had_fired and self._fire_due())
+
+    def _fire_due(self) -> bool:
+        """A part of what is due by the clock; whether there was anything. In turns with input: neither starves."""
+        self._has_fired, self._due_ms = self._own_time().fire_due()
+        return self._has_fired
 
     def _fire(self, parts: TaskParts) -> bool:
         """A part of what a watermark has made due; but first what there is to do for a checkpoint. Nothing fires behind
@@ -359,6 +379,8 @@ class Task(Actor):
             self._take(parts, event)
         elif self._held_by is not None:
             return False
+        elif parts.chain.is_draining:  # no record comes any more, but ends of channels do, and barriers behind them
+            return self._step_gate(parts, may_be_full=True) or self._fire_due()
         elif not self._own_time().fire() and self._input_ended:
             self._finish_data()
         return True
@@ -367,7 +389,8 @@ class Task(Actor):
         """There is nothing to take: let operators emit what they hold back, send all, and settle how long to idle at
         most.
         """
-        delays = [parts.chain.idle(), self._due_ms if self._polls else None]
+        may_fire = self._polls or (self._held_by is None and parts.chain.is_draining)
+        delays = [parts.chain.idle(), self._due_ms if may_fire else None]
         parts.outputs.flush()
         self._own_time().rests()
         if self._source is not None and self._polls and not self._own_time().is_paused:
@@ -394,8 +417,9 @@ class Task(Actor):
             self._process(batch, 0, 1)
         return True
 
-    def _step_gate(self, parts: TaskParts) -> bool:
-        event = parts.gate.next()
+    def _step_gate(self, parts: TaskParts, *, may_be_full: bool = False) -> bool:
+        takes_all = may_be_full or (self._expected is not None and not self._own_checkpoints().is_over(self._expected))
+        event = parts.gate.next_checkpoint() if parts.chain.is_full and not takes_all else parts.gate.next()
         if event is None:
             return False
         self._take(parts, event)
@@ -410,6 +434,7 @@ class Task(Actor):
                 self._hold(barrier.checkpoint_id if barrier.stop else None)
             case Aborted():
                 self._own_checkpoints().give_up(event)
+                self._expected = None
             case _:
                 assert_never(event)
 
@@ -452,5 +477,6 @@ class Task(Actor):
             parts.chain.end()
         self._data_ended = True
         parts.outputs.send_watermark(Watermark(END_OF_TIME))
+        parts.outputs.say_misspelt()
         parts.outputs.broadcast(EndOfData())
         self._owner.tell(NotifyEndOfData(self.deployment.job_id, self.deployment.attempt_id))

@@ -16,35 +16,32 @@ from typing import Any
 import pykka
 
 from ...messages import (
-    AcknowledgeCheckpoint,
     AcknowledgeRegistration,
     AnnounceWatermark,
     AskTask,
     CancelTask,
-    DeclineCheckpoint,
     ExecutionAttemptId,
     ExecutionState,
-    FirstBatchProcessed,
+    ExpectBarrier,
+    GrantPermits,
     Heartbeat,
     JobId,
     LeaderSessionId,
     LeaderSessionMessage,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
-    NotifyEndOfData,
-    OutletCommitted,
-    OutletOpened,
+    OutletReport,
     PutIntoInlet,
     RefuseRegistration,
     RegisterTaskManager,
     ReleaseTaskManager,
-    ReportWatermark,
     StopTask,
     SubmitTask,
     SwitchToUnaligned,
     TaskDeployment,
     TaskManagerFailing,
     TaskManagerId,
+    TaskReport,
     TriggerCheckpoint,
     UpdateTaskExecutionState,
 )
@@ -165,15 +162,7 @@ class TaskManager(Actor):
                     self._tasks[attempt_id].is_over = True
                     self._send_last_output()
                 self._to_leader(message)
-            case (
-                AcknowledgeCheckpoint()
-                | DeclineCheckpoint()
-                | NotifyEndOfData()
-                | FirstBatchProcessed()
-                | ReportWatermark()
-                | OutletOpened()
-                | OutletCommitted()
-            ):
+            case _ if isinstance(message, TaskReport | OutletReport):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)
@@ -249,10 +238,12 @@ class TaskManager(Actor):
                 CancelTask()
                 | StopTask()
                 | TriggerCheckpoint()
+                | ExpectBarrier()
                 | SwitchToUnaligned()
                 | NotifyCheckpointComplete()
                 | NotifyCheckpointAborted()
                 | AnnounceWatermark()
+                | GrantPermits()
             ):
                 if (hosted := self._tasks.get(message.attempt_id)) is not None:
                     hosted.ref.tell(message)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...messages import Message, OperatorId, TaskDeployment
+from ..async_calls.async_calls import async_calls
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
@@ -62,7 +63,9 @@ class TaskParts:
 def build_task(
     deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report = unheard
 ) -> TaskParts:
-    """Open the channels and put everything together; nothing is restored or opened for records yet."""
+    """Open the channels and put everything together; nothing is restored or opened for records yet. `report` takes what
+    operators say to the job.
+    """
     operators = services.program.chain(deployment.vertex_id)
     access = TaskAccess(
         services.state.storage,
@@ -73,21 +76,21 @@ def build_task(
         partial(_run_aside, context),
         context.promise,
     )
-    place(
-        operators,
-        deployment,
-        clock=context.clock,
-        wake=context.wake,
-        resources=services.resources,
-        access=access,
-        report=report,
-    )
+    clock, wake, resources = context.clock, context.wake, services.resources
+    place(operators, deployment, clock=clock, wake=wake, resources=resources, access=access, report=report)
     outputs = _outputs(deployment, services, context)
+    state = TaskState(deployment, by_id(operators), services.state)
+    loop, chance = services.state.call_loop, context.random
+    state.give_calls(
+        lambda operator, backend: async_calls(
+            operator, backend, loop(), lambda retry, tries: retry.delay_ms(tries, chance)
+        )
+    )
     return TaskParts(
         chain=OperatorChain(operators, outputs.emit, outputs.send_watermark),
         gate=_gate(deployment, services, context),
         outputs=outputs,
-        state=TaskState(deployment, by_id(operators), services.state),
+        state=state,
     )
 
 

@@ -36,6 +36,10 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
+from ...state.backends.frozen_state import KeptState
+from ...state.backends.shared_backend import SharedBackend
+from ..async_calls.async_calls import AsyncCalls
+from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
@@ -58,6 +62,8 @@ class StateServices:
     inline_threshold_bytes: int
     open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
     """Opens the root of another job's checkpoints, which the JobManager names."""
+    call_loop: Callable[[], CallLoop] = no_call_loop
+    """The event loop that the coroutines of operators run on."""
 
 
 @dataclass(slots=True)
@@ -65,6 +71,8 @@ class _OperatorState:
     operator: Operator
     keyed: KeyedStateBackend | None
     lists: OperatorStateBackend = field(default_factory=OperatorStateBackend)
+    calls: KeptState | None = None
+    """What an operator with coroutines has in flight."""
 
 
 class TaskState:
@@ -102,14 +110,24 @@ class TaskState:
             for channel in restored.channels:
                 self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read, unpack_in_flight)
         for state in self._states.values():
+            is_keyed = isinstance(state.operator, KeyedOperator)
             clock = OperatorTime(state.operator) if isinstance(state.operator, KeyedOperator) else None
-            bind_states(state.operator, state.keyed, state.lists, state.operator.context.name, clock)
+            keyed = state.keyed if is_keyed else None
+            bind_states(state.operator, keyed, state.lists, state.operator.context.name, clock)
+            if state.calls is not None and isinstance(state.keyed, SharedBackend):
+                state.keyed.keep(state.calls)
             if isinstance(state.operator, Source):
                 self._offset = state.lists.state(OFFSET)
             if isinstance(state.operator, KeyedOperator):
                 assert state.keyed is not None
                 state.operator._backend = state.keyed
                 state.operator.timers = Timers(state.keyed)
+
+    def give_calls(self, make: Callable[[Operator, SharedBackend], AsyncCalls]) -> None:
+        """Make what runs the coroutines of the first operator, if it has any: before `restore`."""
+        for state in self._states.values():
+            if isinstance(state.keyed, SharedBackend):
+                state.operator._calls = state.calls = make(state.operator, state.keyed)
 
     def restored_offsets(self) -> list[RecordedOffset]:
         """What all subtasks of the source recorded; nothing on a fresh start."""
@@ -158,8 +176,11 @@ class TaskState:
         state = self._states[operator.context.operator_id]
         keyed = nullcontext() if state.keyed is None else state.keyed.read_only()
         with state.lists.read_only(), keyed:
+            timers = operator.timers if isinstance(operator, KeyedOperator) else None
             if has_key and isinstance(operator, KeyedOperator):
                 operator._enter_key(key)
+            if timers is not None:
+                timers.is_read_only = True
             try:
                 yield
             except (NoCurrentKey, AttributeError) as error:
@@ -168,6 +189,8 @@ class TaskState:
                     raise
                 raise found from None
             finally:
+                if timers is not None:
+                    timers.is_read_only = False
                 operator._leave_key()
 
     def close(self) -> None:
@@ -183,6 +206,7 @@ class TaskState:
         own = getattr(operator, "keyed_state", None)
         if own is not None:
             return own  # type: ignore[no-any-return]
-        if not isinstance(operator, KeyedOperator):
+        if not (isinstance(operator, KeyedOperator) or operator._is_async):
             return None
-        return self._services.backend.keyed_backend(groups, self._deployment.max_parallelism)
+        backend = self._services.backend.keyed_backend(groups, self._deployment.max_parallelism)
+        return SharedBackend(backend, self._services.call_loop().lock()) if operator._is_async else backend

@@ -65,6 +65,7 @@ class TimeReport:
             splits=len(splits),
             idle_splits=sum(split.is_idle for split in splits),
             paused_splits=sum(split.is_paused for split in splits),
+            bound_ms=None if self._assigner is None else self._assigner.bound_ms,
         )
 
     def look(self, now_ms: float, records_in: int) -> None:

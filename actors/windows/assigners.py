@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from .durations import DAY_MS, Duration, positive, whole_ms
+from ...state.kinds.durations import DAY_MS, Duration, at_least, duration_ms, whole_ms
 from .errors import InvalidWindow
 from .evictors import Evictor, keep_last
 from .local_days import LocalDays, check_zone
@@ -71,8 +71,8 @@ class _Regular(WindowAssigner):
 
     def _check(self, period_ms: int) -> None:
         """`period_ms`: what the offset must be within."""
-        positive(f"{self.kind}: size", self.size_ms)
-        positive(f"{self.kind}: step", self.step_ms)
+        at_least(1, f"{self.kind}: size", self.size_ms, error=InvalidWindow)
+        at_least(1, f"{self.kind}: step", self.step_ms, error=InvalidWindow)
         if self.time not in ("event", "processing"):
             raise InvalidWindow(f"{self.kind}: time: wanted 'event' or 'processing', found {self.time!r:.80}")
         if self.tz is not None:
@@ -83,7 +83,7 @@ class _Regular(WindowAssigner):
                     "leave tz out, and use offset_ms where hours begin at other minutes"
                 )
             period_ms = DAY_MS
-        whole_ms(f"{self.kind}: offset_ms", self.offset_ms)
+        whole_ms(f"{self.kind}: offset_ms", self.offset_ms, error=InvalidWindow)
         if not 0 <= self.offset_ms < period_ms:
             raise InvalidWindow(
                 f"{self.kind}: offset_ms: wanted at least 0 and below {period_ms}, found {self.offset_ms}: the same "
@@ -172,7 +172,7 @@ class Sessions(WindowAssigner):
 
     def __post_init__(self) -> None:
         if not callable(self.gap):
-            positive("session: gap", self.gap)
+            at_least(1, "session: gap", self.gap, error=InvalidWindow)
 
     def assign(self, record: Any, time_ms: int) -> Collection[Window]:
         gap_ms = self.gap if isinstance(self.gap, int) else self._gap_of(record, self.gap)
@@ -180,7 +180,7 @@ class Sessions(WindowAssigner):
 
     def _gap_of(self, record: Any, gap: Callable[[Any], Duration]) -> int:
         found = gap(record)
-        return positive(f"session: the gap of {record!r:.80}", whole_ms(f"session: the gap of {record!r:.80}", found))
+        return duration_ms(f"session: the gap of {record!r:.80}", found, error=InvalidWindow)
 
 
 @dataclass(frozen=True)

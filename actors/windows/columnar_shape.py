@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...state.columnar.pane_windows import PaneWindows, SlidingPanes, cumulative_panes, sliding_panes
+from ...state.kinds.durations import DAY_MS
 from .assigners import Cumulative, Sessions, Sliding, Tumbling, WindowAssigner
-from .durations import DAY_MS
 from .local_days import LocalDays
 
 

@@ -119,7 +119,7 @@ class ColumnarWindows(Operator):
                 out.emit_to(LATE, batch.take(pa.array(late)), times[late])
                 kept = np.delete(np.arange(len(times)), late)
                 batch, times = batch.take(pa.array(kept)), times[kept]
-            taken = table.update(batch, times)
+            taken = table.update(batch, times, marks) if isinstance(table, SessionTable) else table.update(batch, times)
         else:
             raise NoEventTime(self.context.name, "the window of a record")
         self.late_records += taken.late_rows

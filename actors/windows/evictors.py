@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
-from .durations import Duration, Units, duration_ms
+from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidWindow
 from .window import Window
 
@@ -85,4 +85,4 @@ def keep_newest(within: Duration | None = None, when: When = "before", **units: 
     """Keep the records whose time is less than this long before the newest one's: keep_newest(minutes=1). Records
     without a time stay.
     """
-    return NewestRecords(duration_ms("keep_newest", within, units), when)
+    return NewestRecords(duration_ms("keep_newest", within, units, error=InvalidWindow), when)

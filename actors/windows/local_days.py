@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from .durations import DAY_MS
+from ...state.kinds.durations import DAY_MS
 from .errors import InvalidWindow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

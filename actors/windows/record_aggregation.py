@@ -1,7 +1,7 @@
 """RecordAggregation: named aggregates, as in `aggregate(bids=Count(), best=Max("price"))`, over records one by one.
 
 Its results are those of the columnar operators, as Python values: nulls do not count, and there is no sum, mean, least
-or greatest of no values. Sums of integers do not wrap around.
+or greatest of no values, and a sum of integers that has more than 64 bits is an OverflowError.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...messages import row_type
-from ...state.kinds.aggregates import Aggregate, Avg, Count, Part
+from ...state.kinds.aggregates import Aggregate, Avg, Count, Part, beyond_64_bits
 from ..errors import UnusableRecord
 from ..flow.key_selector import getter_of
 from ..operators.collector import Collector
@@ -41,6 +41,11 @@ class RecordAggregation(AggregateFunction):
         self._getters: tuple[type | None, Sequence[Callable[[Any], Any]]] = (None, ())
         """How records of this type give the columns."""
 
+    @property
+    def rule(self) -> str:
+        """The parts, in their order: other names for results, or a mean in place of a sum, are the same."""
+        return ", ".join(part.name for part in self._parts)
+
     def create_accumulator(self) -> Values:
         return [0 if part.operation in ("count", "sum") else None for part in self._parts]
 
@@ -58,6 +63,9 @@ class RecordAggregation(AggregateFunction):
         return accumulator
 
     def get_result(self, accumulator: Values) -> tuple[Any, ...]:
+        for part, value in zip(self._parts, accumulator, strict=True):
+            if part.operation == "sum" and isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise OverflowError(beyond_64_bits(part.name, value))
         return tuple(
             _result(aggregate, [accumulator[place] for place in places])
             for aggregate, places in zip(self._aggregates, self._places, strict=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
+from ...state.kinds.durations import Duration, Units, duration_ms
 from ..flow.elements import END_OF_TIME
-from .durations import Duration, Units, duration_ms
+from .errors import InvalidWindow
 from .triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult
 from .window import Window, window_start
+
+_duration_ms = partial(duration_ms, error=InvalidWindow)
 
 
 @dataclass(frozen=True)
@@ -148,11 +152,11 @@ def processing_time() -> Trigger:
 
 def continuous_event_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:
     """Fire at each multiple of the interval of event time, and at the end of the window."""
-    return ContinuousEventTimeTrigger(duration_ms("continuous_event_time: interval", interval, units))
+    return ContinuousEventTimeTrigger(_duration_ms("continuous_event_time: interval", interval, units))
 
 
 def continuous_processing_time(interval: Duration | None = None, **units: Unpack[Units]) -> Trigger:
     """Fire at each multiple of the interval of the clock: any_of(event_time(), continuous_processing_time(seconds=1))
     shows a window as it grows, and at its end.
     """
-    return ContinuousProcessingTimeTrigger(duration_ms("continuous_processing_time: interval", interval, units))
+    return ContinuousProcessingTimeTrigger(_duration_ms("continuous_processing_time: interval", interval, units))

@@ -8,7 +8,7 @@ record; any other trigger takes its place, and does not add to it: any_of(event_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -108,14 +108,20 @@ class Trigger:
 
 def can_merge(trigger: Trigger) -> bool:
     """Whether it says what becomes of merged windows."""
-    inner = trigger.triggers if isinstance(trigger, HasTriggers) else ()
-    return type(trigger).on_merge is not Trigger.on_merge and all(map(can_merge, inner))
+    return all(type(each).on_merge is not Trigger.on_merge for each in parts(trigger))
 
 
 class HasTriggers(Trigger):
     """A trigger made of others."""
 
     triggers: tuple[Trigger, ...]
+
+
+def parts(trigger: Trigger) -> Iterator[Trigger]:
+    """The trigger, and all that it is made of."""
+    yield trigger
+    for inner in trigger.triggers if isinstance(trigger, HasTriggers) else ():
+        yield from parts(inner)
 
 
 def check_trigger(what: str, given: Any) -> Trigger:

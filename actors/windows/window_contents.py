@@ -22,6 +22,11 @@ AnyState: TypeAlias = MergingStateDeclaration
 class AggregateFunction:
     """Subclass it for an aggregation of your own: records are added to an accumulator, which is plain data."""
 
+    @property
+    def rule(self) -> str:
+        """The kind of its accumulators, by the name of the class: those of another kind are refused."""
+        return type(self).__qualname__
+
     def create_accumulator(self) -> Any:
         """That of no records."""
         raise NotImplementedError(f"{type(self).__name__}.create_accumulator is not defined")  # abstract
@@ -46,6 +51,11 @@ class Contents(Protocol):
 
     aggregate: AggregateFunction | None = None
 
+    @property
+    def rule(self) -> str:
+        """Text that is equal for equal contents; of code, the name alone."""
+        ...
+
     def declaration(self) -> AnyState:
         """The state, to which records are added."""
         ...
@@ -62,6 +72,8 @@ class Contents(Protocol):
 class AllRecords(Contents):
     """The function gets every record, in the order in which they came."""
 
+    rule = "all records"
+
     def declaration(self) -> AnyState:
         return ListState(object, name=CONTENTS)
 
@@ -75,6 +87,8 @@ class AllRecords(Contents):
 
 class Reduced(Contents):
     """The function gets what the records were combined to, two by two."""
+
+    rule = "a reduced record"
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
@@ -91,6 +105,10 @@ class Reduced(Contents):
 
 class Aggregated(Contents):
     """The function gets the result of an accumulator."""
+
+    @property
+    def rule(self) -> str:
+        return self._function.rule
 
     def __init__(self, function: AggregateFunction) -> None:
         self.aggregate = function

@@ -5,11 +5,15 @@ A duration is a number of ms, a timedelta, or, where there is one only, keywords
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Unpack
 
+from ...state.kinds.durations import Duration, Units, duration_ms, whole_ms
 from .assigners import Counted, Cumulative, Gap, Global, Sessions, Sliding, Time, Tumbling
-from .durations import Duration, Units, duration_ms, whole_ms
 from .errors import InvalidWindow
+
+_duration_ms = partial(duration_ms, error=InvalidWindow)
+_whole_ms = partial(whole_ms, error=InvalidWindow)
 
 
 def tumbling(
@@ -24,8 +28,8 @@ def tumbling(
     1970-01-01 00:00 UTC, shifted by `offset_ms`. With `tz` they are whole days of that time zone, of 23 or 25 hours
     where the clock changes; then `offset_ms` is from local midnight.
     """
-    size_ms = duration_ms("tumbling: size", size, units)
-    return Tumbling(size_ms, size_ms, whole_ms("tumbling: offset_ms", offset_ms), tz, time)
+    size_ms = _duration_ms("tumbling: size", size, units)
+    return Tumbling(size_ms, size_ms, _whole_ms("tumbling: offset_ms", offset_ms), tz, time)
 
 
 def sliding(
@@ -34,8 +38,11 @@ def sliding(
     """Windows of one size, one beginning each `slide`: a record is in size / slide of them, or, with a larger slide,
     in one or none. `tz` as in tumbling; then both are whole days.
     """
-    size_ms, slide_ms = duration_ms("sliding: size", size), duration_ms("sliding: slide", slide)
-    return Sliding(size_ms, slide_ms, whole_ms("sliding: offset_ms", offset_ms), tz, time)
+    size_ms, slide_ms = (
+        _duration_ms("sliding: size", size),
+        _duration_ms("sliding: slide", slide),
+    )
+    return Sliding(size_ms, slide_ms, _whole_ms("sliding: offset_ms", offset_ms), tz, time)
 
 
 def cumulative(
@@ -44,8 +51,11 @@ def cumulative(
     """Windows that begin together each `size`, and end after one step, two steps and so on up to the size: the running
     total of a day, each hour. `tz` as in tumbling; then the size is whole days.
     """
-    step_ms, size_ms = duration_ms("cumulative: step", step), duration_ms("cumulative: size", size)
-    return Cumulative(size_ms, step_ms, whole_ms("cumulative: offset_ms", offset_ms), tz, time)
+    step_ms, size_ms = (
+        _duration_ms("cumulative: step", step),
+        _duration_ms("cumulative: size", size),
+    )
+    return Cumulative(size_ms, step_ms, _whole_ms("cumulative: offset_ms", offset_ms), tz, time)
 
 
 def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Units]) -> Sessions:
@@ -56,7 +66,7 @@ def session(gap: Gap | None = None, *, time: Time = "event", **units: Unpack[Uni
         if units:
             raise InvalidWindow("session: wanted a gap or keywords, found both")
         return Sessions(gap, time)
-    return Sessions(duration_ms("session: gap", gap, units), time)
+    return Sessions(_duration_ms("session: gap", gap, units), time)
 
 
 def count_window(size: int, slide: int | None = None) -> Counted:

@@ -73,6 +73,11 @@ class WindowOperator(KeyedOperator):
         self._cleanup_ms = settings.cleanup_ms
         self._trigger_cleans_up = settings.trigger_cleans_up
 
+    @property
+    def time(self) -> str | None:
+        """What time its windows go by: see WindowAssigner."""
+        return self._assigner.time
+
     def open(self) -> None:
         contents = self._declaration()
         self._contents: Any = self._backend.state(contents)
@@ -103,9 +108,9 @@ class WindowOperator(KeyedOperator):
         return None
 
     def _declaration(self) -> MergingStateDeclaration:
-        if self._evictor is not None:
-            return ListState(object, name=CONTENTS)
-        return self._how.declaration()
+        declared = self._how.declaration() if self._evictor is None else ListState(object, name=CONTENTS)
+        declared.made_by = {**self._settings.rules, "contents": self._how.rule}
+        return declared
 
     # -- a record
 
@@ -205,8 +210,12 @@ class WindowOperator(KeyedOperator):
             result = self._trigger.on_processing_time(timer.time_ms, window, context)
         if result is not CONTINUE:
             self._act(result, window, place, out)
-        if timer.domain == self._assigner.time and timer.time_ms == self._cleanup_ms(window):
-            self._forget(window, place)
+        if timer.domain == self._assigner.time and timer.time_ms >= window.max_timestamp:
+            cleanup_ms = self._cleanup_ms(window)
+            if timer.time_ms >= cleanup_ms:
+                self._forget(window, place)
+            else:  # the timer was set with a shorter lateness: it goes on from there
+                self._set_cleanup(cleanup_ms, namespace_of(window))
 
     def _at(self, window: Window, place: Place) -> TriggerState:
         return self._context.enter(namespace_of(window), place, self._cleanup_ms(window))

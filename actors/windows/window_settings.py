@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from inspect import isfunction
 from typing import Any, Final, Literal, TypeAlias
 
 from ...state.kinds.descriptors import MergingStateDeclaration
@@ -12,8 +13,8 @@ from ..operators.collector import OutputTag
 from .assigners import WindowAssigner
 from .errors import InvalidWindow
 from .evictors import Evictor
-from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger
-from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, purging
+from .time_triggers import ContinuousEventTimeTrigger, EventTimeTrigger, ProcessingTimeTrigger
+from .triggers import PurgingTrigger, Trigger, can_merge, check_trigger, parts, purging
 from .window import Window
 from .window_contents import AggregateFunction
 from .window_function import ProcessWindowFunction, states_of
@@ -71,10 +72,29 @@ class WindowSettings:
                 "retracting() takes back what a window has emitted and emits all that it holds now; a purging trigger, "
                 "as that of count_window(n), leaves it nothing: give another trigger, or use discarding()"
             )
+        self._check_time()
         if self.assigner.merges and not can_merge(self.trigger):
             raise InvalidWindow(
                 f"the trigger {self.trigger!r:.80} cannot be used with sessions: define on_merge(window, context), "
                 "which says what becomes of what it kept for windows that are merged"
+            )
+
+    def _check_time(self) -> None:
+        """Whether the trigger goes by a time at which these windows end."""
+        goes_by_event_time = any(isinstance(each, EventTimeTrigger) for each in parts(self.trigger))
+        if self.assigner.time == "processing" and goes_by_event_time:
+            raise InvalidWindow(
+                f"the trigger {self.trigger!r:.80} goes by event time, and the windows by the clock: leave it out, use "
+                'processing_time() or continuous_processing_time(...), or windows without time="processing"'
+            )
+        alone = self.trigger
+        while isinstance(alone, PurgingTrigger):
+            alone = alone.trigger
+        if self.assigner.time == "event" and type(alone) is ProcessingTimeTrigger:
+            raise InvalidWindow(
+                "the trigger processing_time() waits until the clock has reached the window's end, and windows of "
+                "event time are forgotten when the watermark has, with what they hold: use event_time(), windows with "
+                'time="processing", or any_of(event_time(), processing_time())'
             )
 
     def check_function(self, function: ProcessWindowFunction, aggregate: AggregateFunction | None) -> None:
@@ -97,6 +117,19 @@ class WindowSettings:
         return cleanup_ms if cleanup_ms < END_OF_TIME else END_OF_TIME
 
     @property
+    def rules(self) -> dict[str, str]:
+        """What says which records a window holds and when it fires, as text that is equal for equal rules. How late
+        records may come is not among them: windows go on with another allowed lateness.
+        """
+        trigger = self.trigger.trigger if self.mode == "discarding" else self.trigger  # type: ignore[attr-defined]
+        return {
+            "windows": rule_of(self.assigner),
+            "trigger": rule_of(trigger),
+            "evictor": rule_of(self.evictor),
+            "firings": self.mode,
+        }
+
+    @property
     def trigger_cleans_up(self) -> bool:
         """Whether the trigger itself sets, with every record, the timer at which the window is forgotten."""
         trigger = self.trigger
@@ -104,6 +137,22 @@ class WindowSettings:
             trigger = trigger.trigger
         sets_the_end = type(trigger) in (EventTimeTrigger, ContinuousEventTimeTrigger)
         return sets_the_end and self.assigner.time == "event" and not self.allowed_lateness_ms
+
+
+def rule_of(value: Any) -> str:
+    """Settings as text: values by what they are, code by its name alone. Fields that are as if unsaid are left out."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(rule_of, value))}]"
+    if is_dataclass(value) and not isinstance(value, type):
+        said = [(each.name, getattr(value, each.name)) for each in fields(value) if _is_said(each, value)]
+        return f"{type(value).__name__}({', '.join(f'{name}={rule_of(found)}' for name, found in said)})"
+    return "a function" if isfunction(value) else type(value).__name__
+
+
+def _is_said(field: Field[Any], value: Any) -> bool:
+    return field.default is MISSING or getattr(value, field.name) != field.default
 
 
 def _with_method(what: str, given: Any, method: str, wanted: str) -> Any:

@@ -1,7 +1,8 @@
 """Which operators run as one task, and how many subtasks each has.
 
 Flink: StreamingJobGraphGenerator.isChainable. Two operators are chained when the edge between them forwards, they have
-one parallelism and one slot sharing group, the consumer has no other input and the producer no other output.
+one parallelism and one slot sharing group, the consumer has no other input and the producer no other output. One with
+coroutines begins a chain: what it cannot take yet waits in its channels, and barriers reach it there (FLINK-13063).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def chains_of(nodes: Sequence[StreamNode], sizes: Mapping[int, Size]) -> list[li
 
 
 def _is_chained(node: StreamNode, outputs: Mapping[int, int], sizes: Mapping[int, Size]) -> bool:
-    if len(node.inputs) != 1:
+    if len(node.inputs) != 1 or node.operator._is_async:
         return False
     edge = node.inputs[0]
     return (

@@ -293,8 +293,8 @@ class StreamEnvironment:
         `row.delay`; without, it is what was sent, and a plain dict is given as a DictRow.
 
         One subtask takes them unless `parallelism` says otherwise; then the records of one sender go to one subtask, in
-        their order. What was acknowledged and not emitted is bounded by `max_waiting_records` and `max_waiting_bytes`
-        a subtask: senders wait then. The stream ends when the job is stopped.
+        their order. A subtask keeps at most about `max_waiting_records` and `max_waiting_bytes` that are acknowledged
+        and not emitted: senders wait then. The stream ends when the job is stopped.
         """
         source = InletSource(
             declared_schema(schema),

@@ -6,11 +6,21 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...actors.joins.interval_join import IntervalJoin
+from ...actors.joins.temporal_join import TemporalJoin
+from ...actors.joins.window_join import WindowJoin
 from ...actors.operators.assign_timestamps import Alignment, AssignTimestamps
+from ...actors.operators.filter import Filter
+from ...actors.operators.flat_map import FlatMap
+from ...actors.operators.map import Map
+from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.source import Source
 from ...actors.operators.source_reader import assigner_behind
 from ...actors.operators.watermark_generators import WatermarkStrategy
+from ...actors.windows.columnar_windows import ColumnarWindows
+from ...actors.windows.window_operator import WindowOperator
 from ...messages import shown
+from ...state.kinds.durations import duration_ms
 from .errors import InvalidProgram
 from .operator_checks import function_of
 from .stream_graph import StreamNode
@@ -40,9 +50,7 @@ def checked_strategy(watermarks: Any) -> WatermarkStrategy:
 
 def checked_ms(name: str, value: Any) -> int | None:
     """A duration of assign_timestamps, or None. Raises InvalidProgram."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise InvalidProgram(f"assign_timestamps: wanted {name} in whole milliseconds, at least 1, found {shown(value)}")
+    return None if value is None else duration_ms(f"assign_timestamps: {name}", value, error=InvalidProgram)
 
 
 def checked_alignment(max_drift_ms: Any, group: Any) -> Alignment | None:
@@ -75,6 +83,41 @@ def check_assigners(chains: Sequence[Sequence[StreamNode]]) -> None:
                     node.name,
                     type(source).__name__,
                 )
+
+
+def check_event_times(nodes: Sequence[StreamNode]) -> None:
+    """Whether what goes by event time can have any: records that come from a source through functions alone have times
+    only where there is an assign_timestamps. Raises InvalidProgram, which names the input.
+    """
+    for node in nodes:
+        if not _goes_by_event_time(node.operator):
+            continue
+        for edge in node.inputs:
+            if (source := _timeless_source(edge.source)) is not None:
+                which = ("first ", "second ")[edge.input_index] if node.operator.inputs == 2 else ""
+                raise InvalidProgram(
+                    f"operator {node.name!r} goes by event time, and the records of its {which}input, from {source!r}, "
+                    'have none: put stream.assign_timestamps("column", bounded_out_of_orderness(ms)) before it'
+                )
+
+
+def _goes_by_event_time(operator: Any) -> bool:
+    if isinstance(operator, WindowOperator):
+        return operator.time == "event"
+    return isinstance(operator, ColumnarWindows | IntervalJoin | TemporalJoin | WindowJoin)
+
+
+def _timeless_source(node: StreamNode) -> str | None:
+    """The name of a source whose records come here without times; None where that cannot be known."""
+    if isinstance(node.operator, Source):
+        return node.name
+    if not isinstance(node.operator, _KEEPS_TIMES):
+        return None
+    return next(filter(None, (_timeless_source(edge.source) for edge in node.inputs)), None)
+
+
+_KEEPS_TIMES = (Map, Filter, FlatMap, MapBatches)
+"""Operators that give no records a time."""
 
 
 def _origin(node: StreamNode) -> Any:

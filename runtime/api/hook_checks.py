@@ -1,19 +1,22 @@
 """Which of an operator's methods may be what kind of function, and what to write in place of another.
 
-Every method that a task calls is a plain function: its result is there when it returns. One that is a generator or
-`async def` would be called, and nothing of it would run.
+Most methods that a task calls are plain functions: the result is there when they return. `process`, or `process_batch`,
+may be `async def`, and then `on_timer`, `open` and `close` may be, too. Another one that is `async def`, or a
+generator, would be called, and nothing of it would run.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.of_call import ASYNC_HOOKS, PROCESSING
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -67,6 +70,19 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""
 
+ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "map": ("record",),
+    "filter": ("record",),
+    "flat_map": ("record",),
+    "map_batches": ("batch",),
+    "reduce": ("result", "record"),
+    "co_group": ("key", "window", "left", "right", "out"),
+    "top_n": ("record",),
+    "key_by": ("record",),
+    "assign_timestamps": ("record",),
+}
+"""What the functions that methods of a stream take are called with."""
+
 FUNCTIONS: Mapping[str, str | None] = {
     "map": "return one record; for several use flat_map, which takes a generator",
     "filter": "return True or False",
@@ -83,6 +99,13 @@ FUNCTIONS: Mapping[str, str | None] = {
 }
 """By the method of a stream that takes a function: the same; None where a generator is as good."""
 
+ASYNC_FUNCTIONS: Mapping[str, tuple[FunctionKind, ...]] = {
+    "map": (FunctionKind.COROUTINE,),
+    "filter": (FunctionKind.COROUTINE,),
+    "flat_map": (FunctionKind.COROUTINE, FunctionKind.ASYNC_GENERATOR),
+}
+"""The methods of a stream that take `async def`, too."""
+
 _SOUND: WeakKeyDictionary[FunctionType, set[tuple[type[Operator], str]]] = WeakKeyDictionary()
 """As which hooks a function may be called, as far as that was asked: operators of one program share most of theirs."""
 
@@ -92,12 +115,15 @@ _STATE_FUNCTIONS = ("reduce", "fold", "merge")
 def check_hooks(operator: Operator) -> None:
     """Raises InvalidOperator for a method, or a function of a state, that would not run."""
     kind = type(operator).__name__
+    if operator._is_async:
+        _check_one_way(operator)
     for base, hooks in HOOKS.items():
         for hook, in_place_of_yield in hooks.items() if isinstance(operator, base) else ():
             method = getattr(operator, hook)
             sound = _SOUND.setdefault(method.__func__, set()) if _is_own(method, operator) else None
             if sound is None or (base, hook) not in sound:
-                _check(f"{kind}.{hook}", method, in_place_of_yield)
+                if not (operator._is_async and hook in ASYNC_HOOKS and found(method).kind is FunctionKind.COROUTINE):
+                    _check(f"{kind}.{hook}", method, in_place_of_yield, _instead(operator, hook))
                 _check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
@@ -138,12 +164,69 @@ def _check_arguments(operator: Operator, base: type[Operator], hook: str) -> Non
 
 def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
-    _check(f"{method}: the function {found(function).name}", function, FUNCTIONS[method])
+    what = f"{method}: the function {found(function).name}"
+    if not is_async_function(method, function):
+        instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
+        _check(what, function, FUNCTIONS[method], instead)
+    _check_takes(what, function, ARGUMENTS.get(method, ()))
 
 
-def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None) -> None:
+def _check_takes(what: str, function: Callable[..., Any], given: Sequence[str]) -> None:
+    """Whether it can be called with these; what cannot be known, as of classes, is not checked."""
+    if not given or inspect.isclass(function):
+        return
+    try:
+        wanted = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        wanted.bind(*given)
+    except TypeError as error:
+        raise InvalidOperator(
+            f"{what} is called with {len(given)} argument{'s' if len(given) > 1 else ''}, ({', '.join(given)}), and "
+            f"takes {wanted}: {error}"
+        ) from None
+
+
+def is_async_function(method: str, function: Callable[..., Any]) -> bool:
+    """Whether the function of `map`, `filter` or `flat_map` runs as a coroutine."""
+    return method in ASYNC_FUNCTIONS and found(function).kind in ASYNC_FUNCTIONS[method]
+
+
+def _instead(operator: Operator, hook: str) -> str:
+    """The remedy for a hook that is `async def` and may not be."""
+    if hook in ASYNC_HOOKS and not operator._is_async:
+        return f"`{hook}` may be async where `process`, or `process_batch`, is; or {NOT_ASYNC}"
+    if hook == "process_batch_2":
+        return "write `async def process` and `async def process_2`, which get one record each"
+    return NOT_ASYNC
+
+
+def _check_one_way(operator: Operator) -> None:
+    """Raises InvalidOperator for coroutines in an operator that cannot have them, or has something else beside them."""
+    kind, base = type(operator), KeyedOperator if isinstance(operator, KeyedOperator) else Operator
+    own = [name for name in PROCESSING if getattr(kind, name, None) is not getattr(base, name, None)]
+    coroutines = [name for name in own if iscoroutinefunction(getattr(kind, name))]
+    others = [name for name in own if name not in coroutines]
+    first = f"{kind.__name__}.{coroutines[0]} is `async def` ({found(getattr(operator, coroutines[0])).where})"
+    if getattr(operator, "compiled", False):
+        raise InvalidOperator(
+            f"{first}, and `compiled = True`: machine code cannot wait for anything; write `def`, or take "
+            "`compiled = True` out"
+        )
+    if others:
+        raise InvalidOperator(f"{first}, and {others[0]} is not: write both of them as `async def`, or none")
+    if "process_batch" in coroutines and base is KeyedOperator:
+        raise InvalidOperator(f"{first}, and records of many keys are in one batch: write `async def process`")
+    if "process_batch" in coroutines and len(coroutines) > 1:
+        raise InvalidOperator(f"{first}, and so is process_batch: only one of them would be called; leave one out")
+
+
+def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC) -> None:
     there = found(function)
+    if there.kind is FunctionKind.ASYNC_GENERATOR and in_place_of_yield is not None:
+        raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")
     if there.kind.is_async:
-        raise InvalidOperator(f"{what} is {there}, and operators and callbacks are not async yet: {NOT_ASYNC}")
+        raise InvalidOperator(f"{what} is {there}, and a task calls it as a plain function: {instead}")
     if there.kind is FunctionKind.GENERATOR and in_place_of_yield is not None:
         raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")

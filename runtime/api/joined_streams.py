@@ -15,6 +15,7 @@ from ...actors.joins.joined_columns import How
 from ...actors.joins.tagged_records import Pairs
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
+from ...state.kinds.durations import Duration, Units, duration_ms, take_units, whole_ms
 from .errors import InvalidProgram
 from .joins import (
     Keyed,
@@ -39,6 +40,10 @@ class Options(TypedDict, total=False):
     name: str | None
     parallelism: int | None
     slot_sharing_group: str | None
+
+
+class OptionsAndUnits(Options, Units, total=False):
+    """Also the parts of a duration."""
 
 
 class TableLookups(Generic[S]):
@@ -90,26 +95,27 @@ class KeyedJoins(TableLookups[S]):
         other: KeyedJoins[S],
         how: How = "inner",
         *,
-        ttl_ms: int | None = None,
+        ttl_ms: Duration | None = None,
         ttl_time: TimeDomain = "processing",
         suffix: str = "_right",
-        **options: Unpack[Options],
+        **options: Unpack[OptionsAndUnits],
     ) -> S:
         """Each record with each record of the other stream that has the same key, whenever they come. `how`: "inner",
         "left", "right" or "full"; all but "inner" give a changelog, with "+I" and "-D" in a column `kind`.
 
         Results are rows of the columns of both, where they are known; columns of the other whose names are taken get
-        the suffix. Else they are pairs of records. Both streams are kept, each record for `ttl_ms`, by the clock or by
-        event time.
+        the suffix. Else they are pairs of records. Both streams are kept, each record for `ttl_ms`, or hours=1 and the
+        like: from when it came by the clock; by event time, records match that are less than this apart.
         """
-        made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl_ms, ttl_time)
-        return self._with_others("join", made, [other], **options)
+        ttl, others = _duration("join: ttl_ms", ttl_ms, options)
+        made = regular_join(self._keyed, _keyed(other, "join"), how, suffix, ttl, ttl_time)
+        return self._with_others("join", made, [other], **others)
 
     def interval_join(
         self,
         other: KeyedJoins[S],
-        lower_ms: int,
-        upper_ms: int,
+        lower_ms: Duration,
+        upper_ms: Duration,
         *,
         how: How = "inner",
         lower_exclusive: bool = False,
@@ -121,8 +127,10 @@ class KeyedJoins(TableLookups[S]):
         `upper_ms` after its own; negative numbers are before it. What no other record can match any more is forgotten.
 
         In a "left", "right" or "full" join a record without a match is a result once it is certain that there is none.
-        `late` and `late_right` of the results are the records that came too late.
+        `late` and `late_right` of the results are the records that came too late. Bounds are ms, or timedeltas.
         """
+        lower_ms = whole_ms("interval_join: lower_ms", lower_ms, error=InvalidProgram)
+        upper_ms = whole_ms("interval_join: upper_ms", upper_ms, error=InvalidProgram)
         sides = self._keyed, _keyed(other, "interval_join")
         made = interval_join(*sides, (lower_ms, upper_ms), (lower_exclusive, upper_exclusive), how, suffix)
         return self._with_others("interval-join", made, [other], **options)
@@ -146,17 +154,19 @@ class KeyedJoins(TableLookups[S]):
         self,
         keep: Literal["first", "last"] = "first",
         *,
-        within_ms: int | None = None,
+        within_ms: Duration | None = None,
         within_time: TimeDomain = "event",
-        **options: Unpack[Options],
+        **options: Unpack[OptionsAndUnits],
     ) -> S:
         """Of the records of a key only the first. `within_ms`: a record is a duplicate of one that went on less than
-        this before or after it, by event time or by the clock; then keys are not kept forever.
+        this, or hours=1 and the like, before or after it, by event time or by the clock; then keys are not kept
+        forever.
 
         keep="last": the newest of each key by event time, as a changelog: "+I" when there is one, and when a newer one
         comes "-D" of the one before and "+I".
         """
-        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within_ms, within_time), [], **options)
+        within, others = _duration("deduplicate: within_ms", within_ms, options)
+        return self._with_others("deduplicate", deduplicate(self._keyed, keep, within, within_time), [], **others)
 
     def top_n(
         self,
@@ -216,6 +226,15 @@ class KeyedJoins(TableLookups[S]):
     @property
     def _keyed(self) -> Keyed:
         return Keyed(self._keys, self.schema)
+
+
+def _duration(what: str, given: Any, options: Any) -> tuple[int | None, Options]:
+    """The ms that are given, in parts or as a whole, if any are; and the options without the parts."""
+    left: Any = dict(options)
+    units = take_units(left)
+    if given is None and not units:
+        return None, left
+    return duration_ms(what, given, units, error=InvalidProgram), left
 
 
 def _keyed(other: Any, method: str) -> Keyed:

@@ -6,6 +6,7 @@ Checked when it is put into a stream, so that the user's own line is in the trac
 from __future__ import annotations
 
 import inspect
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
 from ...actors.operators.keyed_operator import KeyedOperator
@@ -90,8 +91,12 @@ def _check_defines_process(operator: Operator, index: int) -> None:
             operator, KeyedOperator, record_method
         ):
             raise InvalidOperator(f"{kind} does not define {record_method}(self, record, out)")
+    elif operator._is_async and iscoroutinefunction(getattr(operator, record_method, None)):
+        return
     elif not _overrides(operator, Operator, batch_method):
-        hint = f"; {record_method} is called on a KeyedOperator only" if hasattr(operator, record_method) else ""
+        hint = ""
+        if hasattr(operator, record_method):
+            hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
 
 

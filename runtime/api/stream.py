@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...actors.async_calls.failed_record import ERRORS
 from ...actors.flow.key_selector import KeySelector
 from ...actors.joins.tagged_records import CoGroup, OfTagged, Side, TagSide, key_of
 from ...actors.operators.aggregate import ColumnarAggregate
 from ...actors.operators.assign_timestamps import AssignTimestamps
+from ...actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
 from ...actors.operators.collector import OutputTag
 from ...actors.operators.filter import Filter
 from ...actors.operators.flat_map import FlatMap
@@ -30,13 +32,17 @@ from ...actors.operators.map import Map
 from ...actors.operators.map_batches import MapBatches
 from ...actors.operators.operator import Operator
 from ...actors.operators.reduce import KeyedReduce
+from ...actors.operators.source import Source
 from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
+from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
-from ..connectors.files.outlet_sink import DAY_SECONDS
+from ..connectors.files.outlet_sink import DAY_MS
+from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
+from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
@@ -71,6 +77,10 @@ class _Named:
         return self._node
 
 
+_WITHOUT_SIDES = (Source, Map, Filter, FlatMap, MapBatches, AssignTimestamps, KeyedReduce, ColumnarAggregate)
+"""Operators of which nothing goes to side outputs."""
+
+
 class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
@@ -101,17 +111,24 @@ class DataStream(_Named, TableLookups["DataStream"]):
         return all(edge.source.bounded for edge in self._edges)
 
     def map(self, function: Callable[[Any], Any], **options: Unpack[Options]) -> DataStream:
-        """Each record becomes `function(record)`."""
-        return self._then("map", Map(function_of(function, "map")), **options)
+        """Each record becomes `function(record)`, which may be `async def`: see docs/async.md."""
+        function = function_of(function, "map")
+        made = AsyncMap(function) if is_async_function("map", function) else Map(function)
+        return self._then("map", made, **options)
 
     def filter(self, predicate: Any, **options: Unpack[Options]) -> DataStream:
-        """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true."""
+        """Keep the records for which `predicate(record)`, or a `pyarrow.compute` expression of the columns, is true.
+        The function may be `async def`.
+        """
         condition = predicate if isinstance(predicate, pc.Expression) else function_of(predicate, "filter")
-        return self._then("filter", Filter(condition), **options)
+        is_async = not isinstance(condition, pc.Expression) and is_async_function("filter", condition)
+        return self._then("filter", AsyncFilter(condition) if is_async else Filter(condition), **options)
 
     def flat_map(self, function: Callable[[Any], Iterable[Any]], **options: Unpack[Options]) -> DataStream:
-        """Each record becomes the records of `function(record)`."""
-        return self._then("flat-map", FlatMap(function_of(function, "flat_map")), **options)
+        """Each record becomes the records of `function(record)`, which may be `async def`."""
+        function = function_of(function, "flat_map")
+        made = AsyncFlatMap(function) if is_async_function("flat_map", function) else FlatMap(function)
+        return self._then("flat-map", made, **options)
 
     def map_batches(
         self,
@@ -136,8 +153,8 @@ class DataStream(_Named, TableLookups["DataStream"]):
         time: str | Callable[[Any], Any],
         watermarks: WatermarkStrategy,
         *,
-        idle_after_ms: int | None = None,
-        max_drift_ms: int | None = None,
+        idle_after_ms: Duration | None = None,
+        max_drift_ms: Duration | None = None,
         group: str = "default",
         **options: Unpack[Options],
     ) -> DataStream:
@@ -160,11 +177,32 @@ class DataStream(_Named, TableLookups["DataStream"]):
         )
         return self._then("assign-timestamps", timed, **options)
 
+    def async_settings(self, **changes: Any) -> Self:
+        """How the coroutines of the operator that emits this stream run: the fields of AsyncSettings, as in
+        `stream.map(fetch).async_settings(max_in_flight=100, timeout_ms=2_000)`. What is not named stays as its class
+        has it.
+        """
+        node = self._own_node()
+        node.operator.async_settings = settings_with(node.operator, node.name, changes)
+        return self
+
+    @property
+    def errors(self) -> DataStream:
+        """Of an operator with coroutines and `on_error="errors"`: a FailedRecord for each record that it gave up."""
+        check_has_errors(self._own_node().operator, self._own_node().name)
+        return self.side_output(ERRORS)
+
     def side_output(self, tag: OutputTag) -> DataStream:
         """What the operator before sends to this side output: `out.collect_to(tag, record)`. Flink: getSideOutput."""
         if not isinstance(tag, OutputTag):
             raise InvalidProgram(f"side_output: wanted an OutputTag, found {tag!r:.60}")
-        return DataStream(self._graph, [StreamEdge(self._own_node(), output_tag=tag.name, tag_schema=tag.schema)])
+        node = self._own_node()
+        if isinstance(node.operator, _WITHOUT_SIDES):
+            raise InvalidProgram(
+                f"side_output: {node.name!r} sends nothing to side outputs, so {tag.name!r} would stay empty: call it "
+                "on the stream of the operator that calls out.collect_to(tag, record)"
+            )
+        return DataStream(self._graph, [StreamEdge(node, output_tag=tag.name, tag_schema=tag.schema)])
 
     @property
     def late(self) -> DataStream:
@@ -235,15 +273,15 @@ class DataStream(_Named, TableLookups["DataStream"]):
         return self.sink_to(CollectSink(), **options)
 
     def to_outlet(
-        self, name: str, *, retention_seconds: float | None = DAY_SECONDS, retention_bytes: int | None = None
+        self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
     ) -> DataStreamSink:
         """Let readers follow what is committed, exactly once and in one order: `job.outlet(name)`. One subtask takes
         all. Columns stay columns.
 
-        Records are there for `retention_seconds`, by default a day, and no more of them than `retention_bytes`; None:
-        no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
+        Records are kept for `retention_ms` milliseconds, by default a day, and no more of them than `retention_bytes`;
+        None: no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
         """
-        return self.sink_to(OutletSink(retention_seconds, retention_bytes), name=name, parallelism=1)
+        return self.sink_to(OutletSink(retention_ms, retention_bytes), name=name, parallelism=1)
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]

@@ -29,7 +29,7 @@ from ..connectors import CollectSink, OutletSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
-from .event_time import check_assigners
+from .event_time import check_assigners, check_event_times
 from .optimizer import optimized
 from .pickling import check_picklable
 from .stream_graph import StreamEdge, StreamNode
@@ -87,7 +87,9 @@ def translate(
     `work_dir`: where checkpoints go when the environment names no folder. `slots`: per TaskManager; None leaves it to
     the JobManager to find that there are too few.
     """
-    nodes = optimized(environment.graph.runnable())
+    runnable = environment.graph.runnable()
+    check_event_times(runnable)
+    nodes = optimized(runnable)
     sizes = sizes_of(
         nodes,
         default=environment.parallelism or default_parallelism,
@@ -181,7 +183,13 @@ def _description(node: StreamNode) -> OperatorDescription:
         states = described_states(node.operator)
     except InvalidState as error:
         raise InvalidOperator(f"operator {node.name!r}: {error}") from error
-    return OperatorDescription(node.operator_id, node.name, node.role, states, node.operator._emits_at_end)
+    ends, rate, is_async = node.operator._emits_at_end, rate_of(node.operator), node.operator._is_async
+    return OperatorDescription(node.operator_id, node.name, node.role, states, ends, rate, is_async)
+
+
+def rate_of(operator: Operator) -> float | None:
+    """How many calls a second it may begin, over all its subtasks; None: it has no such limit."""
+    return getattr(getattr(operator, "async_settings", None), "rate_per_second", None)
 
 
 def _edges_between(chains: Sequence[Chain]) -> list[tuple[StreamEdge, StreamNode]]:

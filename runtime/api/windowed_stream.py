@@ -16,7 +16,7 @@ import pyarrow as pa
 from ...actors.windows.assigners import WindowAssigner
 from ...actors.windows.columnar_shape import columnar_shape
 from ...actors.windows.columnar_windows import ColumnarWindows
-from ...actors.windows.durations import Duration, Units, duration_ms
+from ...actors.windows.errors import InvalidWindow
 from ...actors.windows.evictors import Evictor
 from ...actors.windows.record_aggregation import AggregatedRows, RecordAggregation
 from ...actors.windows.triggers import Trigger
@@ -24,6 +24,7 @@ from ...actors.windows.window_contents import Aggregated, AggregateFunction, All
 from ...actors.windows.window_function import PlainWindowFunction, ProcessWindowFunction
 from ...actors.windows.window_operator import WindowOperator
 from ...actors.windows.window_settings import Mode, WindowSettings
+from ...state.kinds.durations import Duration, Units, duration_ms
 from .errors import InvalidOperator, InvalidProgram
 from .operator_checks import function_of
 
@@ -45,7 +46,8 @@ class WindowedStream(Generic[S]):
     _trigger: Trigger | None = None
     _evictor: Evictor | None = None
     _allowed_lateness_ms: int = 0
-    _mode: Mode = "accumulating"
+    _mode: Mode | None = None
+    """None: nothing was said."""
 
     def __post_init__(self) -> None:
         self._settings()  # raises InvalidWindow where the user wrote it
@@ -58,30 +60,39 @@ class WindowedStream(Generic[S]):
 
     def trigger(self, trigger: Trigger) -> WindowedStream[S]:
         """Fire when this says so, in place of the end of the window: any_of(event_time(), count(100)) does both."""
+        if self._trigger is not None:
+            raise InvalidWindow(
+                f"trigger: {self._trigger!r:.80} is set, and {trigger!r:.80} would take its place: give one, or both "
+                "as any_of(...) or all_of(...)"
+            )
         return replace(self, _trigger=trigger)
 
     def evictor(self, evictor: Evictor) -> WindowedStream[S]:
         """Keep some of the records only; then all are held, and combined when the window fires."""
+        if self._evictor is not None:
+            raise InvalidWindow(
+                f"evictor: {self._evictor!r:.80} is set, and {evictor!r:.80} would take its place: give one"
+            )
         return replace(self, _evictor=evictor)
 
     def allowed_lateness(self, lateness: Duration | None = None, **units: Unpack[Units]) -> WindowedStream[S]:
         """Keep windows this long after their end, by event time: records that come until then count, and fire again."""
-        late_ms = 0 if lateness == 0 and not units else duration_ms("allowed_lateness", lateness, units)
+        late_ms = duration_ms("allowed_lateness", lateness, units, error=InvalidWindow, least=0)
         return replace(self, _allowed_lateness_ms=late_ms)
 
     def accumulating(self) -> WindowedStream[S]:
         """A later firing of a window has all its records again. That is so if nothing else is said."""
-        return replace(self, _mode="accumulating")
+        return self._firing("accumulating")
 
     def discarding(self) -> WindowedStream[S]:
         """A later firing of a window has the records since the one before."""
-        return replace(self, _mode="discarding")
+        return self._firing("discarding")
 
     def retracting(self) -> WindowedStream[S]:
         """As accumulating, and results are `Change`s: ("+I", result) at first, then ("-U", the result before) and
         ("+U", the new one). A firing with the same result emits nothing.
         """
-        return replace(self, _mode="retracting")
+        return self._firing("retracting")
 
     def reduce(self, function: Callable[[Any, Any], Any], final: Final = None, **options: Any) -> S:
         """Combine records two by two as they come. Emits the result, or what `final` makes of it, as in `process`."""
@@ -138,15 +149,21 @@ class WindowedStream(Generic[S]):
         """The operator for whole batches; None if there is none for such windows, keys or records."""
         if self._schema is None or not self._keys or any(map(callable, self._keys)):
             return None
-        if self._trigger is not None or self._evictor is not None or self._mode != "accumulating":
+        if self._trigger is not None or self._evictor is not None or self._mode not in (None, "accumulating"):
             return None
         shape = columnar_shape(self._assigner)
         if shape is None:
             return None
         return ColumnarWindows(shape, self._key_columns(), specs, self._allowed_lateness_ms)
 
+    def _firing(self, mode: Mode) -> WindowedStream[S]:
+        if self._mode not in (None, mode):
+            raise InvalidWindow(f"{mode}(): later firings are {self._mode} already: say one of the two")
+        return replace(self, _mode=mode)
+
     def _settings(self) -> WindowSettings:
-        return WindowSettings.of(self._assigner, self._trigger, self._evictor, self._allowed_lateness_ms, self._mode)
+        mode = self._mode or "accumulating"
+        return WindowSettings.of(self._assigner, self._trigger, self._evictor, self._allowed_lateness_ms, mode)
 
     def _key_columns(self) -> list[str]:
         """How the parts of the key are called in a row of results."""

@@ -83,12 +83,12 @@ class Inlet:
         return f"<inlet {self._way.name!r}, sender {self.sender!r}>"
 
     def send(self, record: Any, *, number: int | None = None, timeout: float | None = None) -> Sent:
-        """Send one record. What is returned is done when the record lasts: await it, or call its `result()`; it gives
-        the record's number.
+        """Send one record. The Sent is done when the record lasts: await it, or call its `result()`; it gives the
+        record's number.
 
         `number`: the one to give it, at most one more than the last; None: the next. One that is there already counts
         once, whoever sent it first: so a sender with a name may send again what it does not know the answer of.
-        `timeout`: after so many seconds the wait fails with TimeoutError; the record is under way still.
+        `timeout`: seconds after which the wait fails with TimeoutError; the record is under way still.
 
         Raises RecordMismatch for a record that does not fit the schema, and UnsupportedValue for one that cannot be
         sent. The wait fails with InletClosed once the job takes no more, and with NumberGap if `number` leaves one out.

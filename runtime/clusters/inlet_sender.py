@@ -4,8 +4,8 @@
         ^           |
         '-----------'  no answer, or one that says that not all was taken
 
-What all senders of the process have waiting goes into the next request together: there is one of it under way to each
-subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
+What all senders of the process have waiting goes into the next request together: one or two of them are under way to
+each subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
 TaskManager was killed, all that may be lost is sent again, in its order, with its numbers. It goes on until the job has
 ended. Whoever waits, and how long, is not at home here.
 """
@@ -31,6 +31,8 @@ REQUEST_BYTES = 1024 * 1024
 """A request that has so much takes no more; a single batch may be larger."""
 _WELL_FILLED_BYTES = 128 * 1024
 _MOST_UNDER_WAY = 4
+_USUALLY_UNDER_WAY = 2
+"""One is written while the next is on its way, and fills while both are."""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
 """Before something is sent again; doubled each time."""
 
@@ -178,7 +180,7 @@ class InletSender(Actor):
             self._wait(sender.lane, item)
         elif wanted > sender.next:
             settle([item.sent], NumberGap(self._inlet, item.sender, wanted, sender.next))
-        elif wanted == sender.next:
+        elif wanted + item.count > sender.next:  # the inlet leaves out those that are there already
             item.number, sender.next = wanted, wanted + item.count
             item.sent.number = item.last
             self._wait(sender.lane, item)
@@ -213,7 +215,8 @@ class InletSender(Actor):
                 self._refuse(lane, self.closed)
             self._pause(lane)
         while not lane.is_broken and not lane.is_pausing and lane.waiting:
-            if lane.under_way and (lane.under_way >= _MOST_UNDER_WAY or lane.waiting_bytes < _WELL_FILLED_BYTES):
+            is_well_filled = lane.waiting_bytes >= _WELL_FILLED_BYTES
+            if lane.under_way >= (_MOST_UNDER_WAY if is_well_filled else _USUALLY_UNDER_WAY):
                 return
             self._request(lane)
 
@@ -354,7 +357,7 @@ def _packed(items: Iterable[Item]) -> list[SentRecords]:
         if before is not None and _follows(before, item):
             joined = joined or [before.data]
             joined.append(item.data)
-            packed[-1] = packed[-1]._replace(count=packed[-1].count + item.count)
+            packed[-1] = packed[-1]._replace(rows=packed[-1].rows + item.count)
         else:
             if joined:
                 packed[-1] = packed[-1]._replace(data=b"".join(joined))

@@ -256,6 +256,9 @@ class JobHandle(JobDialogue):
 
         The job can go on from there later. With `drain` its data is ended first, so that operators emit their final
         results, and nothing comes after it. When the savepoint fails, the job goes on.
+
+        The path comes when the savepoint is stored; sinks commit what it covers after that: `wait()` until the job has
+        finished, and then all of it is in `results`.
         """
         self._last_savepoint = self._savepoint(StopWithSavepoint(self.job_id, target_folder(target_directory), drain))
         return self._last_savepoint
@@ -280,8 +283,8 @@ class JobHandle(JobDialogue):
         """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
 
         The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
-        while the job runs, or for long, wants `to_outlet`. `after`: leave out so many at the beginning; of a collect
-        with `parallelism=1`, whose records keep their order, these are what an earlier call had given.
+        while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
+        Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
         """
         return self._results.collected(name, after)
 

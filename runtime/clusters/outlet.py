@@ -137,7 +137,7 @@ class Outlet:
         return self._given()
 
     def _asked(self, wait_ms: float) -> JobFuture[OutletAnswer]:
-        """The JobManager says when so many milliseconds are over, so that no clock is needed here. A question that has
+        """The JobManager says when these milliseconds are over, so that no clock is needed here. A question that has
         failed, as when storage could not be read, is put again.
         """
         if self._answer is None or (self._answer.done() and self._answer.exception() is not None):

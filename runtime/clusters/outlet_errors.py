@@ -45,7 +45,7 @@ def refused(operator: str, cursor: str, refusal: OutletRefusal) -> OutletError:
     match refusal.kind:
         case "expired":
             return CursorExpired(
-                f"{head}. Go on from {go_on_from!r}, or keep more: to_outlet(retention_seconds=...)", cursor, go_on_from
+                f"{head}. Go on from {go_on_from!r}, or keep more: to_outlet(retention_ms=...)", cursor, go_on_from
             )
         case "forked":
             return CursorForked(f"{head}. Undo that, and go on from {go_on_from!r}", cursor, go_on_from)

@@ -18,6 +18,7 @@ from typing import Any
 import cloudpickle
 import pyarrow as pa
 
+from ...actors.async_calls.event_loop import CallLoop
 from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
 from ...actors.tasks.job_program import JobProgram
@@ -29,6 +30,7 @@ from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManager
 from ...state import CheckpointStorage, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
+from ..coroutines.call_loop import CallLoopThread
 from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
@@ -90,6 +92,7 @@ def run_task_manager(
             stack.enter_context(relayed_prints(outbox))
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
         data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
+        call_loop = stack.enter_context(CallLoopThread())
         system = stack.enter_context(
             ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=_watched_dispatchers(launch, stack))
         )
@@ -103,6 +106,7 @@ def run_task_manager(
                 end.reached,
                 resources={} if feed is None else {RESOURCE: feed},
                 pid=os.getpid(),
+                call_loop=call_loop,
                 outbox=outbox,
             ),
             name="task-manager",
@@ -123,6 +127,7 @@ def make_task_manager(
     *,
     resources: dict[str, Any],
     pid: int,
+    call_loop: Callable[[], CallLoop],
     when_failed: WhenFailed = ignore_failure,
     outbox: Outbox = NO_OUTBOX,
 ) -> TaskManager:
@@ -135,6 +140,7 @@ def make_task_manager(
             backend_named(launch.state_backend),
             launch.checkpoints.inline_threshold_bytes,
             open_storage,
+            call_loop,
         ),
         exactly_once=launch.checkpoints.exactly_once,
         buffer_timeout_ms=launch.buffer_timeout_ms,

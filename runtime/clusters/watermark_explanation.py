@@ -14,6 +14,7 @@ from ...messages import (
     END_OF_TIME,
     NO_WATERMARK,
     HoldingSplit,
+    JobStatus,
     JobVertex,
     JobWatermarks,
     SubtaskIndex,
@@ -148,6 +149,10 @@ class _Search:
         """`is_output`: whether the watermark in question is what the task's own assigner has made."""
         task = self._tasks.get((vertex.vertex_id, index))
         name = f"{vertex.name!r}, subtask {index}"
+        if self._report.status is JobStatus.FINISHED:
+            return [f"{name} has come to the end of its data: the job is finished"], HeldBy.NOTHING
+        if self._report.status.is_terminal:
+            return [f"{name} does not run: the job is {self._report.status.value}"], HeldBy.NOT_RUNNING
         if task is None or task.event_time is None:
             return [f"{name} has not reported: it does not run, or has only begun to"], HeldBy.NOT_RUNNING
         time = task.event_time
@@ -193,7 +198,8 @@ def _at_the_assigner(name: str, time: TaskEventTime) -> tuple[list[str], HeldBy]
     if time.split is None:
         none = "it has no splits" if not time.splits else "it has had no record for its idle_after_ms"
         return [f"{name} is idle: {none}"], HeldBy.IDLE
-    step = f"{name}: {_split(time.split, time.splits)}"
+    bound = f", {_seconds(time.bound_ms)} behind the newest record" if time.bound_ms and time.split.records else ""
+    step = f"{name}: {_split(time.split, time.splits)}{bound}"
     counts = [(time.idle_splits, "idle"), (time.paused_splits, "paused")]
     others = ", ".join(f"{count} of {time.splits} splits {what}" for count, what in counts if count)
     path = [step, *([others] if others and time.splits > 1 else [])]

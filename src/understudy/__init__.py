@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .actors.ask_errors import NotRunning as NotRunning
     from .actors.ask_errors import RemoteActorError as RemoteActorError
     from .actors.ask_errors import Unreachable as Unreachable
+    from .actors.async_calls.failed_record import FailedRecord as FailedRecord
+    from .actors.async_calls.retry import Retry as Retry
+    from .actors.async_calls.settings import AsyncSettings as AsyncSettings
     from .actors.compiled.errors import CannotCompile as CannotCompile
     from .actors.compiled.errors import NullRead as NullRead
     from .actors.compiled.errors import NumbaMissing as NumbaMissing
@@ -31,14 +34,17 @@ if TYPE_CHECKING:
     from .actors.context import Ref as Ref
     from .actors.context import Timer as Timer
     from .actors.errors import ActorError as ActorError
+    from .actors.errors import CallTimedOut as CallTimedOut
     from .actors.errors import CannotRescale as CannotRescale
     from .actors.errors import CannotRestore as CannotRestore
+    from .actors.errors import EndlessTimers as EndlessTimers
     from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
+    from .actors.errors import UnusableRecord as UnusableRecord
     from .actors.errors import UnwantedResult as UnwantedResult
     from .actors.flow.elements import Batch as Batch
     from .actors.flow.key_selector import KeySelectionFailed as KeySelectionFailed
@@ -224,6 +230,7 @@ if TYPE_CHECKING:
     from .runtime.system import TransportOptions as TransportOptions
     from .state import AlreadyFinished as AlreadyFinished
     from .state import AlreadyRunning as AlreadyRunning
+    from .state import CallIsOver as CallIsOver
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
     from .state import HasCurrentKey as HasCurrentKey
@@ -255,18 +262,21 @@ _HOMES = {
     "actors.actor": "Actor RestartLimit Step SupervisorStrategy Terminated",
     "actors.answer": "Answer",
     "actors.ask_errors": "ActorDead AskFailed AskTimeout NotRunning RemoteActorError Unreachable",
+    "actors.async_calls.failed_record": "FailedRecord",
+    "actors.async_calls.retry": "Retry",
+    "actors.async_calls.settings": "AsyncSettings",
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CannotRescale CannotRestore InvalidTimeout NoEventTime NoReadableCheckpoint RecordNotSent "
-        "StateDoesNotFit UnknownJob UnwantedResult"
+        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout NoEventTime "
+        "NoReadableCheckpoint RecordNotSent StateDoesNotFit UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector Count END FromSplit KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag "
-        "Source SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
+        "Avg Collector Count END FromSplit KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag Source "
+        "SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
         "bounded_out_of_orderness monotonous punctuated"
     ),
     "actors.windows": (
@@ -305,8 +315,8 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "AlreadyFinished AlreadyRunning CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState "
-        "LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
+        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
         "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
         "UnwritableRoot ValueState WrongStateType"
     ),

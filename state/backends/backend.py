@@ -26,6 +26,7 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..storage import CheckpointStorage, checkpoint_directory, shared_directory
 
 if TYPE_CHECKING:
+    from .frozen_state import KeptState
     from .timer_queue import TimerQueues
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -154,3 +155,10 @@ class KeyedStateBackend(Protocol):
 
     def close(self) -> None:
         """Let go of memory and files. Snapshots being written finish unharmed."""
+
+
+class KeepingBackend(KeyedStateBackend, Protocol):
+    """One that holds the state of operators of the user's."""
+
+    def keep(self, part: KeptState) -> None:
+        """Give it what was restored under its name, and make it a part of every snapshot. Raises what `load` does."""

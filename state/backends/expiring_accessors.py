@@ -8,8 +8,8 @@ from typing import Any, Final
 from .backend import NO_TIME
 from .expiring_state import LATEST_MS, LOOKS_PER_CLEANING, ExpiringState
 from .heap_accessors import HeapFolding, HeapList, HeapMap, HeapReducing, HeapValue
-from .heap_state import MISSING, HeapScope, HeapState
-from .private_copy import private_copy
+from .heap_state import HeapScope, HeapState
+from .private_copy import MISSING, private_copy
 from .timed_values import ENTRIES, ITEMS, WHOLE, Timed, live
 
 _NEVER: Final = (None, NO_TIME)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from ..errors import InvalidState
 from ..kinds.descriptors import FoldingState, MapState, ReducingState, ValueState
 from ..kinds.value_fit import Fit, Items, Misfit, Pairs
-from .heap_state import MISSING, HeapScope, HeapState
-from .private_copy import private_copy
+from .heap_state import HeapScope, HeapState
+from .private_copy import MISSING, private_copy
 
 
 class HeapValue(HeapState):

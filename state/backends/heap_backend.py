@@ -19,7 +19,7 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import Convert, node_of
 from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .expiring_accessors import EXPIRING_ACCESSORS
-from .frozen_state import FrozenState
+from .frozen_state import FrozenState, KeptState
 from .heap_accessors import ACCESSORS
 from .heap_state import QUESTION, HeapScope, HeapState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
@@ -39,6 +39,7 @@ class HeapBackend(HeapScope):
         self._states: dict[str, HeapState] = {}
         self._restored: dict[str, list[StoredState]] = {}
         self._timers: TimerQueues | None = None
+        self._kept: list[KeptState] = []
         self._snapshots = 0
 
     def state(self, declaration: S) -> S:
@@ -56,9 +57,15 @@ class HeapBackend(HeapScope):
             self._timers = TimerQueues.restored(self._restored)
         return self._timers
 
+    def keep(self, part: KeptState) -> None:
+        for stored in self._restored.pop(part.name, ()):
+            part.load(stored)
+        self._kept.append(part)
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         views: list[FrozenState] = [state.view() for state in self._states.values()]
         views += self._timers.freeze() if self._timers else ()
+        views += [part.freeze() for part in self._kept]
         self._snapshots += 1
         number = self._snapshots
         self.observers.add(number)

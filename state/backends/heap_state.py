@@ -21,12 +21,10 @@ from .backend import NO_KEY, NO_NAMESPACE, StateClock
 from .frozen_state import FrozenState
 from .heap_blocks import FrozenEntries, KeyLayout, freeze_entries, is_worth_a_layout
 from .heap_view import StateView
-from .private_copy import IMMUTABLE, private_copy
+from .private_copy import IMMUTABLE, MISSING, private_copy
 
 QUESTION: Final = 0
 """The number of a question among the observers."""
-
-MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 Namespaces = dict[Hashable, dict[Any, Any]]
 """namespace -> key -> value."""
@@ -65,7 +63,7 @@ class HeapState:
 
     def __init__(self, declaration: KeyedStateDeclaration, scope: HeapScope) -> None:
         self.declaration = declaration
-        self.node = declaration.node()
+        self.node = declaration.stored_node()
         self._fit = declaration.fit()
         self._kind = self._fit.kind
         """The class of most values that fit: it is compared before anything else. None: anything fits."""
@@ -95,6 +93,20 @@ class HeapState:
             raise
         if held is not MISSING:
             self._layouts.pop(self._namespace, None)
+
+    def held(self) -> Any:
+        """What the current key holds, with its times if it expires, or MISSING: as it is, for `exchange`."""
+        return self._entries.get(self._scope.current_key, MISSING)
+
+    def exchange(self, held: Any) -> Any:
+        """Put what `held` or `exchange` gave in place of what the current key holds, and return that."""
+        key, before = self._scope.current_key, self.held()
+        if held is not MISSING:
+            self._entries[key] = held
+        elif before is not MISSING:
+            del self._entries[key]
+            self._layouts.pop(self._namespace, None)
+        return before
 
     def view(self) -> FrozenState:
         """What is held now, for a snapshot that will be in flight."""
@@ -156,7 +168,7 @@ class HeapState:
                     break
             else:
                 return held
-        elif kind in IMMUTABLE or held is MISSING:
+        elif kind in IMMUTABLE:
             return held
         return private_copy(held) if self._scope.is_read_only else self._copied_once(held)
 

@@ -28,6 +28,7 @@ from ...messages import (
 )
 from ..columns.packed_columns import unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
+from ..keys.key_hash import with_same_nans
 from ..kinds.descriptors import KeyedStateDeclaration, describe_state
 from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
 from ..kinds.schema_fit import Schema, schema_text
@@ -97,7 +98,7 @@ class StoredState:
     def timed_entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any], list[Any] | None]]:
         """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage."""
         for namespace, keys, values, times in self._payload_parts():
-            decoded = _decoded(unpacked(keys), self.decode_key)
+            decoded = with_same_nans(_decoded(unpacked(keys), self.decode_key))
             yield namespace, decoded, unpacked(values), None if times is None else unpacked(times)
 
     def packed_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:

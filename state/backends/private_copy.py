@@ -10,8 +10,11 @@ from uuid import UUID
 
 from ...messages import DictRow
 
+MISSING: Final = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
+"""Stands where nothing is held."""
+
 IMMUTABLE: Final = frozenset(
-    {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex}
+    {bool, int, float, str, bytes, type(None), datetime, date, time, timedelta, Decimal, UUID, complex, type(MISSING)}
 )
 
 

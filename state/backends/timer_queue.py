@@ -23,7 +23,7 @@ from ..columns.packed_columns import column_of, packed, taken
 from ..keys.key_groups import key_groups_of_list
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
-from .frozen_state import FrozenState
+from .frozen_state import FrozenState, Stored
 
 KIND: Final = "Timers"
 """The kind of state in snapshots."""
@@ -33,14 +33,6 @@ PROCESSING_TIMERS: Final = "processing-time timers"
 """Names of states in snapshots; no declaration can have them."""
 
 _MOST_STALE = 1024
-
-
-class Stored(Protocol):
-    """What a snapshot holds under the name of a queue: a StoredState."""
-
-    def entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any]]]:
-        """(namespace, keys, values); raises MalformedMessage."""
-        ...
 
 
 TimerEntry: TypeAlias = tuple[int, Any, Hashable]

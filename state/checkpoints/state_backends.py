@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...messages import SubtaskState
-from ..backends.backend import KeyedStateBackend, SnapshotTarget
+from ..backends.backend import KeepingBackend, SnapshotTarget
 from ..backends.heap_backend import HeapBackend
 from ..errors import UnknownBackend
 from ..keys.key_groups import KeyGroupRange
@@ -28,7 +28,7 @@ class StateBackend(Protocol):
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
-    ) -> KeyedStateBackend:
+    ) -> KeepingBackend:
         """New, empty keyed state of one operator subtask, for these key groups. Does not block."""
         ...
 
@@ -53,7 +53,7 @@ class MemoryStateBackend:
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
-    ) -> KeyedStateBackend:
+    ) -> KeepingBackend:
         return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
 
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
@@ -71,7 +71,7 @@ class FilesystemStateBackend:
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
-    ) -> KeyedStateBackend:
+    ) -> KeepingBackend:
         return HeapBackend(key_groups[0], key_groups[-1], max_parallelism, key_type=key_type)
 
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:

@@ -15,8 +15,9 @@ yet given out are state: a snapshot in between holds them, so none is lost or re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ import pyarrow as pa
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
+from .group_progress import ByPane, GroupProgress, Progress
 from .pane import Pane
 from .pane_runs import LeavingWindow, Run, field_of_rows, joined_runs, rows_of
 from .pane_windows import (
@@ -46,9 +48,6 @@ _FEWEST_KEYS = 1 << 17
 _PARTIALS_AT_A_TIME = 1 << 17
 _ONE_BY_ONE = EvenGrid(1)
 """The grid of numbers of panes."""
-
-GroupsOf: TypeAlias = "Callable[[Sequence[pa.Array]], npt.NDArray[Any]]"
-"""The key group of each row of key columns."""
 
 
 class Taken(NamedTuple):
@@ -75,7 +74,7 @@ class PaneTable:
         self._most_entries = 0
         """The greatest length since keys were last given up."""
         self._watermark = NO_WATERMARK
-        self._ahead: tuple[npt.NDArray[np.int64], GroupsOf] | None = None
+        self.ahead: GroupProgress | None = None
         self._pane_name, self._span_name = rows.free_name("pane"), rows.free_name("span")
 
     def __len__(self) -> int:
@@ -92,9 +91,8 @@ class PaneTable:
         return self.rows.partial_schema([self._pane_name])
 
     @property
-    def ahead(self) -> npt.NDArray[np.int64] | None:
-        """By key group, up to which bound windows have fired, where a restore has left some ahead of others."""
-        return None if self._ahead is None else self._ahead[0]
+    def progress(self) -> Progress:
+        return Progress(self.fired, self.closed)
 
     @property
     def stored_schema(self) -> pa.Schema:
@@ -107,8 +105,7 @@ class PaneTable:
         A row that is in no window, as there may be with a slide above the size, changes nothing; whether it is late
         goes by its own time, as if it were alone in its window.
         """
-        kept, late = self._open_ones(rows_by_pane(self._grid, times), times)
-        results = self._take_in(batch, kept, partials=False)
+        late, results = self._take(batch, rows_by_pane(self._grid, times), times)
         return Taken(late, 0 if late is None else len(late), results)
 
     def late_by_split(self, times: Times, watermarks: Times) -> Slots:
@@ -128,8 +125,8 @@ class PaneTable:
 
     def merge(self, partials: pa.RecordBatch) -> Taken:
         """Take in partials, as `take_partials` gives them."""
-        kept, late = self._open_ones(rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name)), None)
-        results = self._take_in(partials, kept, partials=True)
+        by_pane = rows_by_pane(_ONE_BY_ONE, self.rows.numbers(partials, self._pane_name))
+        late, results = self._take(partials, by_pane, None)
         counts = self.rows.numbers(partials, self.rows.names[ROWS])
         return Taken(late, 0 if late is None else int(counts[late].sum()), results)
 
@@ -219,7 +216,7 @@ class PaneTable:
         for span, rows in rows_by_pane(_ONE_BY_ONE, spans):
             part, numbers = rows_of(stored, rows), panes[rows]
             if not span:
-                self._take_in(part, rows_by_pane(_ONE_BY_ONE, numbers), partials=True)
+                self._take_in(part, rows_by_pane(_ONE_BY_ONE, numbers), self.progress, partials=True)
                 continue
             slots = self._index.slots_of(self.rows.key_columns(part))
             for start, at in rows_by_pane(_ONE_BY_ONE, numbers):
@@ -227,18 +224,32 @@ class PaneTable:
                 self._merge(leaving, rows_of(part, at), slots[at])
                 self._leaving.append(LeavingWindow(start, start + span, leaving))
 
-    def fired_by_group(self, fired: npt.NDArray[np.int64], groups_of: GroupsOf) -> None:
-        """What was restored came from subtasks that had fired different windows: by key group, up to which bound."""
-        self.fired = int(fired.min())
-        self._ahead = (fired, groups_of) if fired.max() > self.fired else None
+    def go_on(self, progress: GroupProgress) -> None:
+        """What was restored came from subtasks that had fired different windows."""
+        if not self._lateness_ms:
+            progress = replace(progress, closed=progress.fired)
+        self.fired = progress.least.fired
+        self.ahead = None if progress.is_even else progress
+
+    def _take(self, batch: pa.RecordBatch, by_pane: ByPane, times: Times | None) -> tuple[Slots | None, list[Results]]:
+        """Take in rows with times, or partials. The late ones, in order, and results of windows that had fired."""
+        if self.ahead is None:
+            kept, late = self._open_ones(by_pane, times, self.closed)
+            return late, self._take_in(batch, kept, self.progress, partials=times is None)
+        lates, results = [], []
+        for progress, rows in self.ahead.levels(self.rows.key_columns(batch), by_pane, self.progress):
+            kept, late = self._open_ones(rows, times, progress.closed)
+            lates += [] if late is None else [late]
+            results += self._take_in(batch, kept, progress, partials=times is None)
+        return np.sort(np.concatenate(lates)) if lates else None, results
 
     def _open_ones(
-        self, by_pane: Sequence[tuple[int, Rows]], times: Times | None
+        self, by_pane: ByPane, times: Times | None, closed: int
     ) -> tuple[list[tuple[int, Rows]], Slots | None]:
         """Those of the panes that a window still needs, and the late rows, in order."""
         kept, late = [], []
         for number, rows in by_pane:
-            if self._windows.first_end(number, self.closed) is not None:
+            if self._windows.first_end(number, closed) is not None:
                 kept.append((number, rows))
                 continue
             numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
@@ -248,7 +259,7 @@ class PaneTable:
             late.append(numbers)
         return kept, np.sort(np.concatenate(late)) if sum(map(len, late)) else None
 
-    def _take_in(self, batch: pa.RecordBatch, by_pane: Sequence[tuple[int, Rows]], *, partials: bool) -> list[Results]:
+    def _take_in(self, batch: pa.RecordBatch, by_pane: ByPane, progress: Progress, *, partials: bool) -> list[Results]:
         if not by_pane:
             return []
         slots = self._index.slots_of(self.rows.key_columns(batch))
@@ -258,8 +269,8 @@ class PaneTable:
             if pane is None:
                 pane = self._panes[number] = Pane(self.rows.parts)
             self._merge(pane, rows_of(batch, rows), slots[rows], partials=partials)
-            end = self._windows.first_end(number, self.closed)
-            while end is not None and end <= self.fired:
+            end = self._windows.first_end(number, progress.closed)
+            while end is not None and end <= progress.fired:
                 again.setdefault(end, []).append(slots[rows])
                 end = self._windows.first_end(number, end)
         return [
@@ -329,12 +340,9 @@ class PaneTable:
 
     def _without_fired(self, window: Pane, end: int) -> Pane:
         """The same without keys for which it has fired before a rescale."""
-        if self._ahead is None:
+        if self.ahead is None:
             return window
-        fired, groups_of = self._ahead
-        if end >= fired.max():
-            self._ahead = None
-        places = np.flatnonzero(fired[groups_of(self._index.keys(window.slots))] < end)
+        places = self.ahead.not_fired(self._index.keys(window.slots), end)
         left = Pane(self.rows.parts)
         left.merge_values(window.slots[places], window.parts.at(places), len(self._index))
         return left
@@ -349,6 +357,8 @@ class PaneTable:
     def _close(self, bound: int) -> None:
         """Windows that end there or before have closed."""
         self.closed = max(self.closed, min(bound, self.fired))
+        if self.ahead is not None and self.ahead.is_behind(self.progress):
+            self.ahead = None
         gone = [number for number in self._panes if self._windows.first_end(number, self.closed) is None]
         if gone:
             self._most_entries = max(self._most_entries, len(self))

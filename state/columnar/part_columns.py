@@ -70,7 +70,7 @@ class PartColumns:
         for part in [part for part in self._following if values[part] is not values[ROWS]]:
             self._part_ways(part)
         for part, running in self.own():
-            running.values[slots] = values[part]
+            running.put(slots, values[part])
 
     def at(self, slots: Slots | slice) -> Values:
         """A copy of the values of these slots. A part whose values are the count of rows has the same array."""

@@ -12,18 +12,17 @@ fired gives another result of it, once for the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..columns.timed_batch import Times
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .deadlines import Deadlines
+from .group_progress import GroupProgress, Progress
 from .pane_table import Taken
 from .pane_windows import END_OF_TIME
 from .part_columns import PartColumns, RowsOfSlots, as_slice
@@ -40,7 +39,7 @@ _BUCKETS_PER_GAP = 256
 class SessionTable:
     """The open sessions of one subtask."""
 
-    fired = 0
+    progress = Progress(0, 0)
     ahead = None
     """Each session says for itself whether it has fired."""
 
@@ -73,10 +72,12 @@ class SessionTable:
     def stored_schema(self) -> pa.Schema:
         return self.rows.partial_schema(self._names)
 
-    def update(self, batch: pa.RecordBatch, times: Times) -> Taken:
-        """Take in rows. Raises InvalidKey for a null key, and ValueError for a column that is missing or unfit."""
+    def update(self, batch: pa.RecordBatch, times: Times, marks: Times | None = None) -> Taken:
+        """Take in rows; `marks`: by row, how far its own split of the source had come, where any is late by that.
+        Raises InvalidKey for a null key, and ValueError for a column that is missing or unfit.
+        """
         slots = self._slots_of(batch)
-        late = self._late_rows(slots, times)
+        late = self._late_rows(slots, times) if marks is None else self._late_by_split(slots, times, marks)
         if len(late):
             kept = np.delete(np.arange(len(times)), late)
             batch, times, slots = batch.take(pa.array(kept)), times[kept], slots[kept]
@@ -137,9 +138,7 @@ class SessionTable:
         sessions = Sessions(slots, first, last, fired > 0, columns.at(slice(0, len(slots))))
         self._absorb(merged(sessions, self._gap_ms, self.rows.parts))
 
-    def fired_by_group(
-        self, fired: npt.NDArray[np.int64], groups_of: Callable[[Sequence[pa.Array]], npt.NDArray[Any]]
-    ) -> None:
+    def go_on(self, progress: GroupProgress) -> None:
         """Nothing to do: each session says for itself."""
 
     def _slots_of(self, batch: pa.RecordBatch) -> Slots:
@@ -168,10 +167,24 @@ class SessionTable:
         of_these = np.flatnonzero(asked[slots])
         if len(of_these) == len(alone) and not self._has_earlier[slots[alone]].any():
             return alone
+        return self._late_of(of_these, asked, slots, times, np.full(len(times), bound))
+
+    def _late_by_split(self, slots: Slots, times: Times, marks: Times) -> Slots:
+        """The same where each row goes by how far its own split had come: its session may be over by that, and open
+        here.
+        """
+        reached = np.maximum(np.maximum(marks, self._watermark), _NONE + self._gap_ms + self._lateness_ms)
+        bounds = reached + 1 - self._gap_ms - self._lateness_ms
+        asked = np.zeros(len(self._last), np.bool_)
+        asked[slots[times <= bounds]] = True
+        return self._late_of(np.flatnonzero(asked[slots]), asked, slots, times, bounds)
+
+    def _late_of(self, rows: Slots, asked: Flags, slots: Slots, times: Times, bounds: Times) -> Slots:
+        """The late ones of these rows, which are all that there are of the keys that are asked about."""
         last_ones = np.flatnonzero(asked & (self._last != _NONE))
         opened = all_of([self._taken(last_ones), self._earlier.take(asked[self._earlier.slots])])
-        late = late_ones(opened, slots[of_these], times[of_these], times[of_these], bound, self._gap_ms)
-        return of_these[np.array(late, np.int64)]
+        late = late_ones(opened, slots[rows], times[rows], bounds[rows], self._gap_ms)
+        return rows[np.array(late, np.int64)]
 
     def _touches(self, slots: Slots, first: Times, last: Times) -> Flags:
         """Whether each span is part of its key's last session."""

@@ -90,25 +90,26 @@ def merged(sessions: Sessions, gap_ms: int, parts: Mapping[Part, pa.DataType]) -
     )
 
 
-def late_ones(open_sessions: Sessions, slots: Slots, first: Times, last: Times, bound: int, gap_ms: int) -> list[int]:
-    """Which of these spans belong to no session when they come, one after the other, if one that ends at `bound` or
-    before opens none by itself. `open_sessions`: all of the spans' keys.
+def late_ones(open_sessions: Sessions, slots: Slots, times: Times, bounds: Times, gap_ms: int) -> list[int]:
+    """Which of these records are late, when they come one after the other: those whose session, with all that it joins,
+    ends at their bound or before. `open_sessions`: all of the records' keys.
     """
     opened: dict[int, list[tuple[int, int]]] = {}
     columns = (open_sessions.slots, open_sessions.first, open_sessions.last)
     for slot, begin, end in zip(*(column.tolist() for column in columns), strict=True):
         opened.setdefault(slot, []).append((begin, end))
     late = []
-    for row, (slot, begin, end) in enumerate(zip(slots.tolist(), first.tolist(), last.tolist(), strict=True)):
+    for row, (slot, time, bound) in enumerate(zip(slots.tolist(), times.tolist(), bounds.tolist(), strict=True)):
         touched: list[tuple[int, int]] = []
         apart: list[tuple[int, int]] = []
         for each in opened.get(slot, ()):
-            (touched if begin <= each[1] + gap_ms and each[0] <= end + gap_ms else apart).append(each)
-        if not touched and end <= bound:
+            (touched if time <= each[1] + gap_ms and each[0] <= time + gap_ms else apart).append(each)
+        touched.append((time, time))
+        joined = (min(each[0] for each in touched), max(each[1] for each in touched))
+        if joined[1] <= bound:
             late.append(row)
         else:
-            touched.append((begin, end))
-            opened[slot] = [*apart, (min(each[0] for each in touched), max(each[1] for each in touched))]
+            opened[slot] = [*apart, joined]
     return late
 
 

@@ -23,7 +23,7 @@ from ..columns.packed_columns import Column, column_of
 from ..errors import StateIncompatible
 from ..keys.column_hash import check_no_null
 from ..keys.key_groups import key_groups_of, key_groups_of_list
-from ..keys.key_hash import InvalidKey
+from ..keys.key_hash import InvalidKey, same_nan
 from ..keys.key_index import KeyIndex
 from ..keys.word_table import Slots
 from .exact_arrays import NoSuchValue, canonical_type, exact_columns
@@ -31,7 +31,6 @@ from .exact_arrays import NoSuchValue, canonical_type, exact_columns
 KeyColumns: TypeAlias = "list[pa.Array]"
 
 _CHUNK = 65_536
-_NAN = float("nan")
 _NO_SLOT = -1
 
 
@@ -48,10 +47,10 @@ class LooseKeys:
 
     def find(self, key: Any) -> int:
         """-1 for a key that is not there."""
-        return self._slots.get(_same_nan(key), _NO_SLOT)
+        return self._slots.get(same_nan(key), _NO_SLOT)
 
     def slot_of(self, key: Any) -> int:
-        key = _same_nan(key)
+        key = same_nan(key)
         slot = self._slots.setdefault(key, len(self.keys))
         if slot == len(self.keys):
             self.keys.append(key)
@@ -257,15 +256,6 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
-
-
-def _same_nan(key: Any) -> Any:
-    """The key with one and the same NaN for any, as dicts find it by identity alone."""
-    if type(key) is float:
-        return key if key == key else _NAN
-    if type(key) is tuple:
-        return tuple(map(_same_nan, key))
-    return key
 
 
 def _stored(column: pa.Array) -> npt.NDArray[Any]:

@@ -24,6 +24,7 @@ from ..keys.key_index import KeyIndex
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
+from .group_progress import GroupProgress, Progress
 from .group_sections import check_owned, read_header, read_sections, schema_of, shares_of, write_sections
 from .window_rows import Stored, WindowRows
 
@@ -39,12 +40,12 @@ class WindowTable(Protocol):
     def rows(self) -> WindowRows: ...
 
     @property
-    def fired(self) -> int:
-        """How far it has fired windows that it still holds something of."""
+    def progress(self) -> Progress:
+        """How far windows have fired, and closed."""
 
     @property
-    def ahead(self) -> npt.NDArray[np.int64] | None:
-        """The same by key group, where some have fired more."""
+    def ahead(self) -> GroupProgress | None:
+        """The same by key group, where some were further at the restore."""
 
     def __len__(self) -> int: ...
 
@@ -52,9 +53,7 @@ class WindowTable(Protocol):
 
     def restore(self, stored: pa.RecordBatch) -> None: ...
 
-    def fired_by_group(
-        self, fired: npt.NDArray[np.int64], groups_of: Callable[[Sequence[pa.Array]], npt.NDArray[Any]]
-    ) -> None: ...
+    def go_on(self, progress: GroupProgress) -> None: ...
 
 
 T = TypeVar("T", bound=WindowTable)
@@ -110,15 +109,20 @@ class WindowBackend(Generic[T]):
         stored = self.table.stored() if self.table is not None else None
         if self.table is None or stored is None:
             return lambda target: None
-        rows, fired, ahead = self.table.rows, self.table.fired, self.table.ahead
-        progress: dict[str, Any] = {"fired": fired}
+        rows, (fired, closed), ahead = self.table.rows, self.table.progress, self.table.ahead
+        progress: dict[str, Any] = {"fired": fired, "closed": closed}
         if ahead is not None:
-            progress["ahead"] = {group: int(ahead[group]) for group in self._key_groups.groups if ahead[group] > fired}
+            bounds = {group: (int(ahead.fired[group]), int(ahead.closed[group])) for group in self._key_groups.groups}
+            progress["ahead"] = {
+                group: [max(fired, own), max(closed, shut)]
+                for group, (own, shut) in bounds.items()
+                if own > fired or shut > closed
+            }
         return lambda target: self._write(rows, stored, progress)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
-        fired: dict[int, int] = {}
+        known: dict[int, Progress] = {}
         for handle in handles:
             data, path = read(handle.handle), handle.handle.path or "inline state"
             try:
@@ -127,16 +131,15 @@ class WindowBackend(Generic[T]):
                 self.table_for(schema_of(header), partials=True)
                 for rows in read_sections(data, handle, header, self._key_groups):
                     self._held().restore(rows)
-                groups = handle.offsets.keys() & set(self._key_groups.groups)
-                fired |= {group: header.get("ahead", {}).get(group, header["fired"]) for group in groups}
+                theirs = range(handle.first_key_group, handle.last_key_group + 1)
+                known |= {group: _progress_of(header, group) for group in theirs if group in self._key_groups.groups}
             except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
                 raise CorruptState(
                     path, "a snapshot of columnar windows", f"{type(error).__name__}: {error}"
                 ) from error
-        if fired:
-            by_group = np.full(self._max_parallelism, max(fired.values()), np.int64)
-            by_group[list(fired)] = list(fired.values())
-            self._held().fired_by_group(by_group, lambda keys: key_groups_of(keys, self._max_parallelism))
+        if known:
+            groups = self._max_parallelism
+            self._held().go_on(GroupProgress.of(known, groups, lambda keys: key_groups_of(keys, groups)))
 
     def read_only(self) -> AbstractContextManager[None]:
         """Nothing can be asked of them."""
@@ -218,3 +221,11 @@ class WindowBackend(Generic[T]):
         difference = aggregation_misfit(self._described(rows), stored)
         if difference is not None:
             raise StateIncompatible(f"{STATE_NAME}{difference.what}", difference.declared, difference.stored)
+
+
+def _progress_of(header: dict[str, Any], group: int) -> Progress:
+    """What a snapshot says of a key group. Older ones say only how far windows had fired."""
+    ahead = header.get("ahead", {}).get(group)
+    if ahead is None:
+        return Progress(header["fired"], header.get("closed", header["fired"]))
+    return Progress(*(ahead if isinstance(ahead, list | tuple) else (ahead, ahead)))

@@ -95,7 +95,7 @@ def check_no_null(column: pa.Array, name: str) -> None:
         column = column.dictionary_decode()
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise InvalidKey(f"key column {name} is null in row {row} of the batch: a key must have a value")
+        raise InvalidKey(f"key column {name} is None: every record needs a key; found it at record {row} of the batch")
 
 
 def _taken(hashes: Hashes, indices: pa.Array) -> Hashes:

@@ -25,6 +25,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from math import isnan
 from struct import Struct
 from typing import Any
@@ -41,10 +42,29 @@ _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
+_NAN = float("nan")
 
 
 class InvalidKey(StateError, TypeError):
     """A value that cannot be a key: None, or of a type without a stable hash."""
+
+
+def same_nan(key: Any) -> Any:
+    """The key with one and the same NaN for any, as dicts find it by identity alone: all NaNs are one key."""
+    if type(key) is float:
+        return key if key == key else _NAN
+    if type(key) is tuple:
+        return tuple(map(same_nan, key))
+    return key
+
+
+def with_same_nans(keys: list[Any]) -> list[Any]:
+    """`same_nan` of each; the very same list where there can be no NaN."""
+    kinds = set(map(type, keys))
+    if tuple in kinds:
+        within = set(map(type, chain.from_iterable(key for key in keys if type(key) is tuple)))
+        kinds |= {float} if within & {float, tuple} else set()
+    return list(map(same_nan, keys)) if float in kinds else keys
 
 
 def java_hash(key: Any) -> int:

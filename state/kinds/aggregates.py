@@ -3,7 +3,7 @@
 A part is one number per key with a neutral value and an operation that is associative and commutative; so parts can
 be kept up to date batch by batch, merged after a rescale, and computed in two phases. Parts that several aggregates
 need are kept once. As in SQL, nulls do not count, and the result over no values is null. Sums of integers are exact
-within 64 bits and wrap around beyond them.
+within 64 bits, and beyond them an OverflowError.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Running:
     def __init__(self, part: Part, kind: pa.DataType) -> None:
         dtype = number_dtype(kind)
         self.kind = kind
+        self._limit = _limit_of(part, dtype)
+        self._name, self._most = part.name, 0
         self._neutral, self._operation = _neutral(part.operation, dtype), _ufunc(part.operation, dtype)
         self.values: Numbers = np.empty(0, dtype)
 
@@ -61,7 +63,35 @@ class Running:
 
     def take_in(self, slots: Any, numbers: Any) -> None:
         """Add numbers, or one number, to the values of these slots, of which there may be several alike."""
+        if self._limit is not None:
+            self._check(self._limit, slots, numbers)
         self._operation.at(self.values, slots, numbers)
+
+    def put(self, slots: Any, values: Numbers) -> None:
+        """Let these slots hold these values, whatever they held."""
+        self.values[slots] = values
+        if self._limit is not None:
+            self._most = max(self._most, _most_of(values))
+
+    def _check(self, limit: int, slots: Any, numbers: Numbers) -> None:
+        """Raises OverflowError for sums that do not fit. No value is further from 0 than `_most`, so a look at the
+        greatest number is nearly always enough.
+        """
+        added = _most_of(numbers) * len(numbers)
+        if self._most + added > limit:
+            self._most = _most_of(self.values)
+            if self._most + added > limit:
+                self._check_each(limit, slots, numbers)
+        self._most = min(self._most + added, limit)
+
+    def _check_each(self, limit: int, slots: Any, numbers: Numbers) -> None:
+        all_slots = np.arange(len(self.values))[slots]
+        known, places = np.unique(all_slots, return_inverse=True)
+        near = self.values[known].astype(np.float64) + np.bincount(places, numbers.astype(np.float64), len(known))
+        for place in np.flatnonzero(np.abs(near) > limit * 0.999).tolist():
+            total = int(self.values[known[place]]) + sum(numbers[places == place].tolist())
+            if not (-limit - 1 if self.values.dtype.kind == "i" else 0) <= total <= limit:
+                raise OverflowError(beyond_64_bits(self._name, total))
 
     def at(self, slots: Any) -> Numbers:
         """A copy of the values of these slots."""
@@ -195,6 +225,22 @@ def _value_type(schema: pa.Schema, column: str | None) -> pa.DataType:
 
 def _sum_type(kind: pa.DataType) -> pa.DataType:
     return pa.from_numpy_dtype(number_dtype(kind))
+
+
+def beyond_64_bits(part: str, total: int) -> str:
+    return (
+        f"{part}: the sum of a key would be {total}, and sums of integers have 64 bits: sum a column of floats, or of "
+        "larger units"
+    )
+
+
+def _limit_of(part: Part, dtype: np.dtype[Any]) -> int | None:
+    """The greatest sum of integers there can be; None for what cannot overflow."""
+    return int(np.iinfo(dtype).max) if part.operation == "sum" and dtype.kind in "iu" else None
+
+
+def _most_of(numbers: Numbers) -> int:
+    return max(int(numbers.max()), -int(numbers.min())) if len(numbers) else 0
 
 
 def _neutral(operation: Operation, dtype: np.dtype[Any]) -> Any:

@@ -12,12 +12,12 @@ What is taken out of state belongs to the state: change it, and put it back in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
 from ...messages import Serializer
 from ..errors import InvalidState, UnboundState
-from .record_serializer import ListNode, MapNode, TypeNode, node_of
+from .record_serializer import ListNode, MadeNode, MapNode, TypeNode, node_of
 from .schema_fit import schema_text
 from .storable_types import unstorable
 from .ttl import Ttl, check_ttl
@@ -39,6 +39,11 @@ class StateDeclaration:
 
     kind: ClassVar[str]
 
+    made_by: Mapping[str, str] | None = None
+    """What says how its values come about, where an operator of ours writes them: windows, triggers, aggregates. Stored
+    values that were made in another way are refused.
+    """
+
     def __init__(self, name: str | None, serializer: Serializer | str | None) -> None:
         self.name = name or ""
         self.serializer = serializer
@@ -49,6 +54,10 @@ class StateDeclaration:
     def node(self) -> TypeNode:
         """The serialiser of what one key holds."""
         raise NotImplementedError(self.kind)  # abstract
+
+    def stored_node(self) -> TypeNode:
+        """The same, which also asks what stored values were made by."""
+        return self.node() if self.made_by is None else MadeNode(self.node(), self.made_by)
 
     def unstorable(self) -> str:
         """Why what this is declared to hold cannot be stored, and what to do about it; empty if it can be."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
@@ -28,7 +28,7 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
-from .schema_fit import Schema, misfit
+from .schema_fit import Schema, misfit, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None
 """None stands for "as it is", which is the fast path of all plain types."""
@@ -154,6 +154,26 @@ class OptionalNode:
         _check_fit(self.schema, stored)
         optional = isinstance(stored, dict) and "optional" in stored
         return _unless_none(self.inner.decoder(stored["optional"] if optional else stored))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeNode:
+    """Values that an operator of ours has made by these rules: see StateDeclaration.made_by."""
+
+    inner: TypeNode
+    made_by: Mapping[str, str]
+
+    @property
+    def schema(self) -> Schema:
+        return {"made by": dict(self.made_by), "values": self.inner.schema}
+
+    @property
+    def encode(self) -> Convert:
+        return self.inner.encode
+
+    def decoder(self, stored: Schema) -> Convert:
+        _check_fit(self.schema, stored)
+        return self.inner.decoder(values_of(stored))
 
 
 @dataclass(frozen=True, slots=True)

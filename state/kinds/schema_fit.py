@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = Any
-"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer` or `ttl`."""
+"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer`, `ttl` or
+`made by`.
+"""
 
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
 """(stored, declared): plain types that become others without loss."""
@@ -35,6 +37,8 @@ def schema_text(schema: Schema) -> str:
             return f"{kind} by serializer {name!r} version {version}"
         case {"enum": name}:
             return str(name)
+        case {"made by": _, "values": inner}:
+            return schema_text(inner)
         case {"ttl": inner, "clock": clock}:
             return f"{schema_text(inner)} with a TTL by {clock} time"
     return repr(schema)
@@ -45,6 +49,8 @@ def misfit(declared: Schema, stored: Schema) -> str:
     match declared, stored:
         case _, {"ttl": inner}:
             return misfit(declared, inner)
+        case {"made by": rules, "values": inner}, _:
+            return _rules_misfit(rules, stored) or misfit(inner, values_of(stored))
         case str(), str():
             return "" if _fits_plainly(declared, stored) else _refused(declared, stored)
         case {"list": item}, {"list": stored_item}:
@@ -67,6 +73,24 @@ def misfit(declared: Schema, stored: Schema) -> str:
 
 def _fits_plainly(declared: str, stored: str) -> bool:
     return stored == declared or (stored, declared) in WIDENED or declared in ("Any", "object")
+
+
+def values_of(stored: Schema) -> Schema:
+    """The schema of the values themselves, without what they were made by."""
+    return stored["values"] if isinstance(stored, dict) and "made by" in stored else stored
+
+
+def _rules_misfit(declared: dict[str, str], stored: Schema) -> str:
+    """The rules that were others when the values were made. Values that do not say what made them fit any."""
+    if not isinstance(stored, dict) or "made by" not in stored:
+        return ""
+    made_by = stored["made by"]
+    others = [
+        f"{what}: stored {made_by.get(what)}, wanted {rule}"
+        for what, rule in declared.items()
+        if made_by.get(what) != rule
+    ]
+    return "; ".join(others)
 
 
 def _record_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> str:

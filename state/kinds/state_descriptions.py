@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...messages import StateDescription
 from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
@@ -12,6 +14,9 @@ from .schema_fit import misfit
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 """State of an operator, not of its keys."""
+
+CALLS: Final = StateDescription("records in flight", "AsyncCalls")
+"""What the coroutines of an operator have in flight. No declaration can have this name."""
 
 
 def describe_states(cls: type) -> tuple[StateDescription, ...]:
@@ -28,7 +33,7 @@ def description_of(declared: StateDeclaration) -> StateDescription:
     if why := declared.unstorable():
         raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
     try:
-        schema = declared.node().schema
+        schema = declared.stored_node().schema
     except LookupError:
         schema = None
     return StateDescription(declared.name, declared.kind, schema)

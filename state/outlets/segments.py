@@ -4,7 +4,7 @@
 
 A segment is written whole, sealed and under its final name, before the checkpoint that covers it completes. So the file
 does not say whether it is committed: its branch and position do, in the lineage of whoever looks. Nothing is renamed,
-and a file of an attempt that is a zombie by now is in nobody's lineage.
+and a file of an attempt that is a zombie by now is in no lineage.
 """
 
 from __future__ import annotations

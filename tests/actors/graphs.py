@@ -20,8 +20,8 @@ from understudy.messages import (
 )
 
 
-def operator(name: str, kind: str = "operator") -> OperatorDescription:
-    return OperatorDescription(OperatorId(f"op-{name}"), name, kind)
+def operator(name: str, kind: str = "operator", **fields: Any) -> OperatorDescription:
+    return OperatorDescription(OperatorId(f"op-{name}"), name, kind, **fields)
 
 
 def vertex(name: str, parallelism: int = 1, kind: str = "operator", **fields: Any) -> JobVertex:

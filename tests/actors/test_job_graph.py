@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from understudy.actors.errors import InvalidJobGraph
@@ -51,6 +53,13 @@ INVALID: list[tuple[JobGraph, str]] = [
     (graph(source("a", max_parallelism=0)), "has max_parallelism 0; wanted 1 to 32768"),
     (graph(source("a", max_parallelism=32_769)), "has max_parallelism 32769; wanted 1 to 32768"),
     (graph(source("a", first_task_manager=-1)), "has first_task_manager -1; wanted 0 or more"),
+    *(
+        (
+            graph(source("a", operators=(operator("b", "source", rate_per_second=rate),))),
+            rf"operator 'b' of vertex 'a' \(a\) has rate_per_second {rate}; wanted a number above 0",
+        )
+        for rate in (0.0, -1.0, math.inf, math.nan)
+    ),
     (graph(source("a"), edges=[edge("a", "x")]), "the edge from 'a' to 'x': there is no vertex 'x'"),
     (graph(source("a"), edges=[edge("x", "a")]), "the edge from 'x' to 'a': there is no vertex 'x'"),
     (

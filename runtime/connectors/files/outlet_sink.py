@@ -1,6 +1,6 @@
 """OutletSink: output that is read while the job runs, by `job.outlet(name)`, exactly once and in one order.
 
-One subtask writes it. What comes between two barriers is written to segments on the checkpoint storage, and prepared
+One subtask writes it. The records between two barriers go into segments on the checkpoint storage, and are prepared
 with the snapshot; once the checkpoint is complete the JobManager learns of them, which is the commit: from then on
 readers get them. State is small: where the outlet ends, and which attempts have written it (`state/outlets`). Which
 segments there are, the folder says.
@@ -33,9 +33,9 @@ from .segment_writer import SegmentWriter
 
 log = logging.getLogger(__name__)
 
-DAY_SECONDS = 86_400.0
+DAY_MS = 86_400_000.0
 DELETED_AT_ONCE = 64
-"""So many files go after a commit: the task stands still meanwhile."""
+"""At most this number of files go after a commit: the task stands still meanwhile."""
 
 
 class OutletTransaction(TypedDict):
@@ -47,7 +47,7 @@ class OutletTransaction(TypedDict):
 
 
 class OutletState(TypedDict):
-    """What an outlet is at a checkpoint, with what is prepared for it."""
+    """An outlet at a checkpoint, with all that is prepared for it."""
 
     outlet: str
     root: str
@@ -57,7 +57,7 @@ class OutletState(TypedDict):
 
 
 class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
-    """Segments are kept for `retention_seconds` after they were written, and no more of them than `retention_bytes`,
+    """Segments are kept for `retention_ms` after they were written, and no more of them than `retention_bytes`,
     but for those of the last commit; None: no such limit.
     """
 
@@ -65,8 +65,8 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
 
     _state = OperatorListState(dict, name=OUTLET_STATE)
 
-    def __init__(self, retention_seconds: float | None = DAY_SECONDS, retention_bytes: int | None = None) -> None:
-        self.retention_seconds = _positive("retention_seconds", retention_seconds)
+    def __init__(self, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None) -> None:
+        self.retention_ms = _positive("retention_ms", retention_ms)
         self.retention_bytes = _positive("retention_bytes", retention_bytes)
         self.root = ""
         """The job's checkpoint directory, set where the job is submitted."""
@@ -194,8 +194,8 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
 
     def _superfluous(self, newest_from: int) -> list[Segment]:
         """The oldest segments, as far as they are too old or too many, and not of the latest commit. Kept no more."""
-        seconds, limit = self.retention_seconds, self.retention_bytes
-        oldest_ms = None if seconds is None else self.context.clock.wall_ms() - 1000 * seconds
+        age_ms, limit = self.retention_ms, self.retention_bytes
+        oldest_ms = None if age_ms is None else self.context.clock.wall_ms() - age_ms
         found: list[Segment] = []
         while len(found) < DELETED_AT_ONCE and self._kept and self._kept[0].first < newest_from:
             is_old = oldest_ms is not None and self._kept[0].written_ms < oldest_ms
@@ -221,7 +221,7 @@ class OutletSink(TwoPhaseCommitSink[OutletTransaction]):
         self._storage.delete_torn(self._folder, lambda name: is_earlier(Segment.named(name)))
 
     def _remove(self, segments: list[Segment]) -> None:
-        """Of no consequence if it fails: they are in nobody's way."""
+        """Of no consequence if it fails: they are in no one's way."""
         try:
             for segment in segments:
                 self._storage.delete(f"{self._folder}/{segment.name}")

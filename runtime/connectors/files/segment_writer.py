@@ -16,7 +16,7 @@ from ....state import CheckpointStorage, pack_batch
 from ....state.outlets.segments import Segment, framed
 
 SEGMENT_BYTES = 1 << 20
-"""A segment that has so many is written; one has more only if a single batch, or a record, has."""
+"""A segment of this size is written; one has more only if a single batch, or a record, has."""
 
 LARGEST_PIECE_BYTES = 4 << 20
 """A batch that has more is cut: it has to fit into a message."""
@@ -93,7 +93,7 @@ class SegmentWriter:
         self._add(batch[middle:])
 
     def _cut(self) -> None:
-        """What there is becomes a segment."""
+        """All that was added since the last one becomes a segment."""
         if not self._count:
             return
         packed = [pack_batch(pa.concat_batches(self._columns))] if self._columns else self._rows

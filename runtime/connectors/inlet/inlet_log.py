@@ -2,18 +2,19 @@
 
 Where it has come to in a log is a `Mark`: a segment, and a place in it; what comes later, in this segment and in those
 with greater names, is to be read. A new attempt reads its subtask's log to its end and then writes segments of its own,
-whose names are greater. What an old attempt that lives on writes after that was answered to nobody, as the JobManager
-drops its answers: whether somebody reads it or not does no harm, for records are known by sender and number.
+whose names are greater. An old attempt that still writes after that acknowledges nothing, as the JobManager drops its
+answers: whether somebody reads it or not does no harm, for records are known by sender and number.
 
-It blocks nowhere: it makes the work that does, to be run aside one after the other.
+It blocks nowhere: what does is done aside, one thing at a time. It belongs to the task's thread.
 """
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 from ....actors.operators.operator import OperatorContext
 from ....actors.operators.task_access import TaskAccess
@@ -22,6 +23,9 @@ from ....state import LogWriter, inlets_directory
 from .sent_records import SentRecords, from_payload
 
 _EPOCH_DIGITS = 8
+
+
+_Turn: TypeAlias = tuple[Callable[[], Any], Callable[[Any], object], Callable[[BaseException], object]]
 
 
 class Mark(NamedTuple):
@@ -61,8 +65,8 @@ class InletLog:
         self._known: list[str] = []
         """Segments of the own log."""
         self._writer: LogWriter | None = None
-        self._lock = threading.Lock()
-        """One piece of work at a time uses the writer."""
+        self._turns: deque[_Turn] = deque()
+        self._is_busy = False
 
     def marks(self) -> list[Mark]:
         """For a checkpoint."""
@@ -70,8 +74,8 @@ class InletLog:
 
     # -- reading
 
-    def read_work(self) -> Callable[[], Chunk]:
-        """Reads on in the first log that is left."""
+    def read(self, done: Callable[[Chunk], object]) -> None:
+        """Read on in the first log that is left. `has_read` wants the chunk. Fails the attempt if it cannot be read."""
         mark = self.left[0]
         storage = self._task.open_storage(mark.root) if mark.root else self._task.storage
 
@@ -88,7 +92,7 @@ class InletLog:
                     return Chunk(mark._replace(segment=segment, length=end), sent, False, segments)
             return Chunk(mark, [], True, segments)
 
-        return work
+        self._in_turn(work, done, _raised)
 
     def has_read(self, chunk: Chunk) -> bool:
         """Whether all logs are read, so that the own one may be written."""
@@ -101,79 +105,83 @@ class InletLog:
             epoch = 1 + max((_epoch(segment) for segment in self._known), default=0)
             name = f"{epoch:0{_EPOCH_DIGITS}d}-{self._name}"
             self._writer = self._task.storage.log(self._folder).writer(name)
+            self._in_turn(_nothing_to_do, self._make_spare)
         return not self.left
 
     # -- writing
 
-    def append_work(self, payloads: Sequence[bytes]) -> Callable[[], Mark]:
-        """Makes these entries last; gives the mark behind them."""
-        writer = self._own_writer()
+    def append(
+        self, payloads: Sequence[bytes], done: Callable[[Mark], object], failed: Callable[[BaseException], object]
+    ) -> None:
+        """Make these entries last; `done` gets the mark behind them."""
+        writer = self._writer
+        assert writer is not None, "the log has not been read yet"
 
         def work() -> Mark:
-            with self._lock:
-                writer.append(payloads)
-                return Mark("", self._folder, writer.segment, writer.length)
+            writer.append(payloads)
+            return Mark("", self._folder, writer.segment, writer.length)
 
-        return work
+        def appended(mark: Mark) -> None:
+            if mark.segment != self.own.segment:
+                self._known.append(mark.segment)
+            self.own = mark
+            self._make_spare()
+            done(mark)
 
-    def appended(self, mark: Mark) -> None:
-        if mark.segment != self.own.segment:
-            self._known.append(mark.segment)
-        self.own = mark
+        self._in_turn(work, appended, failed)
 
-    def roll_work(self) -> Callable[[], None] | None:
-        """Lets the next record begin a new segment, so that this one can be removed some day; None: there is none."""
-        writer = self._writer
-        if writer is None or not writer.segment:
-            return None
+    def roll(self) -> None:
+        """Let the next record begin a new segment, so that this one can be removed some day."""
+        if self._writer is not None:
+            self._in_turn(self._writer.roll)
 
-        def work() -> None:
-            with self._lock:
-                writer.roll()
-
-        return work
-
-    def spare_work(self) -> Callable[[], None] | None:
-        """Makes the next segment ahead of time; None when that would save nothing now."""
-        writer = self._own_writer()
-        if not writer.wants_spare:
-            return None
-
-        def work() -> None:
-            with self._lock:
-                make = writer.spare_work()
-            spare = None
-            try:
-                spare = make()
-            finally:
-                with self._lock:
-                    writer.keep_spare(spare)
-
-        return work
-
-    def removal_work(self, before: str) -> Callable[[], None] | None:
-        """Removes the segments with smaller names; None: there are none."""
+    def remove(self, before: str) -> None:
+        """Remove the segments with smaller names. What fails has time until the job's end."""
         superfluous = [segment for segment in self._known if segment < before]
-        if not superfluous or self._writer is None:
-            return None
-        self._known = [segment for segment in self._known if segment >= before]
-        log = self._task.storage.log(self._folder)
-        return lambda: log.remove(superfluous)
+        if superfluous and self._writer is not None:
+            self._known = [segment for segment in self._known if segment >= before]
+            log = self._task.storage.log(self._folder)
+            self._task.run_aside(lambda: log.remove(superfluous), _nothing, _nothing)
 
-    def close_work(self) -> Callable[[], None] | None:
+    def close(self) -> None:
+        """Nothing is done in turn any more. A file that is being written now closes with its last reference."""
+        self._turns.clear()
+        writer, self._writer = self._writer, None
+        if writer is not None and not self._is_busy:
+            self._task.run_aside(writer.close, _nothing, _nothing)
+
+    def _make_spare(self, _: object = None) -> None:
+        """The next segment, ahead of time, if that is worth it. Called when nothing is being done in turn."""
         writer = self._writer
-        if writer is None:
-            return None
+        if writer is not None and writer.wants_spare:
+            self._task.run_aside(
+                writer.spare_work(),
+                lambda spare: self._in_turn(partial(writer.keep_spare, spare)),
+                lambda _: self._in_turn(partial(writer.keep_spare, None)),
+            )
 
-        def work() -> None:
-            with self._lock:
-                writer.close()
+    # -- one thing at a time
 
-        return work
+    def _in_turn(
+        self,
+        work: Callable[[], Any],
+        done: Callable[[Any], object] | None = None,
+        failed: Callable[[BaseException], object] | None = None,
+    ) -> None:
+        """Aside, after all before it. A lock would not do: a simulation stands still where a thread waits for one."""
+        self._turns.append((work, done or _nothing, failed or _nothing))
+        self._next_turn()
 
-    def _own_writer(self) -> LogWriter:
-        assert self._writer is not None, "the log has not been read yet"
-        return self._writer
+    def _next_turn(self) -> None:
+        if not self._is_busy and self._turns:
+            work, done, failed = self._turns.popleft()
+            self._is_busy = True
+            self._task.run_aside(work, partial(self._done, done), partial(self._done, failed))
+
+    def _done(self, then: Callable[[Any], object], outcome: Any) -> None:
+        self._is_busy = False
+        then(outcome)
+        self._next_turn()
 
 
 def folder_of(job_id: JobId, operator_id: OperatorId, subtask_index: int) -> str:
@@ -184,3 +192,15 @@ def _epoch(segment: str) -> int:
     """The generation of attempts that wrote it."""
     digits = segment[:_EPOCH_DIGITS]
     return int(digits) if digits.isdecimal() else 0
+
+
+def _raised(error: BaseException) -> None:
+    raise error
+
+
+def _nothing(_: object) -> None:
+    """Nothing waits for it."""
+
+
+def _nothing_to_do() -> None:
+    """It is but its turn that counts."""

@@ -2,10 +2,10 @@
 
     reading logs -> taking -> (stopped: emits what it has taken) -> ended
 
-What a request brings is written to a log of the subtask's own, once per group of requests that wait, and answered when
-it lasts there. It is emitted from memory after that. A checkpoint holds how far the log lasted, the last number of each
-sender until there, and what was taken and not emitted: a savepoint needs no log. A restored attempt begins with these
-and reads the log from there on; of numbers that it knows it takes none twice.
+The records of a request are written to a log of the subtask's own, once per group of requests that wait, and answered
+when they last there. They are emitted from memory after that. A checkpoint holds how far the log lasted, the last
+number of each sender until there, and what was taken and not emitted: a savepoint needs no log. A restored attempt
+begins with these and reads the log from there on; of numbers that it knows it takes none twice.
 
 At a barrier behind which nothing may come it answers nobody: what lasts in the log then is in no state, and would be
 lost with the job. Who sends, and waits, and sends again is not at home here.
@@ -45,12 +45,14 @@ class _Group:
     sent: list[SentRecords] = field(default_factory=list)
     """The same."""
     waiting: list[Waiting] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
 
 
 class InletSource(Source):
     """`schema`: of its records, which come as columns then; None: they come as they were sent.
 
-    `max_waiting_records`, `max_waiting_bytes`: once so many are taken and not emitted, nothing more is taken.
+    `max_waiting_records`, `max_waiting_bytes`: with these taken and not emitted, nothing more is taken.
     """
 
     bounded = False
@@ -107,8 +109,7 @@ class InletSource(Source):
         for _, promise in [*self._unanswered, *(waiting for group in groups for waiting in group.waiting)]:
             promise.set_exception((NotRunning, gone, None))
         self._unanswered, self._writing, self._next = [], None, _Group()
-        if (work := log.close_work()) is not None and self.context.task is not None:
-            self.context.task.run_aside(work, _nothing, _nothing)
+        log.close()
 
     # -- state
 
@@ -153,14 +154,13 @@ class InletSource(Source):
 
     def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
         self._marks[checkpoint_id] = self._log.own
-        if (work := self._log.roll_work()) is not None:
-            self._aside(work)
+        self._log.roll()
 
     def _forget_before(self, checkpoint_id: CheckpointId) -> None:
         mark = self._marks.get(checkpoint_id)
         self._marks = {each: mark for each, mark in self._marks.items() if each >= checkpoint_id}
-        if mark is not None and (work := self._log.removal_work(mark.segment)) is not None:
-            self._aside(work)
+        if mark is not None:
+            self._log.remove(mark.segment)
 
     # -- emitting
 
@@ -177,10 +177,10 @@ class InletSource(Source):
 
     def _emit(self) -> Batch:
         taken = [self._ready.popleft()]
-        rows = taken[0].count
+        rows = taken[0].rows
         while self._ready and not taken[0].columns and not self._ready[0].columns and rows < self.batch_rows:
             taken.append(self._ready.popleft())
-            rows += taken[-1].count
+            rows += taken[-1].rows
         self._records -= rows
         self._bytes -= sum(len(each.data) for each in taken)
         return batch_to_emit(taken, self.schema)
@@ -188,19 +188,22 @@ class InletSource(Source):
     def _make_ready(self, sent: Iterable[SentRecords]) -> None:
         for each in sent:
             self._ready.append(each)
-            self._records += each.count
+            self._records += each.rows
             self._bytes += len(each.data)
 
     @property
     def _is_full(self) -> bool:
-        return self._records >= self.max_waiting_records or self._bytes >= self.max_waiting_bytes
+        groups = (self._next,) if self._writing is None else (self._next, self._writing)
+        records = self._records + sum(group.records for group in groups)
+        size = self._bytes + sum(group.bytes for group in groups)
+        return records >= self.max_waiting_records or size >= self.max_waiting_bytes
 
     # -- reading the logs
 
     def _read_on(self) -> None:
         if not self._is_reading and not self._is_full:
             self._is_reading = True
-            self._aside(self._log.read_work(), self._read)
+            self._log.read(self._read)
 
     def _read(self, chunk: Chunk) -> None:
         self._is_reading = False
@@ -213,12 +216,11 @@ class InletSource(Source):
         self._has_read = self._log.has_read(chunk)
         if self._has_read:
             self._taken = self._lasting.copy()
-            self._make_spare()
 
     def _new_of(self, sent: SentRecords, numbers: SenderNumbers) -> SentRecords | None:
         """Those whose numbers are not there yet; None when all are."""
         known = numbers.last(sent.sender) + 1 - sent.first
-        if known >= sent.count:
+        if known >= sent.rows:
             return None
         return without_first(sent, known) if known > 0 else sent
 
@@ -248,28 +250,29 @@ class InletSource(Source):
         """What is new and leaves no number out. `payload`: the same."""
         taken = []
         for sent in records:
-            new = self._new_of(sent, self._taken) if sent.count else None
+            new = self._new_of(sent, self._taken) if sent.rows else None
             if new is not None and new.first == self._taken.last(sent.sender) + 1:
                 self._taken.set(new.sender, new.last)
                 taken.append(new)
         if taken:
             self._next.sent += taken
+            self._next.records += sum(each.rows for each in taken)
+            self._next.bytes += len(payload)
             self._next.payloads.append(payload if taken == records else to_payload(taken))
 
     def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
         lasts = ((each, self._lasting.last(each.sender)) for each in records)
-        last_numbers = {each.sender: last for each, last in lasts if not each.count or last < each.last}
+        last_numbers = {each.sender: last for each, last in lasts if not each.rows or last < each.last}
         return InletAnswer(last_numbers, self._is_full, has_ended=self._is_stopping or self._has_ended)
 
     def _write(self) -> None:
         if self._writing is None and self._next.sent:
             self._writing, self._next = self._next, _Group()
-            self._aside(self._log.append_work(self._writing.payloads), self._written, self._not_written)
+            self._log.append(self._writing.payloads, self._written, self._not_written)
 
-    def _written(self, mark: Mark) -> None:
+    def _written(self, _: Mark) -> None:
         group, self._writing = self._writing, None
         assert group is not None, "nothing was being written"
-        self._log.appended(mark)
         for each in group.sent:
             self._lasting.set(each.sender, each.last)
         self._make_ready(group.sent)
@@ -277,9 +280,8 @@ class InletSource(Source):
         if not self._is_held:
             self._answer_all()
         self._write()
-        self._make_spare()
 
-    def _not_written(self, _: BaseException) -> None:
+    def _not_written(self, _error: BaseException) -> None:
         """Nobody knows what lasts of it: those who wait send it again, and what is in the log twice counts once."""
         groups = [self._next] if self._writing is None else [self._writing, self._next]
         self._writing, self._next = None, _Group()
@@ -294,7 +296,7 @@ class InletSource(Source):
 
     # -- orders of the task
 
-    def _stop(self) -> bool:
+    def _ends_by_itself(self) -> bool:
         self._is_stopping = True
         return True
 
@@ -303,17 +305,6 @@ class InletSource(Source):
         if not is_held:
             self._answer_all()
 
-    # -- inside
-
-    def _make_spare(self) -> None:
-        if (work := self._log.spare_work()) is not None:
-            self._aside(work)
-
-    def _aside(self, work: Any, done: Any = None, failed: Any = None) -> None:
-        """`failed` None: an attempt that cannot read its log fails; to tidy up can wait for the next checkpoint."""
-        assert self.context.task is not None, "an inlet needs a task around it"
-        self.context.task.run_aside(work, done or _nothing, failed or (_raised if done else _nothing))
-
 
 _NOT_READY = InletAnswer({}, is_ready=False)
 
@@ -321,11 +312,3 @@ _NOT_READY = InletAnswer({}, is_ready=False)
 def subtask_of(sender: str, parallelism: int, max_parallelism: int) -> int:
     """Which subtask of an inlet takes the records of this sender."""
     return operator_index_of(key_group(sender, max_parallelism), max_parallelism, parallelism)
-
-
-def _raised(error: BaseException) -> None:
-    raise error
-
-
-def _nothing(_: object) -> None:
-    """Nothing waits for it."""

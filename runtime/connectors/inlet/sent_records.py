@@ -23,14 +23,14 @@ class SentRecords(NamedTuple):
 
     sender: str
     first: int
-    count: int
+    rows: int
     columns: bool
     data: bytes
     """An Arrow stream of one batch if `columns`; else the records as plain data, one behind the other."""
 
     @property
     def last(self) -> int:
-        return self.first + self.count - 1
+        return self.first + self.rows - 1
 
 
 def columns_to_bytes(batch: pa.RecordBatch) -> bytes:
@@ -48,7 +48,7 @@ def columns_of(sent: SentRecords) -> pa.RecordBatch:
 
 def records_of(sent: SentRecords) -> list[Any]:
     """As they were packed: with a schema, each a list of values."""
-    found: list[Any] = unpack_plain(_PACKER.pack_array_header(sent.count) + sent.data)
+    found: list[Any] = unpack_plain(_PACKER.pack_array_header(sent.rows) + sent.data)
     return found
 
 
@@ -62,7 +62,7 @@ def without_first(sent: SentRecords, count: int) -> SentRecords:
         for _ in range(count):
             unpacker.skip()
         data = sent.data[unpacker.tell() :]
-    return sent._replace(first=sent.first + count, count=sent.count - count, data=data)
+    return sent._replace(first=sent.first + count, rows=sent.rows - count, data=data)
 
 
 def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batch:

@@ -23,7 +23,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from ....actors.flow.elements import AnyBatch, Batch, TimedBatch
+from ....actors.flow.elements import AnyBatch, Batch, TimedBatch, Times
 from ....actors.flow.records import rows_of
 from ....actors.operators.collector import OutputTag
 from ....actors.operators.operator import Operator
@@ -39,8 +39,9 @@ from ....messages import (
     encode,
     tag_of,
 )
+from .harness_clock import HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot
-from .hosted_attempt import HarnessClock, HostedAttempt, HostedJob
+from .hosted_attempt import HostedAttempt, HostedJob
 from .hosted_chain import Hosted, Keys, hosted_chain
 
 __all__ = ["HarnessMisused", "HarnessSnapshot", "OperatorHarness"]
@@ -145,7 +146,7 @@ class OperatorHarness:
         if timestamps is not None and len(timestamps) != len(batch):
             raise HarnessMisused(f"timestamps: wanted one for each of {len(batch)} records, found {len(timestamps)}")
         if len(batch):
-            timed = batch if timestamps is None else TimedBatch(batch, np.array(timestamps, np.int64))
+            timed = batch if timestamps is None else TimedBatch(batch, _times("timestamps", timestamps))
             self._attempt.process(timed, input_index)
 
     def watermark(self, watermark_ms: int, input_index: int = 0) -> None:
@@ -153,7 +154,7 @@ class OperatorHarness:
         Of two inputs the slower one counts.
         """
         self._check_input(input_index)
-        self._attempt.receive(watermark_ms, input_index)
+        self._attempt.receive(int(_times("watermark", [watermark_ms])[0]), input_index)
 
     def share_of(self, records: Batch | Iterable[Any], input_index: int = 0) -> Batch:
         """Those of the records whose keys this subtask owns; all of them when there are no keys."""
@@ -365,6 +366,17 @@ def _question(job_id: JobId, operator: str, message: Any, key: Any) -> AskOperat
 
 def _sequence(snapshots: HarnessSnapshot | Sequence[HarnessSnapshot]) -> tuple[HarnessSnapshot, ...]:
     return (snapshots,) if isinstance(snapshots, HarnessSnapshot) else tuple(snapshots)
+
+
+def _times(what: str, given: Sequence[Any]) -> Times:
+    """Raises HarnessMisused for what are no whole milliseconds."""
+    for each in given:
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            raise HarnessMisused(
+                f"{what}: wanted whole milliseconds since 1970, found {type(each).__name__} {each!r:.60}: of a "
+                "datetime with a time zone, int(moment.timestamp() * 1000)"
+            )
+    return np.array(given, np.int64)
 
 
 def _batch(records: Any) -> Batch:

@@ -45,6 +45,7 @@ def assert_survives_restore(
     operator: Hosted,
     batches: Sequence[Batch | tuple[int, Batch]] | None = None,
     *,
+    timestamps: Sequence[Sequence[int] | None] | None = None,
     ordered: bool = True,
     max_polls: int = 100,
     **options: Unpack[HarnessOptions],
@@ -52,13 +53,15 @@ def assert_survives_restore(
     """Raises AssertionError that says where the outputs part, and what was probably lost.
 
     `batches`: what arrives, one element each; a tuple (1, batch) is for the second input. The end of the data is one
-    more element. A source gets no batches and is polled instead, to its end or `max_polls` times. `ordered` False: the
-    records may come in another order, as where an operator goes through all of its keys at the end.
+    more element. `timestamps`: for each batch the event times of its records, in ms, or None; a watermark just below
+    the least of those that are still to come is sent before each. A source gets no batches and is polled instead, to
+    its end or `max_polls` times. `ordered` False: the records may come in another order, as where an operator goes
+    through all of its keys at the end.
 
     For n elements the operator takes some n * n of them. An output of nothing cannot be compared; what a sink has
     committed is looked at with an OperatorHarness.
     """
-    plan: _Plan = _Polls(max_polls) if batches is None else _Batches(batches)
+    plan: _Plan = _Polls(max_polls) if batches is None else _Batches(batches, timestamps)
 
     def start() -> OperatorHarness:
         return OperatorHarness(operator, **options)
@@ -104,8 +107,18 @@ class _Plan(Protocol):
 class _Batches:
     """Batches, and the end. Feeds are copies, so an operator that changes its records is not compared with itself."""
 
-    def __init__(self, batches: Sequence[Batch | tuple[int, Batch]]) -> None:
+    def __init__(
+        self, batches: Sequence[Batch | tuple[int, Batch]], timestamps: Sequence[Sequence[int] | None] | None
+    ) -> None:
+        if timestamps is not None and len(timestamps) != len(batches):
+            raise HarnessMisused(
+                f"timestamps: wanted a list for each of {len(batches)} batches, found {len(timestamps)} of them"
+            )
         self._elements = [_element(index, each) for index, each in enumerate(batches)]
+        self._times = [None] * len(batches) if timestamps is None else list(timestamps)
+        to_come = list(accumulate(reversed([min(times) if times else None for times in self._times]), _least))
+        self._reached = [None if each is None else each - 1 for each in reversed(to_come)]
+        """How far event time is before each batch."""
 
     def uninterrupted(self, harness: OperatorHarness) -> list[list[Any]]:
         outputs = []
@@ -119,7 +132,10 @@ class _Batches:
             harness.end()
         else:
             input_index, batch = cloudpickle.loads(self._elements[element])
-            harness.process(batch, input_index)
+            if (reached_ms := self._reached[element]) is not None:
+                for each in range(harness.operators[0].inputs):
+                    harness.watermark(reached_ms, each)
+            harness.process(batch, input_index, timestamps=self._times[element])
 
     def rest(self, harness: OperatorHarness, cut: int, wanted: int) -> list[Any]:
         for element in range(cut, len(self._elements) + 1):
@@ -248,6 +264,10 @@ class _Trial:
             "  Declare it as state, as in `total = ValueState(int, default=0)` for a KeyedOperator; or put it into an\n"
             "  OperatorListState in on_checkpoint, and take it out of there in open."
         )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
 
 
 def _element(index: int, given: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_topologies import ASYNC
 from .demanding_topologies import DEMANDING
 from .inlet_topologies import INLETS
 from .outlet_topologies import OUTLETS
@@ -9,4 +10,4 @@ from .timed_topologies import TIMED
 from .topologies import TOPOLOGIES, Topology
 from .windowed_topologies import WINDOWED
 
-CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | OUTLETS | TIMED | WINDOWED | INLETS
+CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | OUTLETS | TIMED | WINDOWED | ASYNC | INLETS

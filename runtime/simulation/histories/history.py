@@ -175,6 +175,8 @@ class _History:
             self._report(nothing_extra(found, self._expected))
         if status == JobStatus.FINISHED.value and self._topology.counts_up:
             self._report(self._not_whole(found))
+        if problem := self._topology.outside(self._scenario.workload, status == JobStatus.FINISHED.value and is_whole):
+            self._report(Violation("effects", problem))
         if self._topology.has_outlet:
             self._judge_outlet(status, found)
         if self._user.goes_on_from_drained and (more := self._lineage.committed_by_the_latest()):

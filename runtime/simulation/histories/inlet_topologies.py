@@ -31,7 +31,7 @@ from .topologies import OUTPUT, Topology, Workload, environment
 _INLET = "numbers"
 _SENDERS = 3
 _MOST_OPEN = 6
-"""A sender waits for answers when so many are missing."""
+"""A sender waits when it has no answer of this number of calls."""
 _DEATHS = 0.04
 """Share of a sender's turns before which it dies and begins again."""
 _SCHEMA = pa.schema([("sender", pa.string()), ("number", pa.int64())])
@@ -119,15 +119,19 @@ class SimulatedSender(Actor):
 
     def _send(self, count: int) -> None:
         first, self._next = self._next, min(self._next + count, self._total + 1)
-        records = [{"sender": self._name, "number": number} for number in range(first, self._next)]
+        records = [self._record(number) for number in range(first, self._next)]
         match self._chance.randrange(3):
             case 0:
-                self._open.extend(self._inlet.send(each, number=each["number"]) for each in records)
+                numbers = range(first, self._next)
+                self._open.extend(self._inlet.send(self._record(number), number=number) for number in numbers)
             case 1:
                 self._open.append(self._inlet.send_many(records, number=first))
             case _:
                 batch = pa.RecordBatch.from_pylist(records, schema=_SCHEMA)
                 self._open.append(self._inlet.send_batch(batch, number=first))
+
+    def _record(self, number: int) -> dict[str, Any]:
+        return {"sender": self._name, "number": number}
 
 
 def _feed(cluster: SimulatedCluster, job: JobHandle, workload: Workload) -> None:

@@ -36,17 +36,18 @@ from .actions import (
     StopWithSavepoint,
     TakeSavepoint,
 )
+from .async_themes import asked_again, asked_elsewhere, asked_in_flight, asking
 from .catalogue import CATALOGUE
-from .demanding_topologies import DEMANDING
+from .inlet_themes import sent_in
 from .inlet_topologies import INLETS
 from .scenario import Scenario
 from .theme_parts import ALL_KEYS, Chance, kills, moment, on_one_of, paced, replacement, with_faults
 from .time_themes import between_timers, event_time, falls_silent
 from .timed_topologies import TIMED
-from .topologies import Workload
+from .topologies import TOPOLOGIES, Workload
 from .windowed_topologies import WINDOWED
 
-DECK = 25
+DECK = 30
 """Of this number of histories in a row each theme has as many as it is named; those that are left are of chance."""
 
 INLINE_PARTS = 0.4
@@ -64,14 +65,15 @@ _FOLDERS: tuple[SyncedFolder, ...] = ("checkpoint", "savepoint", "output", "hidd
 def standard_history(seed: int, topology: str | None = None) -> Scenario:
     """The scenario of this seed: any topology unless one is named."""
     theme = _dealt(seed)
+    of_its_own = topology is not None and topology not in TOPOLOGIES
     if topology in INLETS:
         theme = sent_in
-    if theme is None and topology in DEMANDING:
+    if theme is None and of_its_own:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
         is_followed = topology is None and random.Random(f"outlet {seed}").random() < FOLLOWED
         return Scenario.of(seed, "followed" if is_followed else topology)
-    drawn = themed(theme, seed, None if topology in DEMANDING or topology in INLETS else topology)
+    drawn = themed(theme, seed, None if of_its_own else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 
 
@@ -161,21 +163,6 @@ def rescaled(chance: Chance, scenario: Scenario) -> Scenario:
 def time_rescaled(chance: Chance, scenario: Scenario) -> Scenario:
     """The same of jobs with event time."""
     return replace(rescaled(chance, scenario), topology=chance.choice(sorted(TIMED | WINDOWED)))
-
-
-def sent_in(chance: Chance, scenario: Scenario) -> Scenario:
-    """Records are sent into the job, to which anything happens; often a TaskManager dies, or the power fails."""
-    drawn = replace(scenario, topology=chance.choice(sorted(INLETS)))
-    drawn = replace(drawn, workload=replace(drawn.workload, checkpoint_interval_ms=chance.choice((1_000, 3_000))))
-    faults: list[Fault] = []
-    if chance.random() < 0.6:
-        faults += kills(chance, drawn, 0.2, 1.0, times=chance.choice((1, 2)))
-    if chance.random() < 0.4:
-        faults.append(PowerFailure(moment(chance, drawn, 0.2, 0.9)))
-    if chance.random() < 0.3:
-        who = chance.randrange(drawn.task_managers)
-        faults.append(FreezeProcess(moment(chance, drawn, 0.2, 0.8), 9_000.0, who, operations=chance.choice((0, 3))))
-    return with_faults(drawn, *faults)
 
 
 def rotten(chance: Chance, scenario: Scenario) -> Scenario:
@@ -346,6 +333,11 @@ THEMES: tuple[Theme, ...] = (
     time_rescaled,
     between_timers,
     falls_silent,
+    asking,
+    asked_again,
+    asked_again,
+    asked_elsewhere,
+    asked_in_flight,
     sent_in,
 )
 """As often as they are named."""

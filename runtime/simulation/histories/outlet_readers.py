@@ -2,8 +2,8 @@
 
 Each stores its cursor together with what it has read, as `docs/service.md` has it. Now and then one loses what it was
 just given, before that is stored, and begins again. When the job has gone back (CursorForked), a reader undoes what
-came after the place that it is told, and goes on. So whatever happens, what it has stored is the outlet, in order and
-once; at the end it is compared with the outlet read from its beginning, and that with what the job was to put out.
+came after the place that the error names, and goes on. So whatever happens, what it has stored is the outlet, in order
+and once; at the end it is compared with the outlet read from its beginning, and that with what the job was to put out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .outlet_topologies import OUTLET
 
 READERS = 3
 ORACLE = "outlet-exactly-once"
-"""What readers have is not what the outlet has."""
+"""Readers do not have the records of the outlet."""
 
 _WAIT_MS = 5_000
 _PAUSE_MS = 400.0

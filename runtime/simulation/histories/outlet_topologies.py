@@ -14,7 +14,7 @@ def _followed(workload: Workload) -> StreamEnvironment:
     env, keys = environment(workload), workload.keys
     counts = _numbers(env, workload).key_by(lambda number: number % keys).process(Counter, name="count")
     counts.collect(name=OUTPUT)
-    counts.to_outlet(OUTLET, retention_seconds=None)
+    counts.to_outlet(OUTLET, retention_ms=None)
     return env
 
 

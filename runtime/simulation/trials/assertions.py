@@ -138,7 +138,10 @@ class _Assertion:
         self._faults = None if faults is None else tuple(sorted(faults, key=lambda fault: fault.at_ms))
         self._actions = _actions(cast("Sequence[ClientAction] | None", given.pop("actions", None)), faults)
         self._seeds = BUDGET.seeds(cast(Any, given.pop("histories", None)), cast(Any, given.pop("first_seed", None)))
-        env = job if isinstance(job, StreamEnvironment) else job()
+        env: Any = job if isinstance(job, StreamEnvironment) else job()
+        if not isinstance(env, StreamEnvironment):
+            hint = ": does it lack `return env`?" if env is None else ""
+            raise Unfit(f"{name}: wanted a StreamEnvironment, and {_name_of(job)}() returned {env!r:.60}{hint}")
         self._trial = JobTrial(env, **cast(Any, given))
         records = cast("Records | None", expected(inputs_of(env)) if callable(expected) else expected)
         self._wanted = _wanted(self._trial.reference.output, records, cast("str | None", sink))
@@ -230,8 +233,8 @@ def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mappi
     """What is to be compared, by sink."""
     if not output:
         raise Unfit(
-            "the job commits nothing that can be compared: end it in collect(name=...), a FileSink under sim://, or a "
-            "sink of your own that writes to a TransactionalLog"
+            "the job commits nothing that can be compared: end it in collect(name=...), to_outlet(name), a FileSink "
+            "under sim://, or a sink of your own that writes to a TransactionalLog"
         )
     if sink is not None and sink not in output:
         raise Unfit(f"there is no sink {sink!r} that can be compared; there is {', '.join(output)}")

@@ -27,6 +27,7 @@ from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch, make_task_manager
 from ...system import ActorSystem
 from .blocking import SimulatedBlocking
+from .call_loop import SimulatedCallLoop
 from .data_plane import SimulatedDataPlane
 from .dispatchers import SimulatedDispatcher, SimulatedStepping
 from .launcher import SimulatedLauncher
@@ -211,6 +212,7 @@ class WorldCluster(Cluster):
                 partial(_settle, ended),
                 resources={},
                 pid=len(self.world.processes),
+                call_loop=SimulatedCallLoop(process),
                 when_failed=partial(self._task_failed, launch.job_id),
             ),
             name="task-manager",

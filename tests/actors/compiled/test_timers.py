@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from understudy import KeyedOperator, ValueState
 from understudy.actors.compiled import CannotCompile
-from understudy.actors.errors import NoEventTime, UserCodeError
+from understudy.actors.errors import EndlessTimers, NoEventTime, UserCodeError
 from understudy.actors.flow.elements import END_OF_TIME, NO_WATERMARK
 from understudy.messages import KeyedStateHandle
 from understudy.state.columnar import slot_backend, slot_timers
@@ -387,3 +387,19 @@ def test_columns_passed_on_may_come_from_the_record_in_process_and_from_the_key_
     stage = Stage(Passes(), schema=rows([1]).schema)
     assert stage.timed(rows([4]), [2]) == [(("a", 4), 2)]
     assert stage.advance(4) == [(("a", 1), 4)]
+
+
+def test_timers_that_always_set_the_next_one_are_an_error_at_the_end_of_the_data() -> None:
+    class Always(KeyedOperator):
+        compiled = True
+
+        def process(self, record: Any, out: Any) -> None:
+            self.timers.at_event_time(self.timestamp + 1)
+
+        def on_timer(self, timer: Any, out: Any) -> None:
+            self.timers.at_event_time(timer.time_ms + 1)
+
+    stage = Stage(Always())
+    stage.timed(rows([1]), [3])
+    with pytest.raises(EndlessTimers):
+        stage.advance(END_OF_TIME)

@@ -99,11 +99,25 @@ def test_what_is_over_by_event_time_is_never_seen_again(is_columnar: bool, scrip
         elif isinstance(step, Arrive):
             for key, number, at in step.rows:
                 for other, there, came in seen[1 - step.side]:
-                    if key == other and min(marks) < came + 10:
+                    if key == other and min(marks) < came + 10 and abs(at - came) < 10:
                         wanted.append((key, number, str(there)) if step.side == 0 else (key, there, str(number)))
                 seen[step.side].append((key, number, at))
     results = played.records() if is_columnar else [flat(record) for record in played.records()]
     assert Counter(results) == Counter(wanted)
+
+
+@pytest.mark.parametrize("is_columnar", [True, False])
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_by_event_time_matches_do_not_depend_on_how_soon_watermarks_or_rows_come(how: How, is_columnar: bool) -> None:
+    left, right = [Arrive(0, ((1, 5, 0),)), Arrive(0, ((1, 6, 8),))], [Arrive(1, ((1, 7, 15),))]
+    quick = [Advance(side, to_ms) for to_ms in (8, 14) for side in (0, 1)]
+    found = []
+    for script in ([*left, *right], [*right, *left], [left[0], *quick[:2], *right, left[1]], [*left, *quick, *right]):
+        played = play(operators(how, is_columnar, TimeToLive(10, "event")), script, is_columnar=is_columnar)
+        results = played.records() if is_columnar else [flat(record) for record in played.records()]
+        found.append(set(results) if how == "inner" else set(applied(results)))
+    pair = (1, 6, "7")
+    assert found == [{pair} if how == "inner" else {pair, (1, 5, None)}] * 4
 
 
 @pytest.mark.parametrize("is_columnar", [True, False])

@@ -133,3 +133,30 @@ def test_many_changes_of_one_key_leave_little_behind() -> None:
         assert store.live_count == 3
         changes = [tuple(each) for each in harness.output()]
     assert applied(changes) == {1: [39_999, 39_998, 39_997]}
+
+
+@pytest.mark.parametrize("is_descending", [True, False])
+@given(numbers=st.lists(st.sampled_from([None, math.nan, 1.0, 2.0, -3.0, math.inf]), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_nulls_come_last_and_nans_before_them_over_columns_and_per_record(
+    is_descending: bool, numbers: list[float | None]
+) -> None:
+    schema = pa.schema({"key": pa.int64(), "a": pa.float64()})
+    records = [{"key": 1, "a": number} for number in numbers]
+    found = []
+    for is_columnar in (True, False):
+        with OperatorHarness(operators(5, is_descending, is_columnar)(), key_by="key", schemas=[schema]) as harness:
+            for record in records:
+                harness.process(pa.RecordBatch.from_pylist([record], schema) if is_columnar else [record])
+            rows = harness.output()
+        changes = [row if is_columnar else (row[0], *row[1].values(), row[2]) for row in map(tuple, rows)]
+        found.append([(kind, key, repr(number), rank) for kind, key, number, rank in changes])
+    assert applied(found[0]) == applied(found[1])
+
+
+def test_values_that_are_several_are_compared_one_by_one() -> None:
+    with OperatorHarness(RecordTopN(2, lambda record: record, False), key_by=lambda _: 0) as harness:
+        harness.process([(1.0, None), (1.0, 2.0), (math.nan, 1.0), (1.0, math.nan)])
+        assert applied([(kind, 0, repr(record), rank) for kind, record, rank in harness.output()]) == {
+            0: ["(1.0, 2.0)", "(1.0, nan)"]
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_watermarks_from_before_do_not_pass_it_but_the_end_does(opened: Opened) 
 
 @pytest.mark.parametrize("delay", [-1, 1.5, "5", True, None], ids=repr)
 def test_a_delay_that_is_none_is_refused(delay: Any) -> None:
-    with pytest.raises(ValueError, match="wanted the delay as whole milliseconds"):
+    with pytest.raises(ValueError, match="wanted a"):
         bounded_out_of_orderness(delay)
 
 
@@ -319,3 +319,27 @@ def test_a_time_in_milliseconds_is_not(opened: Opened, caplog: pytest.LogCapture
 def test_an_operator_of_timers_alone_holds_keyed_state() -> None:
     (described,) = described_states(Stamped())
     assert is_keyed(described)
+
+
+@pytest.mark.parametrize("time_ms", [-(2**63), -(2**62) - 1, 2**62 + 1, 2**63 - 1])
+def test_times_at_the_edges_of_64_bits_are_refused(time_ms: int) -> None:
+    for times in (lambda: times_of(pa.array([0, time_ms]), "at"), lambda: times_of_list([0, time_ms], "the time")):
+        with pytest.raises(UnusableTime, match=rf"{time_ms} at record 1 of the batch.*none"):
+            times()
+    assert times_of(pa.array([2**62, -(2**62)]), "at").tolist() == [2**62, -(2**62)]
+
+
+def test_the_bound_is_ms_a_timedelta_or_units() -> None:
+    found = [bounded_out_of_orderness(5_000), bounded_out_of_orderness(timedelta(seconds=5))]
+    assert {*found, bounded_out_of_orderness(seconds=5)} == {found[0]}
+    assert bounded_out_of_orderness(0) == monotonous()
+    for wrong in (-1, 1.5, True, "5 s", None):
+        with pytest.raises(ValueError, match="bounded_out_of_orderness: wanted a"):
+            bounded_out_of_orderness(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("found", [datetime(2026, 1, 1), 1.5, "5", True], ids=repr)
+def test_a_punctuated_watermark_is_ms_or_none(found: Any) -> None:
+    generator = punctuated(lambda record, time_ms: found).generator()
+    with pytest.raises(UnusableTime, match=r"punctuated: wanted the watermark in whole milliseconds.*int\(moment"):
+        generator.on_batch(np.array([1]), ["a"])

@@ -17,6 +17,7 @@ from understudy.state.columnar.keyed_rows import KeptRows, describe_rows
 from ..graphs import edge, graph
 from ..savepoints import chain, checkpoint, keyed_state, list_state, operator
 
+CALLS = StateDescription("records in flight", "AsyncCalls")
 TOTAL = StateDescription("total", "ValueState", "int")
 WORST = StateDescription("worst", "ValueState", "float")
 SEEN = StateDescription("seen", "OperatorListState", "str")
@@ -248,3 +249,19 @@ def test_a_state_that_is_carried_along_undeclared_is_still_known_to_the_next_sav
     saved = checkpoint((chain(operator("sum", TOTAL, WORST)), [{"sum": keyed_state(ALL)}]))
     told = with_carried_states(graph(chain(operator("sum", TOTAL), "new")), saved)
     assert told == graph(chain(operator("sum", TOTAL, WORST), "new"))
+
+
+def test_what_coroutines_have_in_flight_is_taken_over_with_and_without_other_state() -> None:
+    saved = checkpoint((chain(operator("fetch", CALLS)), [{"fetch": keyed_state(ALL)}]))
+    assert check_restore(saved, graph(chain(operator("fetch", CALLS)))).matched == ("fetch",)
+    assert check_restore(saved, graph(chain(operator("fetch", CALLS, TOTAL)))).matched == ("fetch",)
+
+
+def test_what_coroutines_have_in_flight_is_lost_to_an_operator_that_has_none_any_more() -> None:
+    """The records are in the savepoint alone: the source will not emit them again."""
+    saved = checkpoint((chain(operator("fetch", TOTAL, CALLS)), [{"fetch": keyed_state(ALL)}]))
+    (problem,) = problems(saved, graph(chain(operator("fetch", TOTAL))))
+    assert "held records that its coroutines had in flight, and declares none such now" in problem
+    assert check_restore(saved, graph(chain(operator("fetch", TOTAL))), allow_non_restored_state=True).left_behind == (
+        "fetch",
+    )

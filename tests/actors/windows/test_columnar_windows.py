@@ -172,3 +172,50 @@ def test_windows_for_records_alone_have_no_columns() -> None:
     assert columnar_shape(tumbling(10, time="processing")) is None
     assert columnar_shape(session(lambda record: 5)) is None
     assert columnar_shape(cumulative(3_600_000, 86_400_000, tz="Europe/Berlin")) is None
+
+
+def _uneven(assigner: Any, lateness_ms: int = 0) -> tuple[ColumnStage, str, str]:
+    """One subtask made of two, of which the first was ahead, at 16 in place of 0; and a key of each. Both have a row at
+    3 and at 25.
+    """
+    stages, keys = [], []
+    for index in range(2):
+        stage = ColumnStage.__new__(ColumnStage)
+        made = operator(assigner, lateness_ms)
+        stage._be(OperatorHarness(made, key_by="key", parallelism=2, subtask_index=index), 0)
+        keys.append(next(name for name in "abcdefgh" if stage.harness.share_of([{"key": name}])))
+        stage.put((keys[index], 1, 3), (keys[index], 1, 25), at=[3, 25])
+        stages.append(stage)
+    stages[0].put_watermark(16)
+    stages[1].put_watermark(0)
+    (both,) = rescaled(stages, 1)
+    both.put_watermark(1)
+    assert isinstance(both, ColumnStage)
+    return both, keys[0], keys[1]
+
+
+@pytest.mark.parametrize("assigner", [tumbling(10), sliding(10, 10), cumulative(10, 10)])
+def test_after_a_rescale_late_rows_of_keys_that_were_ahead_are_counted(assigner: Any) -> None:
+    stage, ahead, behind = _uneven(assigner)
+    stage.put((ahead, 5, 4), (behind, 7, 4), (ahead, 1, 17), at=[4, 4, 17])
+    assert stage.operator.late_records == 1
+    assert [record["value"] for record in stage.late()] == [5]
+    assert stage.advance(19) == [(behind, 0, 10, 2, 8), (ahead, 10, 20, 1, 1)]
+
+
+def test_after_a_rescale_a_late_row_of_a_key_that_was_ahead_counts_in_the_windows_that_had_not_fired() -> None:
+    stage, ahead, _behind = _uneven(sliding(20, 10))
+    stage.put((ahead, 5, 13), at=[13])
+    assert stage.operator.late_records == 0
+    assert (ahead, 0, 20, 2, 6) in stage.advance(19)
+
+
+def test_after_a_rescale_a_late_row_that_is_allowed_fires_again_for_keys_that_were_ahead() -> None:
+    stage, ahead, behind = _uneven(tumbling(10), lateness_ms=50)
+    assert stage.feed((ahead, 5, 4), (behind, 7, 4), at=[4, 4]) == [(ahead, 0, 10, 2, 6)]
+    stage = rescaled([stage], 1)[0]  # type: ignore[assignment]
+    assert stage.feed((ahead, 2, 4), at=[4]) == [(ahead, 0, 10, 3, 8)]
+    assert stage.advance(9) == [(behind, 0, 10, 2, 8)]
+    assert stage.operator.late_records == 0
+    assert len(stage.advance(100)) == 2
+    assert stage.holds() == (0, 0)

@@ -4,6 +4,7 @@ Flink's WindowOperatorTest says is played by tests/conformance/windows.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,19 +14,25 @@ import pytest
 from understudy import (
     AggregateFunction,
     Change,
+    Count,
     Evictor,
     FoldingState,
     InvalidWindow,
     ListState,
+    Max,
     NoEventTime,
     OutputTag,
     ProcessWindowFunction,
+    StateIncompatible,
+    Sum,
     TimedRecord,
     TimeWindow,
     UnwantedResult,
     ValueState,
+    any_of,
     count,
     count_window,
+    event_time,
     global_window,
     keep_last,
     keep_newest,
@@ -36,9 +43,11 @@ from understudy import (
 )
 from understudy.actors.errors import UserCodeError
 from understudy.actors.flow.elements import NO_WATERMARK, TimedBatch
+from understudy.actors.windows.record_aggregation import RecordAggregation
 from understudy.actors.windows.window_contents import Aggregated, AllRecords, Reduced
 from understudy.actors.windows.window_operator import WindowOperator
 from understudy.actors.windows.window_settings import WindowSettings
+from understudy.testing import OperatorHarness
 
 from .window_stage import WindowStage, windowed
 
@@ -363,3 +372,73 @@ class Remembering(ProcessWindowFunction):
 def test_what_does_not_go_together_is_refused_when_it_is_made(make: Any, says: str) -> None:
     with pytest.raises(InvalidWindow, match=says):
         make()
+
+
+# -- state of other windows
+
+
+def _refused(before: WindowOperator, after: WindowOperator) -> str:
+    stage = WindowStage(before)
+    stage.put(("a", 1), at=[3])
+    with pytest.raises(UserCodeError) as refused:
+        OperatorHarness(after, key_by=0, restore_from=stage.harness.snapshot())
+    assert isinstance(refused.value.__cause__, StateIncompatible)
+    return str(refused.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "after"),
+    [
+        ("windows: stored .*size_ms=10.*wanted .*size_ms=20", windowed(tumbling(10)), windowed(tumbling(20))),
+        ("windows: stored Tumbling.*wanted Sliding", windowed(tumbling(10)), windowed(sliding(10, 5))),
+        ("windows: .*gap=10.*gap=11", windowed(session(10)), windowed(session(11))),
+        ("wanted Tumbling.*time='processing'", windowed(tumbling(10)), windowed(tumbling(10, time="processing"))),
+        (r"wanted CountTrigger\(n=7\)", windowed(tumbling(10)), windowed(tumbling(10), trigger=count(7))),
+        (
+            r"n=6.*n=7",
+            windowed(tumbling(10), trigger=any_of(event_time(), count(6))),
+            windowed(tumbling(10), trigger=any_of(event_time(), count(7))),
+        ),
+        (
+            r"evictor: stored None, wanted LastRecords\(limit=3\)",
+            windowed(tumbling(10)),
+            windowed(tumbling(10), evictor=keep_last(3)),
+        ),
+        (
+            "firings: stored accumulating, wanted retracting",
+            windowed(tumbling(10)),
+            windowed(tumbling(10), mode="retracting"),
+        ),
+        (
+            r"contents: stored count\(\*\), sum\(_2\), count\(_2\), wanted max\(_2\), count\(_2\)",
+            windowed(tumbling(10), Aggregated(RecordAggregation({"all": Count(), "n": Sum("_2")}))),
+            windowed(tumbling(10), Aggregated(RecordAggregation({"n": Max("_2")}))),
+        ),
+    ],
+)
+def test_windows_refuse_what_other_windows_have_stored(
+    wanted: str, before: WindowOperator, after: WindowOperator
+) -> None:
+    assert re.search(wanted, _refused(before, after))
+
+
+@pytest.mark.parametrize(("before_ms", "after_ms"), [(0, 50), (50, 0), (20, 50), (50, 20)])
+@pytest.mark.parametrize("trigger", [None, count(2), any_of(event_time(), count(2))])
+@pytest.mark.parametrize("assigner", [tumbling(10), session(10)])
+def test_windows_go_on_with_another_allowed_lateness(
+    assigner: Any, trigger: Any, before_ms: int, after_ms: int
+) -> None:
+    def operator(lateness_ms: int) -> WindowOperator:
+        return windowed(assigner, Reduced(max), trigger=trigger, allowed_lateness_ms=lateness_ms)
+
+    stage = WindowStage(operator(before_ms))
+    stage.put(("a", 1), at=[0])
+    if before_ms == 50:
+        stage.put_watermark(15)
+    after = OperatorHarness(operator(after_ms), key_by=0, restore_from=stage.harness.snapshot())
+    restored = WindowStage.__new__(WindowStage)
+    restored._be(after, 0)
+    restored.put_watermark(9 + after_ms - 1)
+    assert restored.holds()[0] or after_ms == 0 or before_ms == 50
+    restored.put_watermark(1_000)
+    assert restored.holds() == (0, 0), "nothing is left behind"

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from understudy import InvalidOperator, InvalidProgram, Source, StreamEnvironment, monotonous
+from understudy import Count, InvalidOperator, InvalidProgram, Source, StreamEnvironment, monotonous, tumbling
 from understudy.actors.operators.source_reader import assigner_behind
 from understudy.runtime.api.translation import translate
 
@@ -37,7 +38,7 @@ def submitted(env: StreamEnvironment) -> None:
 @pytest.mark.parametrize("name", ["idle_after_ms", "max_drift_ms"])
 def test_durations_are_whole_milliseconds(env: StreamEnvironment, name: str, wanted: Any) -> None:
     stream = env.from_source(Splits())
-    with pytest.raises(InvalidProgram, match=f"assign_timestamps: wanted {name} in whole milliseconds"):
+    with pytest.raises(InvalidProgram, match=f"assign_timestamps: {name}: wanted a"):
         stream.assign_timestamps("at", monotonous(), **{name: wanted})
 
 
@@ -85,3 +86,28 @@ def test_an_operator_that_may_keep_records_back_hides_the_splits(env: StreamEnvi
     assigner = AssignTimestamps("at", monotonous())
     assert assigner_behind([Map(str), assigner]) is assigner
     assert assigner_behind([Operator(), assigner]) is None
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_windows_and_joins_without_event_time_are_refused_at_submit_with_the_input(columnar: bool) -> None:
+    def stream(env: StreamEnvironment, name: str) -> Any:
+        made = env.from_collection([{"k": 1, "at": 1}], name=name).filter(bool)
+        schema = pa.schema({"k": pa.int64(), "at": pa.int64()})
+        return made.map_batches(lambda batch: batch, schema=schema) if columnar else made.map(dict)
+
+    def timed(env: StreamEnvironment, name: str) -> Any:
+        return stream(env, name).assign_timestamps("at", monotonous()).key_by("k")
+
+    env = StreamEnvironment()
+    stream(env, "bids").key_by("k").window(tumbling(5)).aggregate(n=Count()).collect(name="out")
+    with pytest.raises(InvalidProgram, match=r"'window-aggregate-1' goes by .* its input, from 'bids', have none"):
+        submitted(env)
+    if columnar:
+        env = StreamEnvironment()
+        timed(env, "a").interval_join(stream(env, "b").key_by("k"), 0, 5).collect(name="out")
+        with pytest.raises(InvalidProgram, match="the records of its second input, from 'b', have none: put"):
+            submitted(env)
+    env = StreamEnvironment()
+    timed(env, "a").interval_join(timed(env, "b"), 0, 5).collect(name="out")
+    stream(env, "c").key_by("k").window(tumbling(5, time="processing")).aggregate(n=Count()).collect(name="clock")
+    submitted(env)

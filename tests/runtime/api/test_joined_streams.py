@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +75,7 @@ def test_keys_of_other_names_are_both_there() -> None:
             InvalidProgram,
             "wanted one of 'inner', 'left', 'right', 'full', found 'outer'",
         ),
-        (lambda a, b: a.join(b, ttl_ms=0), InvalidProgram, "ttl_ms: wanted a whole number of ms above 0, found 0"),
+        (lambda a, b: a.join(b, ttl_ms=0), InvalidProgram, "ttl_ms: wanted a duration above 0 ms, found 0 ms"),
         (lambda a, b: a.join(b, ttl_ms=5, ttl_time="wall"), InvalidProgram, "wanted 'event' or 'processing' time"),
         (lambda a, b: a.join(b.map(str).key_by("id", "at")), InvalidProgram, "key both by as many parts"),
         (lambda a, b: a.interval_join(b, 5, 1), InvalidProgram, "wanted lower_ms at most upper_ms, found 5 and 1"),
@@ -149,3 +150,32 @@ def test_results_are_exact_under_failures(join: Callable[[StreamEnvironment], Da
         return env
 
     assert_exactly_once(build, histories=8)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (lambda a, b: a.deduplicate(hours=1), "TimeToLive(ttl_ms=3600000"),
+        (lambda a, b: a.deduplicate(within_ms=timedelta(minutes=1)), "TimeToLive(ttl_ms=60000"),
+        (lambda a, b: a.join(b, minutes=1, seconds=30, name="j"), "TimeToLive(ttl_ms=90000"),
+        (lambda a, b: a.interval_join(b, timedelta(0), timedelta(hours=1)), "upper_ms=3600000"),
+    ],
+)
+def test_durations_are_ms_timedeltas_or_units(made: Any, wanted: str) -> None:
+    env = StreamEnvironment()
+    a, b = (env.from_collection([{"k": 1}], name=name).key_by("k") for name in "ab")
+    assert wanted in repr(vars(made(a, b)._own_node().operator))
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda a: a.deduplicate(within_ms=5, hours=1), "within_ms: .*found both a duration and keywords"),
+        (lambda a: a.deduplicate(hours="1"), "within_ms: hours: wanted a whole number"),
+        (lambda a: a.interval_join(a, "0", 5), "interval_join: lower_ms: wanted a whole number or a timedelta"),
+    ],
+)
+def test_what_is_no_duration_is_refused(made: Any, says: str) -> None:
+    stream = StreamEnvironment().from_collection([{"k": 1}]).key_by("k")
+    with pytest.raises(InvalidProgram, match=says):
+        made(stream)

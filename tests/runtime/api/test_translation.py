@@ -333,3 +333,18 @@ def test_a_serializer_that_cannot_be_shipped_is_refused_at_submit(env: StreamEnv
     env.from_collection([1]).sink_to(program.Swallow)
     with pytest.raises(NotPicklable, match="serializer 'sealed' cannot be shipped"):
         program.translated(env)
+
+
+class FetchSettings:
+    """As AsyncSettings has it."""
+
+    rate_per_second = 2.5
+
+
+def test_an_operators_rate_is_in_the_graph(env: StreamEnvironment, program: Any) -> None:
+    class Fetch(program.Swallow):  # type: ignore[misc, name-defined]
+        async_settings = FetchSettings()
+
+    env.from_collection([1], name="a").sink_to(Fetch, name="fetch")
+    (vertex,) = program.translated(env).graph.vertices
+    assert {each.name: each.rate_per_second for each in vertex.operators} == {"a": None, "fetch": 2.5}

@@ -28,12 +28,14 @@ from understudy import (
     any_of,
     bounded_out_of_orderness,
     continuous_event_time,
+    continuous_processing_time,
     count,
     count_window,
     cumulative,
     event_time,
     keep_last,
     monotonous,
+    processing_time,
     session,
     sliding,
     tumbling,
@@ -209,13 +211,24 @@ def test_windows_of_columns_take_rows() -> None:
 # -- refused
 
 
+def clocked() -> Any:
+    return keyed().window(tumbling(1, time="processing"))
+
+
+def test_triggers_of_both_times_may_be_put_together_for_windows_of_event_time() -> None:
+    windows = keyed().window(tumbling(1))
+    windows.trigger(any_of(event_time(), processing_time())).accumulating().accumulating()
+    windows.trigger(continuous_processing_time(seconds=1))
+    clocked().trigger(any_of(processing_time(), continuous_processing_time(seconds=1)))
+
+
 @pytest.mark.parametrize(
     ("build", "error", "says"),
     [
         (lambda: keyed().window("minute"), InvalidWindow, "wanted an assigner such as"),
         (lambda: keyed().window(tumbling(1)).trigger(count), InvalidWindow, "wanted a trigger such as"),
         (lambda: keyed().window(tumbling(1)).evictor(3), InvalidWindow, "wanted an evictor such as"),
-        (lambda: keyed().window(tumbling(1)).allowed_lateness(-1), InvalidWindow, "above 0 ms"),
+        (lambda: keyed().window(tumbling(1)).allowed_lateness(-1), InvalidWindow, "at least 0 ms"),
         (lambda: keyed().window(count_window(3)).allowed_lateness(5), InvalidWindow, "does not go by event time"),
         (lambda: keyed().window(count_window(3)).retracting(), InvalidWindow, "a purging trigger"),
         (lambda: keyed().window(session(1)).aggregate(Mean()), InvalidWindow, "Mean: .*merge"),
@@ -235,6 +248,21 @@ def test_windows_of_columns_take_rows() -> None:
         (lambda: keyed().window(tumbling(1)).reduce(3), InvalidOperator, "reduce: wanted a function"),
         (lambda: bids().late, InvalidProgram, "'assign-timestamps-1' has no windows"),
         (lambda: keyed().window(session(1)).trigger(continuous_event_time(0)), InvalidWindow, "above 0 ms"),
+        (lambda: clocked().trigger(event_time()), InvalidWindow, "goes by event time, and the windows by the clock"),
+        (lambda: clocked().trigger(any_of(continuous_event_time(5), count(2))), InvalidWindow, "goes by event time"),
+        (lambda: keyed().window(tumbling(1)).trigger(processing_time()), InvalidWindow, "forgotten when the watermark"),
+        (lambda: keyed().window(tumbling(1)).trigger(processing_time()).discarding(), InvalidWindow, "forgotten when"),
+        (
+            lambda: keyed().window(tumbling(1)).trigger(count(2)).trigger(count(3)),
+            InvalidWindow,
+            "n=2.* is set, .*n=3",
+        ),
+        (
+            lambda: keyed().window(tumbling(1)).evictor(keep_last(2)).evictor(keep_last(3)),
+            InvalidWindow,
+            "is set",
+        ),
+        (lambda: keyed().window(tumbling(1)).retracting().discarding(), InvalidWindow, "are retracting already"),
     ],
 )
 def test_what_makes_no_sense_is_refused_where_it_is_written(
@@ -256,4 +284,4 @@ def test_a_stream_of_windows_is_not_changed_by_what_is_made_of_it() -> None:
     windows = keyed().window(tumbling(1))
     early = windows.trigger(count(1))
     assert windows != early
-    assert early.accumulating() == early
+    assert early.accumulating() != early

@@ -199,7 +199,7 @@ def test_a_cursor_older_than_what_is_kept_is_refused_and_says_where_to_go_on(sha
     follower = job.outlet("out", latest=True)
     for _ in range(5):
         follower.read(timeout=WAIT_S)
-    with pytest.raises(CursorExpired, match=r"not kept any more.*retention_seconds") as caught:
+    with pytest.raises(CursorExpired, match=r"not kept any more.*retention_ms") as caught:
         take(job, first.cursor, 1)
     assert caught.value.go_on_from is not None
     assert caught.value.go_on_from > first.cursor

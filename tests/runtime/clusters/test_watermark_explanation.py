@@ -65,9 +65,11 @@ def window(holder: int, at: int, **said: Any) -> TaskMetrics:
     return task("window", 0, **{"input_watermark_ms": at, "output_watermark_ms": at, "channel": channel} | said)
 
 
-def explained(*tasks: TaskMetrics, operator: str = "window") -> WatermarkExplanation:
+def explained(
+    *tasks: TaskMetrics, operator: str = "window", status: JobStatus = JobStatus.RUNNING
+) -> WatermarkExplanation:
     edges = (JobEdge(VertexId("source"), VertexId("window"), Partitioning.HASH),)
-    return explain(JobWatermarks(JobId("job"), "job", JobStatus.RUNNING, VERTICES, edges, tasks), operator)
+    return explain(JobWatermarks(JobId("job"), "job", status, VERTICES, edges, tasks), operator)
 
 
 def split(name: str, at: int, is_paused: bool = False, records: int = 10) -> HoldingSplit:
@@ -90,6 +92,20 @@ def test_a_split_that_stands_is_found_and_named() -> None:
         found.advice,
     ]
     assert "idle_after_ms" in found.advice
+
+
+def test_the_bound_of_the_watermarks_is_said() -> None:
+    found = explained(ABLE, source(1, split("b", 1_500), bound_ms=5_000), window(1, 1_500))
+    assert found.path[-1].endswith(
+        "split 'b' of 1: 1970-01-01 00:00:01.500, for 31.0 s, 5.0 s behind the newest record"
+    )
+
+
+def test_so_is_the_end_of_the_job() -> None:
+    failed, finished = (explained(ABLE, status=status) for status in (JobStatus.FAILED, JobStatus.FINISHED))
+    assert (failed.held_by, finished.held_by) == (HeldBy.NOT_RUNNING, HeldBy.NOTHING)
+    assert failed.path[-1].endswith("does not run: the job is failed"), failed.path
+    assert "end of its data: the job is finished" in finished.path[-1]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from understudy import Collector, KeyedOperator, KeyedTimer, OutputTag, ValueState
+from understudy import Collector, EndlessTimers, KeyedOperator, KeyedTimer, OutputTag, ReadOnlyState, ValueState
+from understudy.actors.errors import UserCodeError
+from understudy.actors.flow.elements import END_OF_TIME
 from understudy.actors.operators import Map
-from understudy.testing import HarnessMisused, OperatorHarness
+from understudy.testing import HarnessMisused, OperatorHarness, assert_survives_restore
 
 LATE = OutputTag("late")
 
@@ -121,3 +124,89 @@ def test_a_chain_keeps_the_times() -> None:
     with OperatorHarness([Map(lambda n: n + 1)]) as harness:
         harness.process([1, 2], timestamps=[10, 20])
         assert harness.timed_output() == [(2, 10), (3, 20)]
+
+
+class Always(KeyedOperator):
+    """Each timer sets the next one: `step` ms later, or at the end of time."""
+
+    _fired_at_once = 1
+
+    def __init__(self, step: int, *, until_end: bool = False) -> None:
+        self.step, self.until_end = step, until_end
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(self.timestamp + 1)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        if not self.until_end or self.watermark < END_OF_TIME:
+            self.timers.at_event_time(min(timer.time_ms + self.step, END_OF_TIME))
+
+
+@pytest.mark.parametrize("step", [60_000, END_OF_TIME])
+def test_timers_that_always_set_the_next_one_are_an_error_at_the_end_of_the_data(step: int) -> None:
+    with OperatorHarness(Always(step), key_by="key") as harness:
+        harness.process([{"key": "a"}], timestamps=[0])
+        with pytest.raises(UserCodeError) as failed:
+            harness.end()
+    assert isinstance(failed.value.__cause__, EndlessTimers)
+
+
+def test_one_that_stops_at_the_end_of_time_is_none() -> None:
+    with OperatorHarness(Always(60_000, until_end=True), key_by="key") as harness:
+        harness.process([{"key": key} for key in range(3_000)], timestamps=[0] * 3_000)
+        harness.end()
+        assert not harness.operator.timers.queues.event
+
+
+class Asked(KeyedOperator):
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.timers.at_event_time(5)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect(timer.time_ms)
+
+    def on_receive(self, message: Any) -> Any:
+        return getattr(self.timers, message)(5 if "delete" in message else 7)
+
+
+@pytest.mark.parametrize("what", ["at_event_time", "at_processing_time", "delete_event_time", "delete_processing_time"])
+def test_a_question_sets_and_deletes_no_timer(what: str) -> None:
+    with OperatorHarness(Asked(), key_by="key") as harness:
+        harness.process([{"key": "a"}], timestamps=[0])
+        with pytest.raises(ReadOnlyState, match="'timers' is read-only while a question is answered"):
+            harness.ask(what, key="a")
+        harness.process([{"key": "b"}], timestamps=[1])
+        harness.watermark(10)
+        assert harness.output() == [5, 5]
+
+
+def test_an_operator_of_event_time_survives_restores_or_is_found_out() -> None:
+    batches = [[{"key": "a"}, {"key": "b"}], [{"key": "a"}], [{"key": "b"}]]
+    times = [[0, 5], [8], [40]]
+    assert_survives_restore(Sessions(), batches, timestamps=times, key_by="key")
+    with pytest.raises(AssertionError, match="attribute 'ends' of Forgetful"):
+        assert_survives_restore(Forgetful(), batches, timestamps=times, key_by="key")
+    with pytest.raises(HarnessMisused, match="wanted a list for each of 3 batches, found 1"):
+        assert_survives_restore(Sessions(), batches, timestamps=[[0, 5]], key_by="key")
+
+
+class Forgetful(KeyedOperator):
+    def open(self) -> None:
+        self.ends: dict[Any, int] = {}
+
+    def process(self, record: dict[str, Any], out: Collector) -> None:
+        self.ends[self.key] = self.timestamp + 10
+        self.timers.at_event_time(self.timestamp + 10)
+
+    def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        if self.ends.get(self.key) == timer.time_ms:
+            out.collect((self.key, timer.time_ms))
+
+
+@pytest.mark.parametrize("found", [datetime(2026, 1, 1, tzinfo=UTC), 1.5, None, True], ids=repr)
+def test_times_of_a_harness_are_whole_milliseconds(found: Any) -> None:
+    with OperatorHarness(Sessions(), key_by="key") as harness:
+        with pytest.raises(HarnessMisused, match="timestamps: wanted whole milliseconds"):
+            harness.process([{"key": "a"}], timestamps=[found])
+        with pytest.raises(HarnessMisused, match="watermark: wanted whole milliseconds"):
+            harness.watermark(found)

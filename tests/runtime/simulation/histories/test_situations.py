@@ -10,6 +10,7 @@ import pytest
 from understudy.runtime.simulation.histories import mix
 from understudy.runtime.simulation.histories import situations as reached
 from understudy.runtime.simulation.histories.campaign import Plan, quiet, run_campaign
+from understudy.runtime.simulation.histories.catalogue import CATALOGUE
 from understudy.runtime.simulation.histories.mix import standard_history, themed
 from understudy.runtime.simulation.histories.scenario import Scenario
 from understudy.runtime.simulation.histories.situations import POWER, SITUATIONS
@@ -90,6 +91,11 @@ def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.Mon
         standard_history(seed)
     assert set(led) == {theme.__name__ for theme in mix.THEMES}
     assert min(led.values()) >= 40
+
+
+@pytest.mark.parametrize("topology", CATALOGUE)
+def test_a_topology_that_is_named_is_that_of_every_history(topology: str) -> None:
+    assert {standard_history(seed, topology).topology for seed in range(100)} == {topology}
 
 
 @pytest.mark.slow

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from . import (
+    async_mutants,
     blind_spot_mutants,
     buffer_mutants,
     checkpoint_mutants,
     cluster_mutants,
+    inlet_mutants,
     outlet_mutants,
     output_mutants,
     savepoint_mutants,
@@ -19,10 +21,12 @@ from .mutant import MUTANTS, Mutant
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "async_mutants",
     "blind_spot_mutants",
     "buffer_mutants",
     "checkpoint_mutants",
     "cluster_mutants",
+    "inlet_mutants",
     "outlet_mutants",
     "output_mutants",
     "savepoint_mutants",

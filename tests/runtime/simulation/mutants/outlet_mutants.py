@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from understudy.actors.job_manager.outlets import Outlets
 from understudy.runtime.connectors.files.outlet_sink import OutletSink
 from understudy.runtime.simulation.histories.outlet_readers import ORACLE
 from understudy.runtime.simulation.histories.scenario import Scenario
@@ -69,22 +68,6 @@ def records_are_deleted_before_they_are_too_old(patch: Patch) -> None:
 def a_fork_is_not_noticed(patch: Patch) -> None:
     """Whoever has read what counts no more goes on at the same position."""
     patch.setattr(OutletLineage, "_common_with", lambda self, branch, end: 1 << 60)
-
-
-@mutant(ORACLE, within=150, scenarios=followed)
-def segments_of_attempts_that_were_given_up_count(patch: Patch) -> None:
-    patch.setattr(OutletLineage, "owns", lambda self, branch, first: True)
-
-
-@mutant(ORACLE, within=150, scenarios=followed)
-def readers_are_given_what_waits_for_the_next_commit(patch: Patch) -> None:
-    """The JobManager takes the word of attempts that are no longer current."""
-    init = Outlets.__init__
-
-    def gullible(self: Any, job_id: Any, storage: Any, context: Any, _is_current: Any, *others: Any) -> None:
-        init(self, job_id, storage, context, lambda _: True, *others)
-
-    patch.setattr(Outlets, "__init__", gullible)
 
 
 @mutant(ORACLE, within=40, scenarios=followed)

@@ -350,3 +350,11 @@ def test_each_world_has_logs_of_its_own() -> None:
 def test_a_fault_can_be_given_by_hand() -> None:
     survived = assert_exactly_once(_numbers, faults=[FailingOperator(3_000), replace(KILL, at_ms=5_000)], histories=3)
     assert survived.faults == {"FailingOperator": 3, "KillProcess": 3}
+
+
+def test_a_function_that_returns_no_environment_is_told_so() -> None:
+    def build() -> Any:
+        StreamEnvironment()
+
+    with pytest.raises(Unfit, match=r"build\(\) returned None: does it lack `return env`"):
+        assert_exactly_once(build)

@@ -1,0 +1,449 @@
+"""AsyncCalls: runs `async def process` of one operator in one attempt, between its task and its coroutines.
+
+On the task's thread it makes a call of each record, begins as many as may run, settles those that have ended, and lets
+their results out, in order where that is wanted. On the event loop nothing is decided (event_loop.py). So a checkpoint
+sees each call either as done, with its results and its changes of state, or as not begun, and never waits for one.
+
+A record goes this way: backlog (a batch, as it came) -> call, behind the call before it of the same key -> ready, when
+it is its key's turn -> running -> settled -> out. Where nothing is in flight, a whole batch is taken in a run (run.py).
+Flink: AsyncWaitOperator, with the keyed state of FLIP-425.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import iscoroutinefunction
+from itertools import islice
+from math import ceil
+from operator import itemgetter
+from typing import Any, Final, cast
+
+from ...messages import GrantPermits, ReportThrottled, RequestPermits
+from ...state.backends.frozen_state import Stored
+from ...state.backends.shared_backend import SharedBackend
+from ...state.keys.key_groups import key_group_range
+from ..errors import UserCodeError
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
+from ..flow.key_selector import field_values
+from ..operators.collector import Collector
+from ..operators.keyed_operator import KeyedOperator
+from ..operators.operator import Operator
+from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
+from .backlog import Backlog
+from .call import Call
+from .call_table import CallTable
+from .event_loop import CallLoop, CallRunner
+from .failed_tries import FailedTries
+from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
+from .permits import Permits
+from .retry import Retry
+from .run import PlainStates, Run, RunResults
+from .settings import HELD_PER_CALL, AsyncSettings
+
+_SHORT_RUN: Final = 64
+"""A run that ends after fewer records than these was not worth it."""
+_MOST_PATIENCE: Final = 1024
+_POOLED: Final = 1024
+"""Collectors that are kept for later calls."""
+
+
+class AsyncCalls:
+    """Made before the operator's state is restored, which gives it all that was in flight; owned by the task."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        operator: Operator,
+        settings: AsyncSettings,
+        backend: SharedBackend,
+        host: CallLoop,
+        delay_ms: Callable[[Retry, int], float],
+        permits: Permits | None = None,
+    ) -> None:
+        self._operator = operator
+        self._settings = settings
+        self._backend = backend
+        self._host = host
+        self._permits = permits
+        self._runner: CallRunner | None = None
+        keyed = operator if isinstance(operator, KeyedOperator) else None
+        self._keyed = keyed
+        self._has_timers = keyed is not None and type(keyed).on_timer is not KeyedOperator.on_timer
+        ordered = keyed is None if settings.ordered is None else settings.ordered
+        self._table = CallTable(keyed=keyed is not None, ordered=ordered, in_epochs=self._has_timers)
+        self._backlog = Backlog(operator, settings)
+        self._failed = FailedTries(
+            settings, operator.context.name, keyed=keyed is not None, permits=permits, delay_ms=delay_ms
+        )
+        self._restored: list[CallInFlight] = []
+        self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
+        self._running = 0
+        self._run: Run | None = None
+        """Goes on: then no call is in flight, and none is made."""
+        self._results = RunResults()
+        """Of runs that are over: they leave before all else."""
+        self._run_began_ms = 0
+        self._plain: PlainStates | None = None
+        self._next_run = 0
+        """The next run may begin with the record of this number: coroutines that wait make it come later and later."""
+        self._patience = 1
+        self._is_open = False
+        self._failure: BaseException | None = None
+        """What `open` has raised."""
+        self._collectors: list[Collector] = []
+        self.is_draining = False
+        self._is_drained = False
+
+    # -- life cycle
+
+    def open(self) -> None:
+        """Open the operator; records wait until it is open."""
+        operator = self._operator
+        self._plain = PlainStates.of(operator)
+        self._runner = self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
+        opening: Any = cast(Any, operator).open()
+        if opening is None:
+            self._is_open = True
+        else:
+            self._runner.run(opening, self._opened)
+
+    def _opened(self, error: BaseException | None) -> None:
+        """On the event loop's thread."""
+        self._failure = error
+        self._is_open = error is None
+
+    def close(self) -> None:
+        """Cancel all that runs and close the operator. Raises what its `close` raises."""
+        operator, runner = self._operator, self._runner
+        for call in self._table:
+            call.is_over = True
+        if runner is None:
+            operator.close()
+            return
+        is_async = iscoroutinefunction(operator.close)
+        last = cast(Any, operator).close() if is_async else None
+        runner.close(self._settings.close_timeout_ms, last)
+        if not is_async:
+            operator.close()
+
+    # -- what comes in
+
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        return len(self._table)
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return "an unknown line" if self._runner is None else self._runner.waiting_at()
+
+    @property
+    def is_full(self) -> bool:
+        return self._is_crowded() or bool(self._backlog)
+
+    def _take_restored(self, watermark_ms: int) -> None:
+        """Make calls of all that was in flight, once it is known how far event time is: not as far as some of them have
+        seen, where they come from several subtasks. Those behind a watermark wait again until it has passed.
+        """
+        if not self._restored:
+            return
+        restored = sorted(
+            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+        )
+        self._restored = []
+        passed_ms = NO_WATERMARK
+        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+            if behind_ms > passed_ms:
+                self._table.order.close(behind_ms)
+                passed_ms = behind_ms
+            self._table.add_restored(each)
+        self._submit()
+
+    def take(self, batch: Any, input_index: int) -> None:
+        self._take_restored(NO_WATERMARK)
+        self._backlog.add_batch(batch, input_index)
+        self._fill()
+        self._submit()
+
+    def advance(self, watermark_ms: int) -> bool:
+        """Only the end of time has more to do: until all has left."""
+        self._take_restored(watermark_ms)
+        if watermark_ms == END_OF_TIME:
+            if self._is_drained:
+                return False
+            if self.is_draining:
+                return True
+            self.is_draining = True
+        self._backlog.add_watermark(watermark_ms)
+        self._fill()
+        self._submit()
+        return self.is_draining
+
+    # -- what is due
+
+    def due_ms(self, now_ms: int) -> int | None:
+        runner, table = self._runner, self._table
+        if self._failure is not None or (runner is not None and runner.has_ended) or self._results:
+            return now_ms
+        if self._run is not None or not self._is_open:
+            return None
+        if table.order.may_leave or table.order.reached_ms is not None or self._restored:
+            return now_ms
+        if table.ready and self._running < self._settings.max_in_flight and self._permits is None:
+            return now_ms
+        own_ms = self._now_ms()
+        if self._backlog.has_some(own_ms) and not self._is_crowded():
+            return now_ms
+        times = [
+            None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
+        ]
+        if self._has_timers and not self.is_draining:
+            assert self._keyed is not None
+            times.append(self._keyed.timers.queues.processing.next_ms())
+        return min((each for each in times if each is not None), default=None)
+
+    def do_due(self, now_ms: int, out: Collector) -> None:
+        if self._failure is not None:
+            raise UserCodeError(self._operator.context.name, None) from self._failure
+        self._take_restored(NO_WATERMARK)
+        self.settle()
+        if self._run is None:
+            self._failed.take_due(self._now_ms(), self._table.ready)
+            if self._has_timers and not self.is_draining:
+                self._fire("processing", now_ms)
+        self._let_out(out)
+        self._fill()
+        self._let_out(out)
+        self._submit()
+
+    def granted(self, message: GrantPermits) -> None:
+        if self._permits is not None:
+            self._permits.granted(message)
+            self._submit()
+
+    def settle(self) -> None:
+        """Commit those that have ended well, and decide about the others."""
+        for ended in self._runner.taken() if self._runner is not None else ():
+            if isinstance(ended, Run):
+                self._end_run(ended)
+            else:
+                self._running -= 1
+                self._settle(ended)
+
+    def _is_crowded(self) -> bool:
+        return len(self._table) >= self._most_held or self._table.size_bytes >= self._settings.max_in_flight_bytes
+
+    # -- snapshots: it is a KeptState
+
+    def load(self, stored: Stored) -> None:
+        self._restored.extend(calls_of(stored))
+
+    def freeze(self) -> FrozenCalls:
+        """With the lock of the state in hand, so that a run stands between two records."""
+        run, is_keyed = self._run, self._keyed is not None
+        frozen = [*self._restored, *self._results.frozen(keyed=is_keyed)]
+        number, piece = self._table.next_number, None
+        if run is not None:
+            frozen += run.frozen(keyed=is_keyed, began_wall_ms=self._run_began_ms)
+            number, piece = run.number, run.piece
+        frozen += self._table.frozen(self._prefix)
+        has_waiting = piece is not None or bool(self._backlog)
+        waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
+        where = self._operator.context
+        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+        return FrozenCalls(frozen, waiting, has_waiting, None if is_keyed else own.groups)
+
+    @property
+    def _prefix(self) -> str:
+        """Of idempotency keys: no other attempt has it."""
+        context = self._operator.context
+        return f"{context.operator_id}-{context.attempt_id}-"
+
+    # -- the way of a call
+
+    def _fill(self) -> None:
+        """Make calls of what waits, as far as there is room; or begin a run."""
+        if self._run is not None or self._begin_run():
+            return
+        for each in self._backlog.taken(self._is_crowded):
+            if isinstance(each, Watermark):
+                self._table.order.close(each.timestamp_ms)
+            else:
+                self._table.add(each).kind = self._backlog.kind
+
+    def _submit(self) -> None:
+        """Begin as many as may run."""
+        ready, runner, settings = self._table.ready, self._runner, self._settings
+        count = min(len(ready), settings.max_in_flight - self._running)
+        if count <= 0 or not self._is_open or runner is None:
+            return
+        if self._permits is not None:
+            count = self._permits.take(count)
+        calls = [ready.popleft() for _ in range(count)]
+        collectors, now_ms, prefix = self._collectors, self._wall_ms(), self._prefix
+        for call in calls:
+            call.tries += 1
+            if not call.began_wall_ms:
+                call.began_wall_ms = now_ms
+            call.out = collectors.pop() if collectors else Collector()
+            call.out.time_ms = None if call.kind == "batch" else call.time_ms
+            call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
+            if call.identity is None:
+                call.prefix = prefix
+                if settings.idempotency_key is not None:
+                    call.identity = self._own_identity(call)
+        self._running += count
+        if calls:
+            runner.submit(calls)
+
+    def _begin(self, call: Call) -> Any:
+        """On the event loop's thread, with the call as the current unit of work."""
+        operator: Any = self._operator
+        match call.kind:
+            case "record":
+                return (operator.process_2 if call.input_index else operator.process)(call.record, call.out)
+            case "timer":
+                return operator.on_timer(call.record, call.out)
+            case _:
+                batch = call.record
+                return operator.process_batch(batch.records if isinstance(batch, TimedBatch) else batch, call.out)
+
+    def _own_identity(self, call: Call) -> str | None:
+        """The one that the record gives. Raises UserCodeError."""
+        wanted = self._settings.idempotency_key
+        if call.kind != "record":
+            return None
+        try:
+            if callable(wanted):
+                return str(wanted(call.record))
+            return str(field_values([call.record], str(wanted), "the idempotency key")[0])
+        except Exception as error:
+            raise UserCodeError(self._operator.context.name, call.position) from error
+
+    def _settle(self, call: Call) -> None:
+        """Its try has ended. Raises UserCodeError where that fails the task."""
+        error = call.error
+        if error is not None:
+            self._backend.roll_back(call)
+            call.begin_again()
+            call.failures = call.tries
+            call.out = Collector()
+            call.error, call.is_expired = None, False
+            if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
+                return
+            self._failed.give_up(call, error)
+        self._backend.commit(call)
+        self._table.finish(call)
+
+    def _let_out(self, out: Collector) -> None:
+        """Emit what may leave, and the watermarks behind it; their timers come before them."""
+        if self._results:
+            self._results.move_to(out)
+        if self._run is not None:
+            return
+        while True:
+            for call in self._table.leaving():
+                if call.results is None:
+                    out.take_over(call.out)
+                    if len(self._collectors) < _POOLED:
+                        self._collectors.append(call.out)
+                else:
+                    for tag, batch in call.results:
+                        out.put(tag, batch)
+            reached_ms = self._table.order.reached_ms
+            if reached_ms is None or (self._has_timers and self._fire("event", reached_ms)):
+                return
+            self._pass(reached_ms, out)
+
+    # -- runs
+
+    def _begin_run(self) -> bool:
+        """Where nothing is in flight, take the next batch in a run; whether one has begun."""
+        if not self._table.is_calm or not self._is_open or self._permits is not None or self._runner is None:
+            return False
+        if self._table.next_number < self._next_run or self._settings.idempotency_key is not None:
+            return False
+        piece = self._backlog.take_piece()
+        if piece is None:
+            return False
+        operator: Any = self._operator
+        process = operator.process_2 if piece.input_index else operator.process
+        number, made = self._table.next_number, self._host.tasks_made
+        self._run = Run(
+            piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0)
+        )
+        self._run_began_ms = self._wall_ms()
+        self._runner.submit([self._run])
+        return True
+
+    def _end_run(self, run: Run) -> None:
+        """What it has emitted leaves next; the call that ended it is in flight."""
+        taken = run.number - self._table.next_number
+        self._run, self._table.next_number = None, run.number
+        self._results.take_over(run.results)
+        self._backlog.put_back(run.piece)
+        call = run.stopped
+        if call is None:
+            self._patience = 1
+            return
+        self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
+        self._next_run = run.number + self._patience * _SHORT_RUN
+        call.began_wall_ms = self._run_began_ms
+        self._table.adopt(call)
+        if run.waits:
+            self._running += 1
+        else:
+            self._settle(call)
+
+    # -- watermarks and timers
+
+    def _pass(self, watermark_ms: int, out: Collector) -> None:
+        """All before this watermark has left, and its timers have fired."""
+        operator = self._operator
+        self._table.pass_watermark()
+        is_end = watermark_ms == END_OF_TIME
+        if self._keyed is not None and not is_end:
+            self._keyed._reached_ms = max(self._keyed._reached_ms, watermark_ms)
+        arrived_ms, operator.watermark = operator.watermark, watermark_ms
+        operator.on_watermark(watermark_ms, out)
+        operator.watermark = arrived_ms
+        if is_end:
+            self.is_draining, self._is_drained = False, True
+            return
+        out.emit_element(Watermark(watermark_ms))
+
+    def _fire(self, domain: Domain, until_ms: int) -> bool:
+        """Make calls of the timers that are due, at most FIRED_AT_ONCE of them; whether there were any."""
+        assert self._keyed is not None
+        queues, is_event = self._keyed.timers.queues, domain == "event"
+        queue = queues.event if is_event else queues.processing
+        with self._backend.lock:
+            due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
+        for time_ms, key, namespace in due:
+            watermark_ms = until_ms if is_event else self._keyed.watermark
+            call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
+            call.kind, call.time_ms = "timer", time_ms if is_event else None
+            self._table.add_timer(call, first=is_event)
+        return bool(due)
+
+    def _now_ms(self) -> float:
+        return self._operator.context.clock.now_ms()
+
+    def _wall_ms(self) -> int:
+        return self._operator.context.clock.wall_ms()
+
+
+def async_calls(
+    operator: Operator, backend: SharedBackend, host: CallLoop, delay_ms: Callable[[Retry, int], float]
+) -> AsyncCalls:
+    """What runs the coroutines of an operator that has been placed."""
+    settings = operator.async_settings or AsyncSettings()
+    permits = None
+    if settings.rate_per_second is not None:
+        where, tell = operator.context, operator.context.report
+        permits = Permits(
+            lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
+            lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),
+        )
+    return AsyncCalls(operator, settings, backend, host, delay_ms, permits)

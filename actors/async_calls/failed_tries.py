@@ -1,0 +1,79 @@
+"""FailedTries: what becomes of a call whose try has failed: another try later, or something else in its place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from ..errors import UserCodeError
+from ..flow.elements import TimedBatch
+from .call import Call
+from .failed_record import ERRORS, FailedRecord
+from .permits import Permits
+from .retry import Retry
+from .retry_after import is_throttled, retry_after_ms
+from .settings import AsyncSettings
+
+
+class FailedTries:
+    """Of one operator; on the task's thread. `now_ms` is of a clock that nobody sets, `wall_ms` the time of day."""
+
+    def __init__(
+        self,
+        settings: AsyncSettings,
+        name: str,
+        *,
+        keyed: bool,
+        permits: Permits | None,
+        delay_ms: Callable[[Retry, int], float],
+    ) -> None:
+        self._settings = settings
+        self._name = name
+        self._is_keyed = keyed
+        self._permits = permits
+        self._delay_ms = delay_ms
+        self._later: list[tuple[float, int, Call]] = []
+        """A heap of those that are tried again: by time, and number."""
+
+    @property
+    def due_ms(self) -> float | None:
+        """When the next one is to be tried again."""
+        return self._later[0][0] if self._later else None
+
+    def take_due(self, now_ms: float, ready: deque[Call]) -> None:
+        """Those whose time has come go where calls wait to begin."""
+        while self._later and self._later[0][0] <= now_ms:
+            ready.append(heappop(self._later)[2])
+
+    def is_tried_again(self, call: Call, error: BaseException, now_ms: float, wall_ms: int) -> bool:
+        """Whether there will be another try, for which it is ready now; it is due later."""
+        after_ms = retry_after_ms(error, wall_ms)
+        if self._permits is not None and is_throttled(error):
+            self._permits.throttled(after_ms)
+        settings, retry = self._settings, self._settings.retry
+        if retry is None or call.tries >= retry.attempts or not retry.is_for(error):
+            return False
+        delay_ms = max(self._delay_ms(retry, call.tries), after_ms or 0.0)
+        total_ms = settings.total_timeout_ms
+        if total_ms is not None and delay_ms >= total_ms - max(wall_ms - call.began_wall_ms, 0):
+            return False
+        heappush(self._later, (now_ms + delay_ms, call.number, call))
+        return True
+
+    def give_up(self, call: Call, error: BaseException) -> None:
+        """Put into its output what is wanted in place of its results. Raises UserCodeError where nothing is."""
+        settings = self._settings
+        if not isinstance(error, Exception):  # sys.exit() says nothing about a record
+            raise UserCodeError(self._name, call.position) from error
+        call.out.time_ms = call.time_ms if call.kind != "batch" else None
+        if settings.default is not None:
+            call.out.collect(settings.default)
+        elif settings.on_error == "errors":
+            shown = f"{type(error).__name__}: {error}"
+            key = call.key if self._is_keyed else None
+            batch = call.record if call.kind == "batch" else [call.record]
+            records, times = (batch.records, batch.times) if isinstance(batch, TimedBatch) else (batch, None)
+            call.out.emit_to(ERRORS, [FailedRecord(each, shown, call.tries, key) for each in records], times)
+        else:
+            raise UserCodeError(self._name, call.position) from error

@@ -1,0 +1,72 @@
+"""CallLoopThread: the event loop of one TaskManager's process on which the coroutines of its operators run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDone
+from contextvars import Context
+from typing import Any, Self
+
+from ...actors.async_calls.event_loop import Begin
+from ..system.event_loop import SystemLoop
+from .call_runner import LoopRunner
+
+
+class CallLoopThread:
+    """A CallLoop; its thread starts with the first operator that has coroutines, and ends with the context manager."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: SystemLoop | None = None
+        self._tasks_made = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            started, self._started = self._started, None
+        if started is not None:
+            started.stop()
+
+    def __call__(self) -> Self:
+        return self
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """It runs, from the first time that it is asked for."""
+        with self._lock:
+            if self._started is None:
+                self._started = SystemLoop("understudy-coroutines")
+                self._started.start()
+                self._started.loop.set_task_factory(self._make_task)
+            return self._started.loop
+
+    def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> LoopRunner:
+        return LoopRunner(self.loop, self._complete, begin, what, wake)
+
+    def lock(self) -> threading.RLock:
+        return threading.RLock()
+
+    def tasks_made(self) -> int:
+        return self._tasks_made
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        self._tasks_made += 1
+        return asyncio.Task(coroutine, loop=loop, context=context)
+
+    def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+        future: Future[None] = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            future.result(within_ms / 1000)
+        except NotDone:
+            if future.done():  # it is the coroutine that has raised it
+                raise
+            future.cancel()
+            return False
+        return True

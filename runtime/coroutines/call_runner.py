@@ -1,0 +1,275 @@
+"""LoopRunner: runs calls on the event loop, and hands over those that have ended, many at a time.
+
+Calls run in workers: asyncio tasks that live on and take one call after the other. A worker drives its coroutine by
+itself, so it knows at once whether that waits: then another worker takes the next call. A coroutine that never waits
+costs no task; one that waits has a task like any other, with `asyncio.current_task()`, timeouts and cancellation.
+
+`submit`, `taken` and `close` are called on the task's thread, all else happens on the loop's. It decides nothing: what
+becomes of a call that has failed, or was cancelled, is settled by who takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Final, TypeAlias
+
+from ...actors.async_calls.call import Call
+from ...actors.async_calls.event_loop import Begin, Ended
+from ...actors.async_calls.run import Run
+from ...actors.errors import CallTimedOut
+from ...actors.unrun import refuse
+from ...state.backends.unit_of_work import CURRENT
+from .timer_wheel import TimerWheel
+from .waiting_code import waiting_lines
+
+log = logging.getLogger(__name__)
+
+Complete: TypeAlias = "Callable[[Coroutine[Any, Any, None], float], bool]"
+"""Runs a coroutine to its end, and blocks for this many ms at most; whether it has ended. Raises what it raises."""
+
+_WITHOUT_A_PAUSE: Final = 1000
+"""This many calls that never wait run before the loop may do anything else."""
+
+
+class _Worker:
+    """One asyncio task, and what it waits for when there is no call."""
+
+    __slots__ = ("coroutine", "task", "woken")
+
+    def __init__(self) -> None:
+        self.coroutine: Coroutine[Any, Any, Any] | None = None
+        """The one that waits."""
+        self.task: asyncio.Task[None] | None = None
+        self.woken: asyncio.Future[None] | None = None
+
+
+class LoopRunner:
+    """A CallRunner; `wake` is called when calls of one turn of the loop have ended."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, complete: Complete, begin: Begin, what: str, wake: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._complete = complete
+        self._begin = begin
+        self._what = what
+        self._wake = wake
+        self._incoming: deque[Call | Run] = deque()
+        self._ended: deque[Ended] = deque()
+        self._workers: set[_Worker] = set()
+        self._idle: list[_Worker] = []
+        self._wheel: TimerWheel[tuple[Call, int]] = TimerWheel(self._loop, self._expire)
+        self._is_signalled = False
+        self._is_woken = False
+        self._is_closed = False
+
+    # -- on the task's thread
+
+    def submit(self, calls: Sequence[Call | Run]) -> None:
+        """Begin them soon, in this order."""
+        self._incoming.extend(calls)
+        if not self._is_signalled:
+            self._is_signalled = True
+            self._loop.call_soon_threadsafe(self._signalled)
+
+    def taken(self) -> list[Ended]:
+        """What has ended since, in the order in which it did. `error` says what a call has failed with."""
+        self._is_woken = False
+        ended = self._ended
+        return [ended.popleft() for _ in range(len(ended))]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether `taken` would return any."""
+        return bool(self._ended)
+
+    def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
+        """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
+
+        async def whole() -> None:
+            try:
+                await coroutine
+            except BaseException as error:  # noqa: BLE001 - user code; whoever asked gets it
+                then(error)
+            else:
+                then(None)
+            self._wake()
+
+        self._loop.call_soon_threadsafe(lambda: self._loop.create_task(whole()))
+
+    def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
+        """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most. What ends from now on
+        goes nowhere. Raises what `last` raises.
+        """
+        self._is_closed = True
+        if not self._complete(self._close(last), within_ms):
+            left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
+            log.warning(
+                "%s: the operator has been closed, and %d of its coroutines still run after %.1f s, at %s: they caught "
+                "their CancelledError, or `close` takes longer",
+                self._what,
+                left,
+                within_ms / 1000,
+                self.waiting_at(),
+            )
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return waiting_lines(each.coroutine for each in tuple(self._workers) if each.coroutine is not None)
+
+    # -- on the loop's
+
+    async def _close(self, last: Coroutine[Any, Any, Any] | None) -> None:
+        self._wheel.close()
+        self._incoming.clear()
+        tasks = [worker.task for worker in self._workers if worker.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if last is not None:
+            await last
+
+    def _signalled(self) -> None:
+        self._is_signalled = False
+        self._let_another_work()
+
+    def _let_another_work(self) -> None:
+        """One that has no call takes the next one, if there is one."""
+        if not self._incoming or self._is_closed:
+            return
+        if self._idle:
+            woken = self._idle.pop().woken
+            assert woken is not None
+            woken.set_result(None)
+        else:
+            worker = _Worker()
+            self._workers.add(worker)
+            worker.task = self._loop.create_task(self._task_of(worker))
+
+    async def _task_of(self, worker: _Worker) -> None:
+        await self._work(worker)
+
+    @types.coroutine
+    def _work(self, worker: _Worker) -> Generator[Any, Any, None]:
+        incoming, begin = self._incoming, self._begin
+        unpaused = 0
+        while True:
+            while incoming:
+                unpaused += 1
+                if unpaused > _WITHOUT_A_PAUSE:
+                    unpaused = 0
+                    yield
+                    continue
+                item = incoming.popleft()
+                coroutine: Coroutine[Any, Any, Any] | None
+                if isinstance(item, Run):
+                    waiting = item.go_on(self._refused)
+                    if item.is_over:
+                        self._end(item)
+                    else:
+                        incoming.appendleft(item)
+                        unpaused = _WITHOUT_A_PAUSE
+                    if waiting is None:
+                        continue
+                    assert item.stopped is not None
+                    call, (coroutine, awaited) = item.stopped, waiting
+                else:
+                    call = item
+                    CURRENT.set(call)
+                    try:
+                        coroutine = begin(call)
+                        if coroutine is None:
+                            self._end(call)
+                            continue
+                        awaited = coroutine.send(None)
+                    except StopIteration as end:
+                        call.error = None if end.value is None else self._refused(end.value)
+                        self._end(call)
+                        continue
+                    except BaseException as error:  # noqa: BLE001 - user code may call sys.exit; who takes it decides
+                        call.error = error
+                        self._end(call)
+                        continue
+                yield from self._wait(worker, call, coroutine, awaited)
+                if self._is_closed:  # it caught its CancelledError
+                    return
+                unpaused = 0
+            CURRENT.set(None)
+            worker.woken = self._loop.create_future()
+            self._idle.append(worker)
+            yield from worker.woken
+            unpaused = 0
+
+    def _wait(
+        self, worker: _Worker, call: Call, coroutine: Coroutine[Any, Any, Any], awaited: Any
+    ) -> Generator[Any, Any, None]:
+        """The rest of a call that waits."""
+        self._let_another_work()
+        call.task, worker.coroutine = worker.task, coroutine
+        if call.limit_ms is not None:
+            self._wheel.add((call, call.tries), call.limit_ms)
+        try:
+            while True:
+                try:
+                    sent = yield awaited
+                except GeneratorExit:  # the loop has gone away under it
+                    coroutine.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - for the coroutine
+                    awaited = coroutine.throw(error)
+                else:
+                    awaited = coroutine.send(sent)
+        except StopIteration as end:
+            call.error = None if end.value is None else self._refused(end.value)
+            if call.is_expired:
+                _forget_cancellation(worker)
+        except GeneratorExit:
+            raise
+        except asyncio.CancelledError as error:
+            if self._is_closed:
+                raise
+            call.error = self._why_cancelled(call, worker, error)
+        except BaseException as error:  # noqa: BLE001 - the same
+            call.error = error
+        call.task = worker.coroutine = None
+        self._end(call)
+
+    def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
+        _forget_cancellation(worker)
+        if call.is_expired:
+            return CallTimedOut(self._what, call.limit_ms or 0)
+        return error
+
+    def _refused(self, result: Any) -> BaseException:
+        """The error of a coroutine that has returned something."""
+        try:
+            refuse(self._what, result)
+        except Exception as error:  # noqa: BLE001 - what it raises is what is wanted
+            return error
+
+    def _end(self, ended: Ended) -> None:
+        if self._is_closed:
+            return
+        self._ended.append(ended)
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon(self._wake)  # when what ends in the same turn has ended, too
+
+    def _expire(self, tried: tuple[Call, int]) -> None:
+        call, tries = tried
+        if call.task is not None and call.tries == tries:
+            call.is_expired = True
+            call.task.cancel()
+
+
+def _forget_cancellation(worker: _Worker) -> None:
+    """The task goes on with another call, which nobody has cancelled."""
+    task = worker.task
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()

@@ -1,0 +1,39 @@
+"""SimulatedCallLoop: the coroutines of operators on their process's loop, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
+
+from ....actors.async_calls.event_loop import Begin
+from ...coroutines.call_runner import LoopRunner
+from .world import Process
+
+
+class SimulatedCallLoop:
+    """A CallLoop. What runs on it runs between the turns of tasks, as chance has it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._asked = 0
+
+    def __call__(self) -> Self:
+        return self
+
+    def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> LoopRunner:
+        return LoopRunner(self._process.loop, self._complete, begin, what, wake)
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """There is one thread."""
+        return nullcontext()
+
+    def tasks_made(self) -> int:
+        """As if one were made between any two questions."""
+        self._asked += 1
+        return self._asked
+
+    def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
+        """Nothing may block here: it goes on by itself."""
+        self._process.loop.create_task(coroutine)
+        return True

@@ -1,0 +1,36 @@
+"""UnitOfWork: what one call of an operator does to keyed state, until it is committed or rolled back.
+
+A coroutine waits in the middle of its work, and others run meanwhile. So the key, and what was there before its
+changes, belong to the unit and not to the backend: whoever reads or writes finds its unit in CURRENT, which asyncio
+keeps apart for each of its tasks.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Final
+
+
+class UnitOfWork:
+    """One call's. Its key is fixed, and at any time there is one unit at most that runs for it."""
+
+    before: dict[tuple[Any, Any], Any] | None = None
+    """By accessor and namespace, what was there before it wrote; None: it has written nothing."""
+    namespaces: dict[Any, Any] | None = None
+    """By accessor, where it is not the default one."""
+    timers: dict[tuple[Any, Any], bool] | None = None
+    """By queue and timer, whether it was added (True) or removed; in force when the unit is committed."""
+    is_over = False
+    """Committed or given up: from now on it may touch nothing."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def begin_again(self) -> None:
+        """After it was rolled back."""
+        self.before = self.namespaces = self.timers = None
+        self.is_over = False
+
+
+CURRENT: Final[ContextVar[UnitOfWork | None]] = ContextVar("understudy-unit-of-work", default=None)
+"""The unit whose code runs."""

@@ -1,0 +1,69 @@
+"""Durations, as users write them: a number of milliseconds, a timedelta, or keywords such as `minutes=1`.
+
+Whoever asks says which error a wrong one is: that of windows, of state, of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final, TypeAlias, TypedDict
+
+Duration: TypeAlias = int | timedelta
+"""A number of milliseconds, or a timedelta of whole milliseconds."""
+
+DAY_MS: Final = 86_400_000
+
+UNIT_MS: Final[dict[str, int]] = {"days": DAY_MS, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000, "ms": 1}
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class Units(TypedDict, total=False):
+    """A duration in parts, which are added up."""
+
+    days: int
+    hours: int
+    minutes: int
+    seconds: int
+    ms: int
+
+
+def duration_ms(
+    what: str, given: Any, units: Mapping[str, Any] | None = None, *, error: type[Exception], least: int = 1
+) -> int:
+    """The number of milliseconds, at least `least`. `what` it is the duration of. Raises `error`."""
+    if (given is None) == (not units):
+        found = "both a duration and keywords" if units else "nothing"
+        raise error(f"{what}: wanted a duration such as 60_000, timedelta(minutes=1) or minutes=1, found {found}")
+    if not units:
+        return at_least(least, what, whole_ms(what, given, error=error), error=error)
+    if unknown := units.keys() - UNIT_MS.keys():
+        raise error(f"{what}: no unit {', '.join(sorted(unknown))}; wanted some of {', '.join(UNIT_MS)}")
+    parts = (whole_ms(f"{what}: {name}", number, error=error) * UNIT_MS[name] for name, number in units.items())
+    return at_least(least, what, sum(parts), error=error)
+
+
+def whole_ms(what: str, given: Any, *, error: type[Exception]) -> int:
+    """Milliseconds of a number of them or of a timedelta; they may be below 0. Raises `error`."""
+    if isinstance(given, timedelta):
+        whole, rest = divmod(given, _MILLISECOND)
+        if rest:
+            raise error(f"{what}: wanted whole milliseconds, found {given!r}")
+        return whole
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise error(f"{what}: wanted a whole number or a timedelta, found {given!r:.80}")
+    return given
+
+
+def at_least(least: int, what: str, ms: int, *, error: type[Exception]) -> int:
+    """Raises `error` for what is below that."""
+    if ms < least:
+        wanted = "above 0 ms" if least == 1 else f"of at least {least} ms"
+        raise error(f"{what}: wanted a duration {wanted}, found {ms} ms")
+    return ms
+
+
+def take_units(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the units of a duration out of other keywords."""
+    return {unit: options.pop(unit) for unit in UNIT_MS if unit in options}

@@ -1,0 +1,295 @@
+"""InletSource, alone with a storage: what it answers when, what its checkpoints hold, what successors make of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pykka
+import pytest
+
+from understudy.actors.ask_errors import NotRunning
+from understudy.actors.flow.records import rows_of
+from understudy.actors.operators.source import END
+from understudy.actors.operators.task_access import TaskAccess
+from understudy.messages import CheckpointId, InletAnswer, JobId, SendToInlet, SubtaskIndex, pack_plain
+from understudy.runtime.connectors import InletLogDamaged, InletSource, SentRecords, columns_to_bytes, to_payload
+from understudy.runtime.connectors.inlet.sender_numbers import MADE_UP, REMEMBERED, SenderNumbers
+from understudy.state import CheckpointStorage, LogWriter
+
+from .harness import make_context
+
+SCHEMA = pa.schema([("number", pa.int64())])
+
+
+class Stage:
+    """One attempt. What it has done aside is done when the test says so."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        attempt: int = 0,
+        offset: Any = None,
+        offsets: Any = None,
+        where: tuple[int, int] = (0, 1),
+        job: str = "job-a",
+        from_savepoint: bool = False,
+        **options: Any,
+    ) -> None:
+        self.aside: deque[Callable[[], object]] = deque()
+        storage = CheckpointStorage(str(folder))
+        root = storage.location() if job != "job-a" else ""
+        access = TaskAccess(
+            storage, CheckpointStorage, root, from_savepoint, self._run_aside, lambda: pykka.ThreadingFuture()
+        )
+        self.source = InletSource(**options)
+        self.source.context = replace(make_context(*where, attempt=attempt, job=job), task=access)
+        self.source.open()
+        if offset is not None:
+            self.source.seek(offset)
+        if offsets is not None:
+            self.source.rescale(offsets)
+        self.source._read_on()
+        self.settle()
+
+    def _run_aside(self, work: Callable[[], Any], done: Callable[[Any], Any], failed: Callable[[Any], Any]) -> None:
+        def run() -> None:
+            try:
+                found = work()
+            except OSError as error:
+                failed(error)
+            else:
+                done(found)
+
+        self.aside.append(run)
+
+    def settle(self) -> None:
+        while self.aside:
+            self.aside.popleft()()
+            if not self.source._has_read:
+                self.source._read_on()
+
+    def send(self, *sent: SentRecords) -> Any:
+        """What it promises."""
+        request = SendToInlet(JobId("job-a"), "operator", SubtaskIndex(0), to_payload(sent))
+        return self.source.on_receive(request)
+
+    def sent(self, *sent: SentRecords) -> InletAnswer:
+        """What it answers in the end."""
+        promise = self.send(*sent)
+        self.settle()
+        return answer_of(promise)
+
+    def emitted(self) -> list[Any]:
+        found: list[Any] = []
+        while isinstance(batch := self.source.poll(), list | pa.RecordBatch):
+            found += batch if isinstance(batch, list) else [row.number for row in rows_of(batch)]
+            self.settle()
+        return found
+
+
+def answer_of(promise: Any) -> InletAnswer:
+    found: InletAnswer = promise.get(timeout=0)
+    return found
+
+
+def is_open(promise: Any) -> bool:
+    with pytest.raises(pykka.Timeout):
+        promise.get(timeout=0)
+    return True
+
+
+def numbers(sender: str, first: int, last: int) -> SentRecords:
+    """What a sender sends under these numbers: the numbers themselves."""
+    records = range(first, last + 1)
+    return SentRecords(sender, first, len(records), False, b"".join(map(pack_plain, records)))
+
+
+def test_it_answers_when_the_records_last_and_not_before(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    first, second, question = (
+        stage.send(numbers("a", 1, 2)),
+        stage.send(numbers("a", 3, 3)),
+        stage.send(numbers("a", 4, 3)),
+    )
+    assert is_open(first)
+    assert is_open(second)
+    assert is_open(question)
+    assert stage.emitted() == []
+    stage.settle()
+    assert answer_of(first) == answer_of(second) == InletAnswer({})
+    assert answer_of(question) == InletAnswer({"a": 3})
+    assert stage.emitted() == [1, 2, 3]
+
+
+def test_numbers_count_once_and_none_is_left_out(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    assert stage.sent(numbers("a", 1, 3)) == InletAnswer({})
+    assert stage.sent(numbers("a", 2, 3), numbers("b", 1, 1)) == InletAnswer({})
+    assert stage.sent(numbers("a", 2, 5)) == InletAnswer({}), "of which two are there"
+    assert stage.sent(numbers("a", 8, 9)) == InletAnswer({"a": 5})
+    columns = pa.record_batch([[5, 6, 7]], schema=SCHEMA)
+    assert stage.sent(SentRecords("a", 5, 3, True, columns_to_bytes(columns))) == InletAnswer({})
+    assert stage.emitted() == [1, 2, 3, 1, 4, 5, 6, 7]
+
+
+def test_with_a_schema_records_become_columns(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, schema=SCHEMA)
+    packed = b"".join(pack_plain([number]) for number in (1, 2))
+    stage.sent(SentRecords("a", 1, 2, False, packed))
+    batch = stage.source.poll()
+    assert isinstance(batch, pa.RecordBatch)
+    assert batch.equals(pa.record_batch([[1, 2]], schema=SCHEMA))
+
+
+def test_a_restored_attempt_has_what_lasted_whether_emitted_or_not(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.sent(numbers("a", 1, 2))
+    assert stage.emitted() == [1, 2]
+    stage.sent(numbers("a", 3, 4))
+    offset = stage.source.offset()
+    stage.sent(numbers("a", 5, 6))
+    under_way = stage.send(numbers("a", 7, 7))
+    again = Stage(tmp_path, attempt=1, offset=offset)
+    assert again.emitted() == [3, 4, 5, 6]
+    assert again.sent(numbers("a", 7, 7)) == InletAnswer({})
+    assert again.emitted() == [7]
+    stage.settle()  # the one that was given up goes on: what it says counts no more, and what it writes neither
+    assert answer_of(under_way) == InletAnswer({})
+    third = Stage(tmp_path, attempt=2, offset=again.source.offset())
+    assert third.emitted() == []
+    from_the_first = Stage(tmp_path, attempt=3, offset=offset)
+    assert from_the_first.emitted() == [3, 4, 5, 6, 7]
+
+
+def test_one_without_a_checkpoint_begins_with_the_whole_log(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.sent(numbers("a", 1, 2))
+    stage.sent(numbers("b", 1, 1))
+    again = Stage(tmp_path, attempt=1)
+    assert again.emitted() == [1, 2, 1]
+
+
+def test_nothing_is_said_before_the_log_is_read(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.sent(numbers("a", 1, 2))
+    again = Stage(tmp_path, attempt=1)
+    again.source.open()
+    assert answer_of(again.send(numbers("a", 1, 0))) == InletAnswer({}, is_ready=False)
+
+
+def test_behind_the_barrier_of_a_stop_nobody_is_answered(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    under_way = stage.send(numbers("a", 1, 1))
+    offset = stage.source.offset()
+    stage.source._hold(True)
+    stage.settle()
+    assert is_open(under_way)
+    assert answer_of(stage.send(numbers("a", 2, 2))) == InletAnswer({}, is_ready=False)
+    stage.source._hold(False)  # the savepoint has failed, and the job goes on
+    assert answer_of(under_way) == InletAnswer({})
+    last = stage.send(numbers("a", 2, 2))
+    stage.source._hold(True)
+    stage.settle()
+    stage.source.close()
+    with pytest.raises(NotRunning):
+        last.get(timeout=0)
+    successor = Stage(tmp_path, job="job-b", offset=offset, from_savepoint=True)
+    assert successor.emitted() == [], "it was not acknowledged before the savepoint"
+    assert Stage(tmp_path, job="job-b", offset=offset).emitted() == [1, 2], "a checkpoint goes on in the log"
+
+
+def test_one_that_is_stopped_emits_what_it_has_taken_and_ends(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    under_way = stage.send(numbers("a", 1, 1))
+    assert stage.source._ends_by_itself()
+    assert answer_of(stage.send(numbers("b", 1, 1))) == InletAnswer({"b": 0}, has_ended=True)
+    assert stage.source.poll() is None
+    stage.settle()
+    assert answer_of(under_way).last_numbers == {}
+    assert stage.source.poll() == [1]
+    assert stage.source.poll() is END
+    again = Stage(tmp_path, attempt=1, offset=stage.source.offset())
+    assert answer_of(again.send(numbers("a", 1, 0))) == InletAnswer({"a": 1}, has_ended=True)
+
+
+def test_what_could_not_be_written_is_taken_when_it_comes_again(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.sent(numbers("a", 1, 1))
+
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LogWriter, "append", fail)
+        assert stage.sent(numbers("a", 2, 2)) == InletAnswer({}, is_ready=False)
+    assert stage.sent(numbers("a", 2, 2)) == InletAnswer({})
+    assert stage.emitted() == [1, 2]
+
+
+def test_it_takes_nothing_more_when_it_is_full(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, max_waiting_records=3)
+    assert stage.sent(numbers("a", 1, 4)) == InletAnswer({}, is_full=True)
+    assert stage.sent(numbers("a", 5, 5)) == InletAnswer({"a": 4}, is_full=True)
+    assert stage.emitted() == [1, 2, 3, 4]
+    assert stage.sent(numbers("a", 5, 5)) == InletAnswer({})
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, 3), (3, 2), (2, 1)])
+def test_after_a_rescale_each_sender_belongs_to_one(tmp_path: Path, old: int, new: int) -> None:
+    stages = [Stage(tmp_path, where=(index, old)) for index in range(old)]
+    senders = [f"sender-{index}" for index in range(12)]
+    owner = {sender: next(stage for stage in stages if stage.source._is_own(sender)) for sender in senders}
+    for sender in senders:
+        owner[sender].sent(numbers(sender, 1, 3))
+    offsets = [stage.source.offset() for stage in stages]
+    for sender in senders:
+        owner[sender].sent(numbers(sender, 4, 5))
+    successors = [Stage(tmp_path, where=(index, new), job="job-b", offsets=offsets) for index in range(new)]
+    assert sorted(number for stage in successors for number in stage.emitted()) == sorted([1, 2, 3, 4, 5] * 12)
+    for sender in senders:
+        (own,) = (stage for stage in successors if stage.source._is_own(sender))
+        assert own.sent(numbers(sender, 5, 6)) == InletAnswer({})
+        assert own.emitted() == [6]
+
+
+def test_segments_go_when_no_checkpoint_needs_them_and_a_gap_is_said(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    offsets = []
+    for number in range(1, 5):
+        stage.sent(numbers("a", number, number))
+        stage.source.on_checkpoint(CheckpointId(number))
+        offsets.append(stage.source.offset())
+        stage.settle()
+    stage.emitted()
+    stage.source._forget_before(CheckpointId(3))
+    stage.settle()
+    assert Stage(tmp_path, attempt=1, offset=offsets[2]).emitted() == [1, 2, 3, 4]
+    older = Stage(tmp_path, attempt=2, offset=offsets[3] | {"ready": to_payload([])})
+    assert older.emitted() == []
+    left = {path.name[-8:] for path in (tmp_path / "job-a" / "inlets" / "operator" / "0").glob("00000001-*")}
+    assert "00000003" in left
+    assert not {"00000001", "00000002"} & left
+    with pytest.raises(InletLogDamaged, match="holds record 3 next, wanted 2"):
+        Stage(tmp_path, attempt=3, offset=offsets[0] | {"ready": to_payload([])})
+
+
+def test_names_that_were_made_up_are_forgotten_when_there_are_many() -> None:
+    found = SenderNumbers({"service": 7, f"{MADE_UP}first": 1, f"{MADE_UP}second": 2})
+    found.set(f"{MADE_UP}first", 3)
+    for index in range(REMEMBERED - 1):
+        found.set(f"{MADE_UP}{index}", 1)
+    assert [found.last(name) for name in ("service", f"{MADE_UP}first", f"{MADE_UP}second")] == [7, 3, 0]
+
+
+def test_records_that_are_being_written_count_for_the_bound(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, max_waiting_records=3)
+    first, second = stage.send(numbers("a", 1, 4)), stage.send(numbers("b", 1, 1))
+    assert answer_of(second) == InletAnswer({"b": 0}, is_full=True)
+    stage.settle()
+    assert answer_of(first) == InletAnswer({}, is_full=True)

@@ -1,0 +1,47 @@
+"""An inlet's answers on their way to the sender: those of an attempt that was given up do not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy import NotRunning, StreamEnvironment, fixed_delay
+from understudy.actors.job_manager.managed_job import InletAnswered, ManagedJob
+from understudy.messages import JobStatus
+from understudy.runtime.simulation.world.cluster import SimulatedCluster
+from understudy.runtime.simulation.world.faults import KillProcess
+
+
+def test_an_answer_that_comes_after_its_attempt_was_replaced_reaches_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TaskManager that was frozen, and is thought to be dead, goes on and says that records last which its successor
+    has not read.
+    """
+    on_their_way: list[tuple[ManagedJob, InletAnswered]] = []
+    answered = ManagedJob.answered
+
+    def delayed(job: ManagedJob, found: InletAnswered) -> None:
+        if on_their_way:
+            answered(job, found)
+        else:
+            on_their_way.append((job, found))
+
+    monkeypatch.setattr(ManagedJob, "answered", delayed)
+    env = StreamEnvironment(checkpoint_interval_ms=1_000, restart_strategy=fixed_delay(10, delay_ms=100))
+    env.from_inlet("orders").collect(name="out")
+    with SimulatedCluster(seed=3, faults=[KillProcess(8_000.0, 0)]) as cluster:
+        job = cluster.submit(env)
+        job.ready().result(timeout=60)
+        sent = job.inlet("orders").send("order")
+        assert cluster.run_until(lambda: bool(on_their_way))
+        assert on_their_way[0][1].answer.last_numbers == {}, "it says that all lasts"
+        assert cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
+        assert cluster.run_until(lambda: job.status is JobStatus.RUNNING)
+        assert not sent.done()
+        stale = on_their_way[0][1].promise
+        driver = cluster._started_driver()
+        driver.loop.call_soon(answered, *on_their_way[0])
+        assert sent.result(timeout=60) == 1
+        with pytest.raises(NotRunning, match="given up before the answer came"):
+            stale.get(timeout=0)
+        job.stop().result(timeout=60)
+        job.wait(timeout=600)
+        assert job.results("out") == ["order"]
