@@ -288,7 +288,9 @@ class InletSender(Actor):
         settle([item.sent for item in done])
 
     def _learn(self, last_numbers: dict[str, int]) -> None:
-        """Those who did not know which number is next do now."""
+        """Those who did not know which number is next do now. It may be higher than was known: a process of the same
+        sender that was killed had records under way.
+        """
         for name, last in last_numbers.items():
             sender = self._senders[name]
             if sender.next is None:
@@ -296,6 +298,8 @@ class InletSender(Actor):
                 held, sender.held = sender.held, deque()
                 for item in held:
                     self._number(sender, item)
+            else:
+                sender.next = max(sender.next, last + 1)
 
     def _refuse_gaps(self, lane: _Lane, asked: Iterable[Item], last_numbers: dict[str, int]) -> None:
         """A number is missing that nobody is going to send: what comes behind it cannot be taken."""
