@@ -154,6 +154,21 @@ def test_the_rest_is_what_it_was_when_the_snapshot_was_taken() -> None:
     assert [each.record for each in calls()] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_rest_of_a_batch_that_was_taken_out_goes_before_the_next_one(count: int) -> None:
+    """Also where nothing is left of it: a run has taken all, and its task does not know it yet."""
+    waiting, _, _ = backlog(Records())
+    waiting.add_batch([1, 2], 0)
+    piece = waiting.take_piece()
+    assert piece is not None
+    waiting.add_batch([3], 0)
+    piece.taken = count
+    found = list(waiting.rest(count, piece, NO_WATERMARK)())
+
+    assert [each.record for each in found] == [1, 2, 3][count:]
+    assert [each.number for each in found] == [0, 1, 2][count:]
+
+
 # ---- several records at a time
 
 
