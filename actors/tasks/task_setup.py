@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...messages import Message, OperatorId, ReportThrottled, RequestPermits, TaskDeployment
+from ...state.backends.shared_backend import SharedBackend
 from ..async_calls.async_calls import AsyncCalls
 from ..async_calls.event_loop import CallLoop
 from ..async_calls.permits import Permits

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from understudy import AsyncSettings, KeyedOperator, Operator, Retry, ValueState
-from understudy.actors.async_calls.async_calls import AsyncCalls, async_calls
+from understudy.actors.async_calls.async_calls import AsyncCalls
 from understudy.actors.async_calls.call import Call
 from understudy.actors.async_calls.event_loop import Begin
 from understudy.actors.async_calls.failed_record import ERRORS, FailedRecord
@@ -157,7 +157,8 @@ class Stage:
         at = operator.context
         groups = key_group_range(at.max_parallelism, at.parallelism, at.subtask_index)
         self.backend = SharedBackend(HeapBackend(groups.first, groups.last, at.max_parallelism), nullcontext())
-        self.calls: AsyncCalls = async_calls(operator, self.backend, self.hand, lambda retry, tries: 100.0)
+        given = operator.async_settings
+        self.calls = AsyncCalls(operator, given, self.backend, self.hand, lambda retry, tries: 100.0)
         bind_states(operator, self.backend, OperatorStateBackend(), "the-operator", None)
         if isinstance(operator, KeyedOperator):
             operator._backend, operator.timers = self.backend, Timers(self.backend)
