@@ -137,12 +137,15 @@ class AsyncCalls:
             ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
         )
         self._restored = []
-        passed_ms = NO_WATERMARK
+        passed_ms, ready = NO_WATERMARK, self._table.ready
         for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
-            self._table.add_restored(each)
+            call = self._table.add_restored(each)
+            is_next = each.again_wall_ms and ready and ready[-1] is call
+            if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
+                ready.pop()
         self._submit()
 
     def take(self, batch: Any, input_index: int) -> None:
@@ -268,6 +271,7 @@ class AsyncCalls:
         now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
             call.tries += 1
+            call.again_wall_ms = 0
             if not call.began_wall_ms:
                 call.began_wall_ms = now_ms
             call.out = Collector()

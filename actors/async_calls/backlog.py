@@ -255,7 +255,7 @@ class Backlog:
             is_keyed = isinstance(self._operator, KeyedOperator)
             for at, (key, record, time_ms, mark_ms, index, before_ms) in enumerate(inputs(), number):
                 own = key if is_keyed else at
-                yield CallInFlight(own, at, "", self.kind, record, time_ms, mark_ms, index, 0, 0, before_ms, None)
+                yield CallInFlight(own, at, "", self.kind, record, time_ms, mark_ms, index, 0, 0, before_ms, 0, None)
 
         return calls
 

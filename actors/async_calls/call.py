@@ -24,6 +24,8 @@ class Call(UnitOfWork):
     input_index = 0
     tries = 0
     """How often it was begun; before a restore, those that failed."""
+    again_wall_ms = 0
+    """When it is to be tried again, as long as it waits for that."""
     failures = 0
     """How many of its tries have failed."""
     began_wall_ms = 0

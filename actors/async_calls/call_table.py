@@ -62,7 +62,7 @@ class CallTable:
         self._hold(call, self.order.first if first else self.order.last)
         self._enqueue(call)
 
-    def add_restored(self, each: CallInFlight) -> None:
+    def add_restored(self, each: CallInFlight) -> Call:
         call = Call(self._take_number(), each.key, each.record, each.watermark_ms)
         call.kind, call.began_wall_ms = each.kind, each.began_wall_ms
         call.tries = call.failures = each.tries
@@ -73,6 +73,7 @@ class CallTable:
         else:
             call.results = each.results
             self.order.finish(call)
+        return call
 
     def adopt(self, call: Call) -> None:
         """One that runs already, and that nothing is before."""
@@ -149,6 +150,7 @@ class CallTable:
                 call.failures,
                 call.began_wall_ms,
                 call.epoch.behind_ms,
+                call.again_wall_ms,
                 _results_of(call) if call.is_done else None,
             )
             for call in self._held.values()

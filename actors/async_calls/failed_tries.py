@@ -58,8 +58,22 @@ class FailedTries:
         total_ms = settings.total_timeout_ms
         if total_ms is not None and delay_ms >= total_ms - max(wall_ms - call.began_wall_ms, 0):
             return False
-        heappush(self._later, (now_ms + delay_ms, call.number, call))
+        self._wait(call, delay_ms, now_ms, wall_ms)
         return True
+
+    def waits_again(self, call: Call, again_wall_ms: int, now_ms: float, wall_ms: int) -> bool:
+        """Whether a restored one, whose turn it is, is not due yet; not for longer than it waits after any try, as the
+        time of day is another one on another machine.
+        """
+        retry = self._settings.retry
+        left_ms = min(again_wall_ms - wall_ms, 0 if retry is None else retry.max_delay_ms)
+        if left_ms > 0:
+            self._wait(call, left_ms, now_ms, wall_ms)
+        return left_ms > 0
+
+    def _wait(self, call: Call, delay_ms: float, now_ms: float, wall_ms: int) -> None:
+        call.again_wall_ms = wall_ms + int(delay_ms)
+        heappush(self._later, (now_ms + delay_ms, call.number, call))
 
     def give_up(self, call: Call, error: BaseException) -> None:
         """Put into its output what is wanted in place of its results. Raises UserCodeError where nothing is."""

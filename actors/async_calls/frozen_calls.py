@@ -49,6 +49,8 @@ class CallInFlight(NamedTuple):
     began_wall_ms: int
     behind_ms: int
     """The watermark that it waits behind; NO_WATERMARK for one that waits for none."""
+    again_wall_ms: int
+    """When it is to be tried again, by the time of day; 0: at once."""
     results: Results | None
     """None: it is not done."""
 
@@ -120,6 +122,7 @@ def _unpacked(key: Any, value: Any) -> CallInFlight:
             "record" | "timer" | "batch" as kind,
             stored,
             int() | None,
+            int(),
             int(),
             int(),
             int(),

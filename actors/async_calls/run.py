@@ -94,7 +94,7 @@ class RunResults:
 
 
 def _done(key: Any, number: int, results: Results) -> CallInFlight:
-    return CallInFlight(key, number, "", "record", None, None, 0, 0, 0, 0, NO_WATERMARK, results)
+    return CallInFlight(key, number, "", "record", None, None, 0, 0, 0, 0, NO_WATERMARK, 0, results)
 
 
 class PlainStates:
@@ -266,5 +266,5 @@ class Run:
         if (call := self.stopped) is not None:
             own_key, identity = call.key if keyed else call.number, call.idempotency_key
             where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
-            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, None))
+            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, 0, None))
         return frozen

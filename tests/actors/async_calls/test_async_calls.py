@@ -207,7 +207,7 @@ class Stage:
 
 
 def in_flight(number: int, record: Any, **changes: Any) -> CallInFlight:
-    usual = CallInFlight(record[0], number, "", "record", record, None, 0, 0, 0, 0, NO_WATERMARK, None)
+    usual = CallInFlight(record[0], number, "", "record", record, None, 0, 0, 0, 0, NO_WATERMARK, 0, None)
     return usual._replace(**changes)
 
 
@@ -443,6 +443,34 @@ def test_a_restored_one_is_asked_with_its_key_and_the_tries_that_are_left_and_a_
 
     assert [each.tries for each in dict(stage.out.sides())[ERRORS.name]] == [2]
     assert stage.hand.records() == [("b", 3)]
+
+
+def test_one_that_waits_for_its_next_try_goes_on_waiting_after_a_restore() -> None:
+    stage = Stage(ByKey(), retry=Retry(attempts=3))
+    stage.take(("a", 1), ("a", 2))
+    stage.hand.end(("a", 1), error=ValueError("no"))
+    stage.turn()
+    restored = Stage(ByKey(), stage.frozen(), retry=Retry(attempts=3))
+    restored.clock.day += 40
+    restored.turn()
+    assert restored.hand.begun == []
+
+    restored.clock.go_on(60)
+    restored.turn()
+
+    assert [(each.record, each.tries) for each in restored.hand.begun] == [(("a", 1), 2)]
+    assert {each.again_wall_ms for each in restored.frozen()} == {0}
+
+
+def test_it_does_not_wait_for_longer_than_after_any_try_whatever_the_time_of_day_is_there() -> None:
+    restored = Stage(
+        ByKey(), [in_flight(1, ("a", 1), tries=1, again_wall_ms=2**42)], retry=Retry(attempts=3, max_delay_ms=500)
+    )
+    restored.turn()
+    restored.clock.go_on(500)
+    restored.turn()
+
+    assert restored.hand.records() == [("a", 1)]
 
 
 def test_before_they_are_begun_again_they_are_in_the_next_snapshot_as_they_were() -> None:

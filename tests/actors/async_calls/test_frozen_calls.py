@@ -34,7 +34,7 @@ class Stored:
 
 
 def call(number: int, record: Any = "record", **changes: Any) -> CallInFlight:
-    usual = CallInFlight(f"key {number}", number, "", "record", record, None, -5, 0, 0, 0, -9, None)
+    usual = CallInFlight(f"key {number}", number, "", "record", record, None, -5, 0, 0, 0, -9, 0, None)
     return usual._replace(**changes)
 
 
@@ -70,6 +70,7 @@ _whole = st.integers(-(2**62), 2**62)
             tries=st.integers(0, 9),
             began_wall_ms=st.integers(0, 2**42),
             behind_ms=_whole,
+            again_wall_ms=st.integers(0, 2**42),
             results=st.none()
             | st.lists(st.tuples(st.sampled_from(["", "errors"]), st.lists(_values, min_size=1)), max_size=2),
         ),
@@ -134,7 +135,12 @@ def test_calls_without_keys_lie_in_the_key_groups_of_their_subtask(own: range) -
 
 @pytest.mark.parametrize(
     "value",
-    [None, [], [0, "", "neither", b"", None, 0, 0, 0, 0, 0, None], [0, "", "record", b"", "soon", 0, 0, 0, 0, 0, None]],
+    [
+        None,
+        [],
+        [0, "", "neither", b"", None, 0, 0, 0, 0, 0, 0, None],
+        [0, "", "record", b"", "soon", 0, 0, 0, 0, 0, 0, None],
+    ],
 )
 def test_what_is_no_call_is_refused(value: Any) -> None:
     with pytest.raises(MalformedMessage, match="wanted a record in flight"):
@@ -144,7 +150,7 @@ def test_what_is_no_call_is_refused(value: Any) -> None:
 def test_a_record_that_is_no_single_one_is_refused() -> None:
     from understudy.state import pack_batch
 
-    value = [0, "", "record", pack_batch([1, 2]), None, 0, 0, 0, 0, 0, None]
+    value = [0, "", "record", pack_batch([1, 2]), None, 0, 0, 0, 0, 0, 0, None]
     with pytest.raises(MalformedMessage, match="wanted one record"):
         list(calls_of(_One(unpack_plain(pack_plain(value)))))
 

@@ -86,7 +86,7 @@ def a_result_comes_twice_after_a_restore(patch: Patch) -> None:
     def remembering(self: CallOrder) -> Iterator[Call]:
         for call in leaving(self):
             results = call.results or [("", list(call.out))]
-            where = call.kind, call.record, call.time_ms, call.watermark, 0, 0, 0, NO_WATERMARK
+            where = call.kind, call.record, call.time_ms, call.watermark, 0, 0, 0, NO_WATERMARK, 0
             self.left = [CallInFlight(call.key, call.number, "left", *where, results)]  # type: ignore[attr-defined]
             yield call
 
