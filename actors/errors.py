@@ -13,7 +13,8 @@ ActorError
 ├── NoResourceAvailable     too few slots; says how many are needed and offered
 ├── UnknownJob              no job of this id was submitted here
 ├── CannotRestore           a job cannot be started from what was named: it is not there, or cannot be read
-│   └── StateDoesNotFit     it does not fit the program; lists what does and what does not
+│   ├── StateDoesNotFit     it does not fit the program; lists what does and what does not
+│   └── NoReadableCheckpoint    a job that is to be resumed has checkpoints, and each is spoilt
 ├── CannotRescale           a source that cannot go on with another parallelism
 ├── InvalidTimeout          a timeout that is no number; says what to write
 └── IllegalTransition       an execution or job got an event that its transition table does not allow
@@ -90,9 +91,10 @@ class EndlessTimers(ActorError):
 class CallTimedOut(ActorError, TimeoutError):
     """A coroutine of an operator took longer than its `timeout_ms` or `total_timeout_ms`, and was cancelled."""
 
-    def __init__(self, what: str, limit_ms: float) -> None:
+    def __init__(self, what: str, limit_ms: float, tries: int = 1) -> None:
+        which = f" in try {tries}" if tries > 1 else ""
         super().__init__(
-            f"{what} took longer than {limit_ms:.0f} ms and was cancelled: raise timeout_ms (of a try) or "
+            f"{what} took longer than {limit_ms:.0f} ms{which} and was cancelled: raise timeout_ms (of a try) or "
             "total_timeout_ms (of all) in its async_settings, or give it a retry"
         )
 
@@ -136,6 +138,10 @@ class StateDoesNotFit(CannotRestore):
     def __init__(self, text: str, matched: tuple[str, ...], problems: tuple[str, ...]) -> None:
         super().__init__(text)
         self.matched, self.problems = matched, problems
+
+
+class NoReadableCheckpoint(CannotRestore):
+    """With `resume`: each checkpoint of this name's jobs is spoilt or gone; the text lists them. No job was made."""
 
 
 class CannotRescale(ActorError):

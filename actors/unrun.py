@@ -1,13 +1,14 @@
 """Unrun code: a coroutine or a generator in the place of a value. Nothing of it has run, and nothing ever would.
 
 The API refuses such code when the stream is built, if it shows there (runtime/api/operator_checks.py). The rest is
-caught here, where user code returns: `lambda record: fetch(record)` looks like any other function. Checks cost next to
-nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it as well.
+caught here, where user code returns or emits: `lambda record: fetch(record)` looks like any other function. Checks
+cost next to nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dis import get_instructions
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any, NoReturn, TypeVar
 
@@ -15,7 +16,8 @@ from .errors import UnwantedResult
 
 T = TypeVar("T")
 
-NOT_ASYNC = "write a plain function, and call a blocking client there, or asyncio.run(...)"
+NOT_ASYNC = "write a plain function here; what waits goes into `async def process`, or an `async def` function of map"
+AWAIT = "which nothing awaits here: await it in `async def process`, or in an `async def` function of map"
 COLLECT = "write out.collect(x) in place of `yield x`"
 RETURN = "return the value in place of `yield`"
 NO_YIELD = "take the `yield` out: it is called for what it does"
@@ -45,14 +47,12 @@ def has_run(what: str, result: T, in_place_of_yield: str = NO_YIELD) -> T:
 
 def refuse(what: str, result: Any, in_place_of_yield: str = COLLECT, index: int | None = None) -> NoReturn:
     """Raises UnwantedResult, saying what to write instead. `index`: whose of the records of a batch it is."""
-    kind = type(result)
-    name = getattr(result, "__qualname__", "")
-    told = f"{_KINDS.get(kind.__name__, f'an awaitable {kind.__qualname__}')}{f' ({name})' if name else ''}"
+    kind, told = type(result), _told(result)
     _close(result)
     if isinstance(result, GeneratorType):
         raise UnwantedResult(f"{what} returned {told}, none of whose code has run: {in_place_of_yield}", index)
     if UNRUN[kind]:
-        raise UnwantedResult(f"{what} returned {told}; operators and callbacks are not async yet: {NOT_ASYNC}", index)
+        raise UnwantedResult(f"{what} returned {told}, {AWAIT}", index)
     raise UnwantedResult(
         f"{what} returned {_shown(result)}, which would be lost: wanted None; what goes to the next operator is given "
         "to out.collect(x)",
@@ -75,6 +75,34 @@ def check_records(what: str, results: Sequence[Any], in_place_of_yield: str = RE
         refuse_first(what, results, in_place_of_yield, one_each=one_each)
 
 
+def check_emitted(operator: Any, records: Sequence[Any], *, each: bool) -> None:
+    """Look at what an operator has emitted: at `each` record, or at the first one. Raises UnwantedResult for a
+    coroutine, as nobody awaits it any more.
+    """
+    if not (any([UNRUN[kind] for kind in set(map(type, records))]) if each else UNRUN[type(records[0])]):  # noqa: C419
+        return
+    index, result = next((at, record) for at, record in enumerate(records) if UNRUN[type(record)])
+    for other in records[index + 1 :]:
+        _close(other)
+    told = _told(result)
+    _close(result)
+    wanted = "collect its items" if isinstance(result, GeneratorType) else "write `await` before it"
+    raise UnwantedResult(
+        f"{type(operator).__name__} emitted {told}, and nobody runs it: {wanted}{_collecting(operator)}"
+    )
+
+
+def _collecting(operator: Any) -> str:
+    """Where the operator collects records, as far as its code shows it."""
+    lines: list[str] = []
+    for name in ("process", "process_2", "process_batch", "on_timer"):
+        code = getattr(getattr(type(operator), name, None), "__code__", None)
+        if code is not None and "understudy" not in str(getattr(operator, name).__module__):
+            numbers = {at.positions.lineno for at in get_instructions(code) if at.argval == "collect" and at.positions}
+            lines += [f"{code.co_filename}:{number}" for number in sorted(filter(None, numbers))]
+    return f", at {' or '.join(lines)}" if lines else ""
+
+
 def refuse_first(
     what: str, results: Sequence[Any], in_place_of_yield: str = RETURN, *, one_each: bool = True
 ) -> NoReturn:
@@ -86,6 +114,12 @@ def refuse_first(
 
 
 _KINDS = {"coroutine": "a coroutine", "generator": "a generator", "async_generator": "an async generator"}
+
+
+def _told(result: Any) -> str:
+    """As in "a coroutine (fetch)"."""
+    kind, name = type(result), getattr(result, "__qualname__", "")
+    return f"{_KINDS.get(kind.__name__, f'an awaitable {kind.__qualname__}')}{f' ({name})' if name else ''}"
 
 
 def _close(result: Any) -> None:

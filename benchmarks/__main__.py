@@ -14,6 +14,7 @@ from .inlet import inlet
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
+from .outlet import outlet
 from .recovery import recovery
 from .simulator import simulator
 from .stateful_function import stateful_function
@@ -31,6 +32,7 @@ for command in (
     keyed_aggregate,
     stateful_function,
     latency,
+    outlet,
     checkpoint,
     growth,
     inlet,

@@ -67,6 +67,7 @@ from .job import (
     Predecessor,
     RequestJobStatus,
     RequestWatermarks,
+    RestoredFrom,
     StopJob,
     SubmitJob,
     TaskManagerChanged,
@@ -86,6 +87,16 @@ from .job_graph import (
 )
 from .job_status import JobStatus
 from .missing_column import MissingColumn, those_there_are
+from .outlets import (
+    OutletAnswer,
+    OutletBranch,
+    OutletCommitted,
+    OutletOpened,
+    OutletPart,
+    OutletRefusal,
+    OutletReport,
+    ReadOutlet,
+)
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
@@ -223,12 +234,20 @@ __all__ = [
     "OperatorId",
     "OperatorListHandle",
     "OperatorSubtaskState",
+    "OutletAnswer",
+    "OutletBranch",
+    "OutletCommitted",
+    "OutletOpened",
+    "OutletPart",
+    "OutletRefusal",
+    "OutletReport",
     "OutputDescriptor",
     "Partitioning",
     "Plain",
     "Predecessor",
     "PrintedText",
     "PutIntoInlet",
+    "ReadOutlet",
     "RecordShape",
     "RefuseRegistration",
     "RegisterTaskManager",
@@ -241,6 +260,7 @@ __all__ = [
     "RequestWatermarks",
     "RestartStrategyConfig",
     "RestartStrategyKind",
+    "RestoredFrom",
     "Row",
     "SendToInlet",
     "Serializer",

@@ -29,7 +29,7 @@ class ExpectBarrier:
     """JobManager -> TaskManager, for each subtask that keeps records in flight: a checkpoint has been triggered.
 
     Until its barrier has come, take input even where as much is in flight as may be: so the barrier waits for none of
-    it. What is taken beyond that is bounded by the channels before the barrier.
+    it. Channels bound the input that is taken beyond that.
     """
 
     job_id: JobId

@@ -30,6 +30,10 @@ class SubmitJob:
     """Whether state of operators that the program does not have may be left behind."""
     working_directory: str = ""
     """The client's, for a relative `restore_from`, which is looked for there first."""
+    resume: bool = False
+    """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
+    then counts only when there is none.
+    """
 
 
 @message
@@ -38,6 +42,19 @@ class Predecessor:
 
     job_id: JobId
     checkpoint_id: CheckpointId
+
+
+@message
+class RestoredFrom:
+    """The checkpoint that a job was started from."""
+
+    job_id: JobId
+    """Of the job that took it."""
+    checkpoint_id: CheckpointId
+    path: str
+    """Of the savepoint, or of the checkpoint's metadata; absolute."""
+    timestamp_ms: int
+    """Wall time of its trigger."""
 
 
 @message
@@ -51,6 +68,8 @@ class JobSubmitted:
     """Ids of operators whose state nobody took, which was allowed."""
     predecessors: tuple[Predecessor, ...] = ()
     """The job whose checkpoint it was started from, before it the one that this was started from, ...: oldest first."""
+    restored_from: RestoredFrom | None = None
+    """None for a fresh start."""
 
 
 @message
@@ -244,6 +263,8 @@ class AskOperator:
     question: Message | None
     plain_question: Plain
     """The question when it is plain data rather than a message."""
+    timeout_ms: int = 0
+    """So long the task has for its answer; 0: as long as the JobManager thinks fit."""
 
 
 @message

@@ -172,5 +172,7 @@ class JobGraph:
     """
     slow_step_ms: int | None = 1_000
     """A step of a task that takes longer is logged; None: no watch."""
+    earlier_inlets: tuple[str, ...] = ()
+    """Folders of inlets' logs, oldest first, of runs of this name after the checkpoint that it goes on from."""
     watermark_warn_ms: int | None = 10_000
     """Event time that stands still for so long while records come is logged; None: it is not."""

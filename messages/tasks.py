@@ -100,6 +100,8 @@ class TaskDeployment:
     """The URL that the paths in `restored` are relative to; empty: the job's own checkpoint directory."""
     restored_savepoint: bool = False
     """Whether `restored` is a savepoint of another job, which may run on beside this one."""
+    earlier_inlets: tuple[str, ...] = ()
+    """Folders of inlets' logs that come behind what is restored: see JobGraph."""
     finishing: bool = False
     """It is restored from the job's last checkpoint: take no input, emit nothing, wait for
     NotifyCheckpointComplete(final=True), commit and finish.

@@ -26,11 +26,14 @@ from .checkpoints.state_backends import StateBackend, backend_named, backend_nam
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
+    AlreadyFinished,
+    AlreadyRunning,
     CallIsOver,
     CorruptState,
     ForgedPointer,
     HasCurrentKey,
     InvalidState,
+    LostOwnership,
     MissingSavepoint,
     MissingState,
     NoCurrentKey,
@@ -83,6 +86,8 @@ from .storage import (
 __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
+    "AlreadyFinished",
+    "AlreadyRunning",
     "CallIsOver",
     "CheckpointStorage",
     "CorruptState",
@@ -100,6 +105,7 @@ __all__ = [
     "KeyedStateDeclaration",
     "ListState",
     "LogWriter",
+    "LostOwnership",
     "MapState",
     "MissingSavepoint",
     "MissingState",

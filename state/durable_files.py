@@ -42,6 +42,9 @@ class DurableFileSystem(Protocol):
     def replace(self, source: str, target: str) -> None:
         """Rename a file in one step, in place of another one if there is one. Raises FileNotFoundError."""
 
+    def rename_new(self, source: str, target: str) -> None:
+        """The same where there is none yet; raises FileExistsError, having changed nothing. Of several one succeeds."""
+
     def rmdir(self, path: str) -> None:
         """Remove an empty folder; raises OSError when it is not empty, or missing."""
 
@@ -61,6 +64,10 @@ class _OperatingSystem:
 
     def replace(self, source: str, target: str) -> None:
         os.replace(source, target)
+
+    def rename_new(self, source: str, target: str) -> None:
+        os.link(source, target)
+        os.unlink(source)
 
     def rmdir(self, path: str) -> None:
         os.rmdir(path)
@@ -130,6 +137,16 @@ class DurableFiles:
             for part in parts:
                 file.write(part)
             self.sync(file)
+
+    def write_new(self, path: str, temporary: str, parts: Iterable[bytes]) -> None:
+        """A file with this content, there whole or not at all; FileExistsError if there is one already. Its name lasts
+        once its folder is synced. Of several at once one succeeds, in a store that can create without replacing.
+        """
+        if self._disk is None:
+            self.fs.pipe_file(path, b"".join(parts), mode="create")
+            return
+        self.write(temporary, parts)
+        self._disk.rename_new(temporary, path)
 
     def seal(self, file: BinaryIO) -> None:
         """Close a file whose content lasts from now on. If that fails, the file may still be open."""

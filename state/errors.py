@@ -13,6 +13,9 @@ StateError
 ├── SnapshotTooLarge       more state than travels inside an acknowledgement
 ├── UnknownBackend         no such state backend is registered
 ├── LostLeadership         another JobManager leads
+├── AlreadyRunning         a job of this name is to go on, and somebody else's runs
+├── AlreadyFinished        a job of this name is to go on, and has finished
+├── LostOwnership          another process has taken a job's name over
 └── StorageError           something is wrong with the checkpoint storage
     ├── CorruptState       a file is not what was written: length or checksum differ
     ├── MissingState       a file that a handle points to is gone
@@ -145,6 +148,24 @@ class LostLeadership(StateError):
 
     def __init__(self, session: str) -> None:
         super().__init__(f"leader session {session} is over: another JobManager leads; nothing was changed")
+
+
+class AlreadyRunning(StateError):
+    """With `resume`: the job of this name runs, as far as anybody knows; nothing was changed. `host`, `pid`: whose."""
+
+    def __init__(self, text: str, host: str, pid: int) -> None:
+        super().__init__(text)
+        self.host, self.pid = host, pid
+
+
+class AlreadyFinished(StateError):
+    """With `resume`: the job of this name has processed all its data; nothing was changed."""
+
+
+class LostOwnership(StateError):
+    """The job goes on elsewhere: another process has taken its name over while this one was not heard of. From then on
+    this one completes no checkpoint, so it commits nothing, and deletes nothing.
+    """
 
 
 class StorageError(StateError):

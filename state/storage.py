@@ -4,6 +4,7 @@
     <root>/<job_id>/chk-<checkpoint_id>/_metadata                        the completed checkpoint
     <root>/<job_id>/inlets/<operator>/<subtask>/<segment>                logs of inlets, see record_log
     <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
+    <root>/names/<name>/<number>     who runs, or has run, the job of a name that is to be resumed: checkpoints/job_runs
 
 A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
 not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to
@@ -121,9 +122,25 @@ class CheckpointStorage:
 
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
-        handle = self.write(path, [_SEAL.pack(_MAGIC, zlib.crc32(data), len(data)), data])
+        handle = self.write(path, [_seal_of(data), data])
         # The announced files lie in folders that others made, and perhaps died before they had synced them.
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
+
+    def create_sealed(self, path: str, data: bytes) -> None:
+        """The same of a file that is not there yet; FileExistsError if it is. Of several at once one succeeds."""
+        absolute = self._absolute(self.resolve(path))
+        folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
+        self._files.make_folder(folder)
+        try:
+            self._files.write_new(absolute, temporary, [_seal_of(data), data])
+        except BaseException:
+            self._discard(temporary)
+            raise
+        try:
+            self._files.sync_up(folder, self.root)
+        except BaseException:
+            self._discard(absolute)
+            raise
 
     def read_sealed(self, path: str) -> bytes:
         """What `write_sealed` wrote there; raises MissingState, CorruptState, OutsideRoot.
@@ -187,6 +204,15 @@ class CheckpointStorage:
         found = (self._relative(path) for path in self._files.find(absolute))
         return sorted(path for path in found if not posixpath.basename(path).startswith(_TEMPORARY))
 
+    def delete_torn(self, directory: str, is_dead: Callable[[str], bool]) -> None:
+        """Delete what writers that crashed have left in a directory: `is_dead` is given the name that the file was to
+        have.
+        """
+        for path in self._files.find(self._absolute(self.resolve(directory))):
+            folder, name = posixpath.split(path)
+            if name.startswith(_TEMPORARY) and is_dead(name.removeprefix(_TEMPORARY).rpartition("-.")[0]):
+                self._files.remove(f"{folder}/{name}")
+
     def delete_job(self, job_id: JobId, keep: Collection[str] = (), *, keep_inlets: bool = False) -> None:
         """Delete all that is stored for a job, leftovers of crashed writers too, but for the files in `keep`, and for
         the logs of its inlets with `keep_inlets`.
@@ -248,7 +274,7 @@ class CheckpointStorage:
 
     def _temporary(self, path: str) -> str:
         directory, name = posixpath.split(path)
-        return f"{directory}/{_TEMPORARY}{name}-{self._new_suffix()}"
+        return f"{directory}/{_TEMPORARY}{name}-.{self._new_suffix()}"
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
         """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
@@ -308,6 +334,10 @@ class CheckpointStorage:
             break
         with suppress(FileNotFoundError):
             self._files.sync_folder(posixpath.dirname(absolute))
+
+
+def _seal_of(data: bytes) -> bytes:
+    return _SEAL.pack(_MAGIC, zlib.crc32(data), len(data))
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ ROOMS = (
     "state.backends",
     "state.columnar",
     "state.checkpoints",
+    "state.outlets",
     "actors",
     "actors.flow",
     "actors.barriers",

@@ -62,6 +62,17 @@ def test_the_example_of_side_outputs_prints_what_is_said(tmp_path: Path) -> None
     assert done.stdout.splitlines() == [said], done.stderr
 
 
+def test_the_source_fed_by_a_thread_gives_all(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(import queue\n.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "page.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (said,) = re.findall(r"print\(.*# (.*)", program)
+    assert done.stdout.splitlines() == [said]
+
+
 def test_the_formats_of_files_are_those_there_are() -> None:
     (table,) = re.findall(r"\| `format` \|.*?\n\n", PAGE, re.DOTALL)
     assert tuple(re.findall(r'^\| `"(\w+)"`', table, re.MULTILINE)) == FILE_FORMATS

@@ -32,13 +32,13 @@ def shown_path(comment: str, folder: Path) -> str:
 def test_the_program_runs_and_paths_look_as_shown(tmp_path: Path, prepared: Prepared) -> None:
     folder = tmp_path / "checkpoints"
     shown = "print(path, daily)\n", "print(path)\n"
-    assert [len(re.findall(r"path = .*#", block)) for block in BLOCKS] == [1, 0, 0, 1]
-    program = BLOCKS[0] + shown[0] + BLOCKS[1] + BLOCKS[2] + BLOCKS[3] + shown[1]
+    assert [len(re.findall(r"path = .*#", block)) for block in BLOCKS] == [1, 0, 0, 1, 0]
+    program = BLOCKS[0] + shown[0] + BLOCKS[1] + BLOCKS[2] + BLOCKS[3] + shown[1] + BLOCKS[4]
     assert program.count(SHOWN) >= 2
     (tmp_path / "page.py").write_text(program.replace(SHOWN, str(folder)))
     done = prepared.run("page.py", folder=tmp_path, timeout=180)
     assert done.returncode == 0, done.stderr
-    savepoints, restored, operators, retained = done.stdout.splitlines()
+    savepoints, restored, operators, retained, fresh, resumed = done.stdout.splitlines()
     path, daily = savepoints.split()
     first, second = (line for line in BLOCKS[0].splitlines() if f"# {SHOWN}" in line)
     assert re.fullmatch(shown_path(first, folder), path)
@@ -47,6 +47,8 @@ def test_the_program_runs_and_paths_look_as_shown(tmp_path: Path, prepared: Prep
     assert re.fullmatch(r"\d+ \('numbers', 'count', 'out'\)", restored)
     assert operators == "('numbers', 'count', 'out')"
     assert re.fullmatch(rf"{folder}/job-[0-9a-f]+/chk-\d+/_metadata", retained)
+    assert fresh == "None"
+    assert re.fullmatch(rf"\d+ {folder}/job-[0-9a-f]+/chk-\d+/_metadata", resumed)
     newest = subprocess.run(
         ["bash", "-c", SHELL.splitlines()[0].replace(SHOWN, str(folder))], capture_output=True, text=True, check=True
     )

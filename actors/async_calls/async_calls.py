@@ -43,8 +43,6 @@ from .settings import HELD_PER_CALL, AsyncSettings
 _SHORT_RUN: Final = 64
 """A run that ends after fewer records than these was not worth it."""
 _MOST_PATIENCE: Final = 1024
-_POOLED: Final = 1024
-"""Collectors that are kept for later calls."""
 
 
 class AsyncCalls:
@@ -91,7 +89,6 @@ class AsyncCalls:
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
-        self._collectors: list[Collector] = []
         self.is_draining = False
         self._is_drained = False
 
@@ -128,6 +125,15 @@ class AsyncCalls:
             operator.close()
 
     # -- what comes in
+
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        return len(self._table)
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return "an unknown line" if self._runner is None else self._runner.waiting_at()
 
     @property
     def is_full(self) -> bool:
@@ -272,12 +278,12 @@ class AsyncCalls:
         if self._permits is not None:
             count = self._permits.take(count)
         calls = [ready.popleft() for _ in range(count)]
-        collectors, now_ms, prefix = self._collectors, self._wall_ms(), self._prefix
+        now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
             call.tries += 1
             if not call.began_wall_ms:
                 call.began_wall_ms = now_ms
-            call.out = collectors.pop() if collectors else Collector()
+            call.out = Collector()
             call.out.time_ms = None if call.kind == "batch" else call.time_ms
             call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
             if call.identity is None:
@@ -319,12 +325,14 @@ class AsyncCalls:
             self._backend.roll_back(call)
             call.begin_again()
             call.failures = call.tries
+            call.out.close()
             call.out = Collector()
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
             self._failed.give_up(call, error)
         self._backend.commit(call)
+        call.out.close()
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
@@ -337,8 +345,6 @@ class AsyncCalls:
             for call in self._table.leaving():
                 if call.results is None:
                     out.take_over(call.out)
-                    if len(self._collectors) < _POOLED:
-                        self._collectors.append(call.out)
                 else:
                     for tag, batch in call.results:
                         out.put(tag, batch)
@@ -382,7 +388,7 @@ class AsyncCalls:
         self._next_run = run.number + self._patience * _SHORT_RUN
         call.began_wall_ms = self._run_began_ms
         self._table.adopt(call)
-        if call.error is None:
+        if run.waits:
             self._running += 1
         else:
             self._settle(call)
@@ -432,7 +438,7 @@ def async_calls(
     settings = operator.async_settings or AsyncSettings()
     permits = None
     if settings.rate_per_second is not None:
-        where, tell = operator.context, operator._tell_job
+        where, tell = operator.context, operator.context.report
         permits = Permits(
             lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
             lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),

@@ -24,6 +24,10 @@ class CallRunner(Protocol):
         """Whether `taken` would return any."""
         ...
 
+    def waiting_at(self) -> str:
+        """The lines of the user's at which coroutines wait."""
+        ...
+
     def submit(self, calls: Sequence[Ended]) -> None:
         """Begin them soon, in this order."""
 

@@ -17,7 +17,7 @@ from .settings import AsyncSettings
 
 
 class FailedTries:
-    """Of one operator; on the task's thread. `now_ms` is that of a clock that nobody sets, `wall_ms` the time of day."""
+    """Of one operator; on the task's thread. `now_ms` is of a clock that nobody sets, `wall_ms` the time of day."""
 
     def __init__(
         self,

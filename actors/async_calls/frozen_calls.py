@@ -1,8 +1,9 @@
 """FrozenCalls: what is in flight, as a part of the operator's keyed state. To bytes and back.
 
 A call is stored under its key, or, where the operator has none, under its number, dealt out over the subtask's key
-groups: so calls go with the key groups when a job is rescaled. A call whose results are there is stored with them, and is not made again. One that runs, or waits,
-is stored with its input alone, and with its idempotency key if it was ever begun.
+groups: so calls go with the key groups when a job is rescaled. A call whose results are there is stored with them, and
+is not made again. One that runs, or waits, is stored with its input alone, and with its idempotency key if it was ever
+begun.
 """
 
 from __future__ import annotations

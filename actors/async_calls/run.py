@@ -161,6 +161,8 @@ class Run:
         self.is_over = False
         self.stopped: Call | None = None
         """The call that ended it: it waits, or has failed."""
+        self.waits = False
+        """Whether that one waits: then its end comes by itself, and it may have come before this is looked at."""
         self._left = piece.each()
         self._backend = backend
         self._process = process
@@ -220,6 +222,8 @@ class Run:
                     if made != tasks_made():
                         call.is_over = True
                         call, made = self._new_call(), tasks_made()
+                        out.close()
+                        out = self._out = Collector()
                     number += 1
                     continue
                 call.error = refuse(end.value)
@@ -228,7 +232,8 @@ class Run:
             if plain is not None and plain.has_any:
                 backend.remember(call, plain.before(images))
             self._stop(call, record, number + 1)
-            return None if call.error is not None else (coroutine, awaited)
+            self.waits = call.error is None
+            return (coroutine, awaited) if self.waits else None
         call.is_over = True
         piece.taken += number - self.number
         self.number = number

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from ...messages import JobId
 from ...state import CheckpointStorage, checkpoint_directory, state_handles
@@ -21,11 +21,12 @@ from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
-from ...state.errors import MissingSavepoint, MissingState
+from ...state.errors import LostOwnership, MissingSavepoint, MissingState
 from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..context import ActorContext
+from .storage_answers import ForJob, LeaseTold
 
 log = logging.getLogger(__name__)
 
@@ -35,17 +36,6 @@ TIDY_TRIES = 8
 
 DISPOSED_REMEMBERED = 1_000
 """The number of disposed savepoints and deleted checkpoints kept for readers that had read them just before."""
-
-
-StorageAnswer: TypeAlias = MetadataStored | MetadataFailed
-
-
-@dataclass(frozen=True, slots=True)
-class ForJob:
-    """An answer of storage, for one job."""
-
-    job_id: JobId
-    event: StorageAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +83,22 @@ class JobFiles:
 
     # -- checkpoints and savepoints
 
-    def store(self, job_id: JobId, storage: CheckpointStorage, effect: StoreMetadata) -> None:
-        """Answered by ForJob(MetadataStored or MetadataFailed)."""
+    def store(
+        self,
+        job_id: JobId,
+        storage: CheckpointStorage,
+        effect: StoreMetadata,
+        confirm: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Answered by ForJob(MetadataStored or MetadataFailed). `confirm` is called when all is stored, and may raise;
+        LostOwnership is answered by ForJob(LeaseTold).
+        """
         checkpoint_id = effect.draft.checkpoint_id
         path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"
         self._context.pipe_to_self(
-            self._context.run_blocking(_store, self._savepoints, storage, path, effect),
+            self._context.run_blocking(_store, self._savepoints, storage, path, effect, confirm),
             lambda pointers: ForJob(job_id, MetadataStored(checkpoint_id, path, pointers)),
-            lambda error: ForJob(job_id, MetadataFailed(checkpoint_id, f"{type(error).__name__}: {error}", path)),
+            lambda error: _not_stored(job_id, MetadataFailed(checkpoint_id, "", path), error),
         )
 
     def discard(self, job_id: JobId, storage: CheckpointStorage, effect: Discard) -> None:
@@ -189,14 +187,26 @@ class JobFiles:
             log.warning("gave up deleting %s: %s", tidy.what, error)
 
 
-def _store(savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata) -> dict[str, str]:
-    """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks."""
+def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:
+    if isinstance(error, LostOwnership):
+        return ForJob(job_id, LeaseTold(error))
+    return ForJob(job_id, replace(failed, reason=f"{type(error).__name__}: {error}"))
+
+
+def _store(
+    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, confirm: Callable[[], None]
+) -> dict[str, str]:
+    """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks.
+
+    Whoever takes the job's name over looks for checkpoints then: so either it finds this one, or `confirm` raises.
+    """
     storage.write_sealed(path, encode_metadata(effect.draft))
     completed = replace(effect.draft, metadata_path=path)
     pointers: dict[str, str] = {}
     try:
         for request in effect.savepoints:
             pointers[request.token] = savepoints.store(completed, storage, request.directory)
+        confirm()
     except BaseException:
         for pointer in pointers.values():
             with suppress(Exception):

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,9 @@ from ...messages import (
     ListJobs,
     LogRecords,
     MessageError,
+    OutletReport,
     PrintedText,
+    ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
     RequestCheckpointStatistics,
@@ -52,25 +54,22 @@ from ...messages import (
     TriggerSavepointFailure,
 )
 from ...state.checkpoints.high_availability import HighAvailability
+from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
-from ..jobs.job_effects import JobEvent
 from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
-from .job_files import ForJob, JobFiles, Tidied, Tidy
+from .job_files import JobFiles, Tidied, Tidy
+from .job_lease import JobLease
 from .launcher import Launcher
 from .managed_job import InletAnswered, JobServices, ManagedJob, TimerDue
-from .savepoint_coordinator import (
-    PromiseSettled,
-    ReleaseSavepoint,
-    SavepointCoordinator,
-    TakeSavepoint,
-)
+from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
+from .storage_answers import ForJob
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +102,7 @@ class JobManager(Actor):
         launcher: Launcher,
         savepoints: Savepoints,
         high_availability: HighAvailability,
+        claimant: Claimant,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
@@ -113,6 +113,7 @@ class JobManager(Actor):
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
+        self._claimant = claimant
         self._jobs: dict[JobId, ManagedJob] = {}
         self._owner: dict[TaskManagerId, JobId] = {}
         self._ended_jobs: deque[JobId] = deque()
@@ -122,7 +123,7 @@ class JobManager(Actor):
 
     def on_start(self) -> None:
         coordinator = SavepointCoordinator(self._savepoints, self.context.self_ref)
-        self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability)
+        self._submissions = JobSubmissions(self.context, self._savepoints, self._high_availability, self._claimant)
         self._services = JobServices(
             self.context,
             self._high_availability.session,
@@ -186,12 +187,10 @@ class JobManager(Actor):
             case SubmitJob():
                 return self._submit(message)
             case CancelJob(job_id):
-                job = self._job(job_id)
-                job.cancel()
+                self._job(job_id).cancel()
                 return self._details(job_id)
             case StopJob(job_id):
-                job = self._job(job_id)
-                job.stop()
+                self._job(job_id).stop()
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
@@ -203,9 +202,11 @@ class JobManager(Actor):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
             case AskOperator():
-                return self._job(message.job_id).ask(message, self._settings.heartbeat_timeout_ms)
+                return self._job(message.job_id).ask(message, message.timeout_ms or self._settings.heartbeat_timeout_ms)
             case SendToInlet():
                 return self._job(message.job_id).send(message, self._settings.heartbeat_timeout_ms)
+            case ReadOutlet():
+                return self._job(message.job_id).read(message)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():
@@ -228,7 +229,7 @@ class JobManager(Actor):
             raise
 
     def _make(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
-        graph, found = message.graph, kept.origin
+        graph, found = replace(message.graph, earlier_inlets=kept.earlier_inlets), kept.origin
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
@@ -250,7 +251,8 @@ class JobManager(Actor):
             origin=None if found is None else found.origin,
         )
         self._savepoints.job_begins(graph.job_id, storage)
-        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted)
+        lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
+        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease)
         job.start()
         return submitted
 
@@ -325,7 +327,7 @@ class JobManager(Actor):
                 self._output(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
-            case _ if isinstance(message, TaskReport):
+            case _ if isinstance(message, TaskReport | OutletReport):
                 self._on_job(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
@@ -359,14 +361,12 @@ class JobManager(Actor):
 
     # -- jobs
 
-    def _on_job(self, job_id: JobId, event: JobEvent) -> None:
-        job = self._jobs.get(job_id)
-        if job is not None:
+    def _on_job(self, job_id: JobId, event: Any) -> None:
+        if (job := self._jobs.get(job_id)) is not None:
             job.on(event)
 
     def _job(self, job_id: JobId) -> ManagedJob:
-        job = self._jobs.get(job_id)
-        if job is None:
+        if (job := self._jobs.get(job_id)) is None:
             raise UnknownJob(self._unknown(job_id))
         return job
 

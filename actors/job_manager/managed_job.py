@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, assert_never
 
 import pykka
@@ -17,6 +18,7 @@ from ...messages import (
     AskTask,
     CheckpointCompleted,
     ExecutionState,
+    FailureCause,
     Heartbeat,
     JobGraph,
     JobId,
@@ -25,7 +27,10 @@ from ...messages import (
     JobSummary,
     LeaderSessionId,
     LeaderSessionMessage,
+    OperatorId,
+    OutletReport,
     PutIntoInlet,
+    ReadOutlet,
     ReleaseTaskManager,
     SendToInlet,
     SubtaskIndex,
@@ -35,6 +40,8 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage, key_group, operator_index_of
+from ...state.errors import LostOwnership
+from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
 from ..checkpoints.checkpoint_events import TriggerSavepointNow
@@ -45,6 +52,7 @@ from ..jobs.execution import Execution
 from ..jobs.failure_log import FailureLog
 from ..jobs.job_effects import (
     FailureKnown,
+    JobDoomed,
     JobEffect,
     JobEnded,
     JobEvent,
@@ -58,8 +66,11 @@ from ..jobs.job_effects import (
 )
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
+from .job_lease import Lease
 from .launcher import Launcher
+from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
+from .storage_answers import LeaseTold
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
@@ -115,13 +126,15 @@ class ManagedJob:
         master: JobMaster,
         storage: CheckpointStorage,
         submitted: JobSubmitted,
+        lease: Lease | None = None,
     ) -> None:
-        """`submitted`: the answer to whoever submitted it, as often as asked."""
+        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that."""
         self.submitted = submitted
         self.master = master
         self.storage = storage
         self.listeners: list[Ref] = []
         self._services = services
+        self._lease = lease or Lease()
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
@@ -129,6 +142,9 @@ class ManagedJob:
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
+        self._outlets = Outlets(
+            graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+        )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
 
@@ -175,8 +191,13 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent) -> None:
-        self._carry_out(self.master.on(event, *self._clocks()))
+    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent) -> None:
+        if isinstance(event, OutletReport | OutletEvent):
+            self._outlets.on(event)
+        elif isinstance(event, LeaseTold):
+            self._lease_told(event.error)
+        else:
+            self._carry_out(self.master.on(event, *self._clocks()))
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -188,6 +209,10 @@ class ManagedJob:
             self._carry_out(self.master.stop(*self._clocks(), request))
         else:
             self.on(TriggerSavepointNow(request))
+
+    def read(self, question: ReadOutlet) -> Any:
+        """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""
+        return self._outlets.read(question)
 
     def ask(self, question: AskOperator, timeout_ms: float) -> Any:
         """The future of a running operator's answer; raises NotRunning."""
@@ -233,6 +258,9 @@ class ManagedJob:
         is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
         if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
             error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
+        if error is None and not self._lease.is_sure:
+            self._lease.beat()
+            error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")
         if error is None:
             found.promise.set(found.answer)
         else:
@@ -248,11 +276,40 @@ class ManagedJob:
             raise NotRunning(operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
         return execution, worker
 
+    def _is_current(self, said: OutletReport) -> bool:
+        """Whether the attempt that says it is the one that runs the operator now."""
+        execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
+        return execution is not None and execution.attempt_id == said.attempt_id
+
+    def _id_of(self, outlet: str) -> OperatorId:
+        """Of an outlet given by name or id; raises NotRunning when no operator of this name writes one."""
+        for vertex in self._graph.vertices:
+            for each in vertex.operators:
+                if outlet in (each.name, each.operator_id) and any(one.name == OUTLET_STATE for one in each.states):
+                    return each.operator_id
+        raise NotRunning(outlet, f"job {self._graph.name!r} has no such outlet", is_over=True)
+
     def tidy_up(self) -> None:
         """After its end: what is left of it in storage, and nobody needs, goes."""
         if self.status.is_terminal:
-            leaves = bool(self.master.report.details().retained_checkpoint_path)
-            self._services.files.tidy_up_after(self.job_id, self.storage, leaves_checkpoints=leaves)
+            leaves = bool(self.master.report.details().retained_checkpoint_path) or self._lease.keeps_inlets(
+                self.status
+            )
+            tidy_up = self._services.files.tidy_up_after
+            self._delete(lambda: tidy_up(self.job_id, self.storage, leaves_checkpoints=leaves))
+
+    # -- its name
+
+    def _lease_told(self, error: BaseException | None) -> None:
+        """What came of a write of its lease. If that is lost, the job fails permanently."""
+        if isinstance(error, LostOwnership) and not self._lease.is_lost:
+            self._lease.lose()
+            self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
+        elif not self._lease.is_lost:
+            self._lease.told(error)
+
+    def _delete(self, work: Callable[[], None]) -> None:
+        self._lease.delete(work, has_ended=self.status.is_terminal)
 
     # -- its TaskManagers
 
@@ -285,6 +342,7 @@ class ManagedJob:
 
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
         """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
+        self._lease.beat()
         now_ms, silent = self._context.clock.now_ms(), []
         for task_manager_id, worker in self._workers.items():
             silent_ms = now_ms - worker.heard_ms
@@ -314,9 +372,9 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self._services.files.store(self.job_id, self.storage, effect)
+                    self._services.files.store(self.job_id, self.storage, effect, self._lease.confirm)
                 case Discard():
-                    self._services.files.discard(self.job_id, self.storage, effect)
+                    self._delete(partial(self._services.files.discard, self.job_id, self.storage, effect))
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
                 case FailureKnown():
@@ -335,6 +393,7 @@ class ManagedJob:
     def _publish(self, message: Any) -> None:
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
+            self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
         for listener in self.listeners:
@@ -348,6 +407,8 @@ class ManagedJob:
         self._services.savepoint_coordinator.tell(PromiseSettled(request.token, answer))
         if request.afterwards is Afterwards.CANCEL and isinstance(answer, TriggerSavepointSuccess):
             self._is_to_cancel = True
+        if request.afterwards is Afterwards.STOP and isinstance(answer, TriggerSavepointSuccess):
+            self._lease.stopped_with_savepoint()
 
     def _end(self) -> None:
         why = f"the job is {self.status.value}"
@@ -361,7 +422,9 @@ class ManagedJob:
         self._ended_ms = self._context.clock.wall_ms()
         self._services.launcher.forget(self.job_id)
         self._services.files.superseded(self.job_id)
+        self._lease.end(self.status)
         self.tidy_up()
+        self._outlets.job_ended()
         self._services.ended(self.job_id, released)
 
     def _clocks(self) -> tuple[float, int]:

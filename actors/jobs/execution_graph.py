@@ -151,12 +151,13 @@ class ExecutionGraph:
         *,
         restored_root: str = "",
         restored_savepoint: bool = False,
+        earlier_inlets: tuple[str, ...] = (),
         finishing: bool = False,
     ) -> tuple[TaskDeployment, ...]:
         """Put the new attempts of whole regions into their slots, and write what their TaskManagers must know.
 
         In the order of `executions(vertices)`. `endpoints` are the data endpoints of all TaskManagers of the
-        placement. Every channel gets an id that was never used in this job. `restored_root`, `restored_savepoint`: see
+        placement. Every channel gets an id that was never used in this job. The rest: see
         TaskDeployment.
         """
         executions = self.executions(vertices)
@@ -174,6 +175,7 @@ class ExecutionGraph:
                 restored=states.get(execution.subtask, ()),
                 restored_root=restored_root,
                 restored_savepoint=restored_savepoint,
+                earlier_inlets=earlier_inlets,
             )
             for execution in executions
         )

@@ -78,6 +78,13 @@ class TaskManagerLost:
     """False: its process may still be there, and must be ended before another takes its index."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobDoomed:
+    """Something beside its tasks ends the job: it fails, whatever its restart strategy."""
+
+    failure: FailureCause
+
+
 OwnTimerEvent: TypeAlias = RestartDue | SlotsOverdue | CancelOverdue | StartDue | RepeatFinalNotify
 JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent | PermitsDue
 
@@ -87,6 +94,7 @@ JobEvent: TypeAlias = (
     | TaskManagerLost
     | Heartbeat
     | TaskReport
+    | JobDoomed
     | OwnTimerEvent
     | PermitsDue
     | CheckpointEvent

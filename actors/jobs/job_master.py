@@ -48,6 +48,7 @@ from .job_course import JobCourse
 from .job_effects import (
     CancelOverdue,
     FailureKnown,
+    JobDoomed,
     JobEffect,
     JobEnded,
     JobEvent,
@@ -197,6 +198,8 @@ class JobMaster:
                 return [Tidings(event)]
             case ReportWatermark() | RequestPermits() | ReportThrottled() | PermitsDue():
                 return [*self._pace.on(event, now_ms)]
+            case JobDoomed(failure):
+                return self._fail_job(failure) if self.status in _ALIVE else []
             case StartDue() | RestartDue() | SlotsOverdue() | CancelOverdue() | RepeatFinalNotify():
                 return self._timer_due(event)
             case _:

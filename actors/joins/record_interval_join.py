@@ -8,40 +8,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...state.kinds.descriptors import ListState
 from ..operators.collector import Collector, OutputTag
-from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
 from .interval_join import TimeInterval
 from .joined_columns import How
 from .late_records import LATE, CountsLateRecords
+from .record_sides import RecordSides
 
 
-class RecordIntervalJoin(KeyedOperator, CountsLateRecords):
-    """See the module."""
-
-    inputs: ClassVar[int] = 2
+class RecordIntervalJoin(RecordSides, CountsLateRecords):
+    """See the module. Kept are (record, its time, whether it has had a match), as lists."""
 
     late_right_tag: ClassVar[OutputTag] = LATE[1]
 
-    _left: ListState[Any] = ListState(object, name="left")
-    _right: ListState[Any] = ListState(object, name="right")
-    """(record, its time, whether it has had a match), as lists."""
-
     def __init__(self, how: How, interval: TimeInterval) -> None:
+        super().__init__(how)
         self._interval = interval
-        self._outer = (how in ("left", "full"), how in ("right", "full"))
-
-    def process(self, record: Any, out: Collector) -> None:
-        self._take(0, record, out)
-
-    def process_2(self, record: Any, out: Collector) -> None:
-        self._take(1, record, out)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows of one side have no more matches: those that had none become results in an outer join."""
         side: int = timer.namespace[0]
-        state = (self._left, self._right)[side]
+        state, _ = self._sides(side)
         kept = []
         for held in state.get():
             if held[1] + self._interval.kept_for(side) > timer.time_ms:
@@ -55,7 +42,7 @@ class RecordIntervalJoin(KeyedOperator, CountsLateRecords):
         time_ms = self.timestamp
         if self._is_late(record, time_ms, LATE[side], out):
             return
-        own, other = (self._left, self._right) if side == 0 else (self._right, self._left)
+        own, other = self._sides(side)
         held_there = other.get()
         matches = [held for held in held_there if self._are_near(side, time_ms, held[1])]
         own.add([record, time_ms, bool(matches)])

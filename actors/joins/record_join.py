@@ -5,37 +5,26 @@ An outer join gives (kind, left, right), with None for a side that is missing. I
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ...state.kinds.descriptors import ListState
 from ..errors import NoEventTime
 from ..operators.collector import Collector
-from ..operators.keyed_operator import KeyedOperator
 from ..operators.timers import KeyedTimer
 from .joined_columns import DELETE, INSERT, How
+from .record_sides import RecordSides
 from .time_to_live import TimeToLive
 
 
-class RecordJoin(KeyedOperator):
-    """See the module."""
-
-    inputs: ClassVar[int] = 2
-
-    _left: ListState[Any] = ListState(object, name="left")
-    _right: ListState[Any] = ListState(object, name="right")
-    """(record, since when it lives, whether it has had a match, its event time or None), as lists."""
+class RecordJoin(RecordSides):
+    """See the module. Kept are (record, since when it lives, whether it has had a match, its event time or None), as
+    lists.
+    """
 
     def __init__(self, how: How, ttl: TimeToLive) -> None:
+        super().__init__(how)
         self._ttl = ttl
-        self._outer = (how in ("left", "full"), how in ("right", "full"))
-
-    def process(self, record: Any, out: Collector) -> None:
-        self._take(0, record, out)
-
-    def process_2(self, record: Any, out: Collector) -> None:
-        self._take(1, record, out)
 
     def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
         """Rows may be over."""
@@ -43,7 +32,7 @@ class RecordJoin(KeyedOperator):
             state.update([held for held in state.get() if not self._is_over(held[1])])
 
     def _take(self, side: int, record: Any, out: Collector) -> None:
-        own, other = (self._left, self._right) if side == 0 else (self._right, self._left)
+        own, other = self._sides(side)
         known = matches = other.get()
         came_ms = self._came_ms()
         if self._ttl.ttl_ms is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import isasyncgen
 from typing import Any
 
-from ..unrun import check_records
+from ..unrun import check_records, has_run
 from .collector import Collector
 from .operator import Operator
 
@@ -22,14 +22,14 @@ class AsyncMap(AsyncFunction):
     """One record out for each record in."""
 
     async def process(self, record: Any, out: Collector) -> None:
-        out.collect(await self._function(record))
+        out.collect(has_run("the function of map", await self._function(record)))
 
 
 class AsyncFilter(AsyncFunction):
     """The records for which the function is true."""
 
     async def process(self, record: Any, out: Collector) -> None:
-        if await self._function(record):
+        if has_run("the condition of filter", await self._function(record)):
             out.collect(record)
 
 
@@ -40,7 +40,7 @@ class AsyncFlatMap(AsyncFunction):
         made = self._function(record)
         if isasyncgen(made):
             async for item in made:
-                out.collect(item)
+                out.collect(has_run("the async generator of flat_map", item))
             return
         items = list(await made)
         check_records("the iterable of flat_map", items, "yield its items, with `yield from`", one_each=False)

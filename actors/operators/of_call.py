@@ -16,10 +16,13 @@ class _Unset:
 ASYNC_HOOKS: Final = ("process", "process_2", "process_batch", "on_timer", "open", "close")
 """The methods of an operator that may be `async def`."""
 
+PROCESSING: Final = ("process", "process_2", "process_batch")
+"""Those of them that make an operator one with coroutines."""
+
 
 def is_async(kind: type) -> bool:
     """Whether operators of this class run coroutines: what processes their records is `async def`."""
-    return any(iscoroutinefunction(getattr(kind, name, None)) for name in ("process", "process_2", "process_batch"))
+    return any(iscoroutinefunction(getattr(kind, name, None)) for name in PROCESSING)
 
 
 class OfCall:

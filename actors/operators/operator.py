@@ -35,6 +35,10 @@ MayWait: TypeAlias = "Coroutine[Any, Any, None] | None"
 """Of a hook that may be `async def`."""
 
 
+def unheard(_report: Message) -> None:
+    """Where there is no JobManager."""
+
+
 @dataclass(slots=True)
 class OperatorContext:
     """What an operator may know of where it runs. Set as `self.context` before `open`."""
@@ -57,6 +61,8 @@ class OperatorContext:
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
     task: TaskAccess | None = None
     """For built-in operators; None without a task around them."""
+    report: Callable[[Message], None] = unheard
+    """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
 
 class RecordCalls(Protocol):
@@ -70,6 +76,15 @@ class RecordCalls(Protocol):
     @property
     def is_draining(self) -> bool:
         """Whether the data has ended, and not all that came of it has left."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """How many records it holds of which calls have been made."""
+        ...
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
         ...
 
     def open(self) -> None:
@@ -161,15 +176,12 @@ class Operator(Actor):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if is_async(cls) and not cls._is_async:
-            cls._is_async = True
+        was_async, cls._is_async = cls._is_async, is_async(cls)
+        if cls._is_async and not was_async:
             for name, (given, default) in _OF_CALL.items():
                 setattr(cls, name, OfCall(name, given, *default))
         if cls._is_async:
             cls._takes_batches = iscoroutinefunction(cls.process_batch)
-
-    _tell_job: Callable[[Message], None] = staticmethod(lambda _: None)
-    """Sends the job a TaskReport. From `open` on, in a task; elsewhere nothing comes of it."""
 
     def __setstate__(self, state: Any) -> None:
         """Takes what was pickled: a dict, or with slots a pair of dicts or None, as Python makes it.

@@ -37,5 +37,7 @@ class TaskAccess:
     """The URL of the storage that the restored state came from; empty: the job's own."""
     from_savepoint: bool
     """Whether that state is a savepoint's: what the job that took it did later is no concern of this one."""
+    earlier_inlets: tuple[str, ...]
+    """Folders of inlets' logs, in `storage`, to be read behind those that the restored state names; oldest first."""
     run_aside: RunAside
     promise: Callable[[], pykka.Future[Any]]

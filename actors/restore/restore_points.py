@@ -91,6 +91,11 @@ class RestorePoints:
         """The URL below which its state lies; empty for the job's own checkpoint directory."""
         return self._origin.root if self._origin and restored is self._origin.checkpoint else ""
 
+    def earlier_inlets(self, restored: CompletedCheckpoint | None) -> tuple[str, ...]:
+        """Logs to be read behind it; one of the job's own says for itself what is left to be read."""
+        is_own = restored is not None and restored.job_id == self._graph.job_id
+        return () if is_own else self._graph.earlier_inlets
+
     def is_savepoint(self, restored: CompletedCheckpoint) -> bool:
         """Whether it is one of another job."""
         return bool(self._origin and restored is self._origin.checkpoint and self._origin.is_savepoint)

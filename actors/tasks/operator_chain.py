@@ -19,7 +19,7 @@ from ..flow.records import batch_of, rows_of
 from ..operators.collector import Collector
 from ..operators.operator import Operator, RecordCalls, Takes
 from ..operators.without_key import without_key
-from ..unrun import has_run, refuse
+from ..unrun import check_emitted, has_run, refuse
 
 _EMITTING = ("on_end", "before_barrier")
 """Hooks that emit to a collector, and so return nothing."""
@@ -235,6 +235,11 @@ class OperatorChain:
                 case WatermarkStatus():
                     self._broadcast(element)
                 case _:
+                    records = element.records if isinstance(element, TimedBatch) else element
+                    if type(records) is list and records:
+                        operator = self.operators[index]
+                        with blame(operator):
+                            check_emitted(operator, records, each=operator._calls is not None)
                     self.process(element, 0, index + 1)
         if collector.has_sides:
             for tag, batch in collector.sides():

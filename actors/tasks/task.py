@@ -171,7 +171,7 @@ class Task(Actor):
 
     def _initialize(self) -> None:
         self._report(ExecutionState.INITIALIZING)
-        self._parts = build_task(self.deployment, self._services, self.context, self._owner)
+        self._parts = build_task(self.deployment, self._services, self.context, self._owner.tell)
         first = self._parts.chain.operators[0]
         self._source = first if isinstance(first, Source) else None
         self._checkpoints = TaskCheckpoints(self.deployment, self._parts, self._source, self.context, self._owner)

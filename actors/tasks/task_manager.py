@@ -30,6 +30,7 @@ from ...messages import (
     LeaderSessionMessage,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
+    OutletReport,
     PutIntoInlet,
     RefuseRegistration,
     RegisterTaskManager,
@@ -161,7 +162,7 @@ class TaskManager(Actor):
                     self._tasks[attempt_id].is_over = True
                     self._send_last_output()
                 self._to_leader(message)
-            case _ if isinstance(message, TaskReport):
+            case _ if isinstance(message, TaskReport | OutletReport):
                 self._to_leader(message)
             case TaskManagerFailing(reason=reason):
                 self._to_leader(message)

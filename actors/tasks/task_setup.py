@@ -13,18 +13,19 @@ from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
 from ..compiled import equip
-from ..context import ActorContext, Clock, Ref
+from ..context import ActorContext, Clock
 from ..flow.channels import DataPlane
 from ..flow.output_buffer import OutputBuffer
 from ..flow.outputs import OutputEdge, TaskOutputs
 from ..flow.partitioner import make_partitioner
-from ..operators.operator import Operator, OperatorContext
+from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.task_access import TaskAccess
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]
+Report = Callable[[Message], None]
 
 
 def ignore_failure(error: BaseException) -> None:
@@ -59,9 +60,11 @@ class TaskParts:
     state: TaskState
 
 
-def build_task(deployment: TaskDeployment, services: TaskServices, context: ActorContext, owner: Ref) -> TaskParts:
-    """Open the channels and put everything together; nothing is restored or opened for records yet. Operators report to
-    `owner`, the TaskManager.
+def build_task(
+    deployment: TaskDeployment, services: TaskServices, context: ActorContext, report: Report = unheard
+) -> TaskParts:
+    """Open the channels and put everything together; nothing is restored or opened for records yet. `report` takes what
+    operators say to the job.
     """
     operators = services.program.chain(deployment.vertex_id)
     access = TaskAccess(
@@ -69,11 +72,12 @@ def build_task(deployment: TaskDeployment, services: TaskServices, context: Acto
         services.state.open_storage,
         deployment.restored_root,
         deployment.restored_savepoint,
+        deployment.earlier_inlets,
         partial(_run_aside, context),
         context.promise,
     )
     clock, wake, resources = context.clock, context.wake, services.resources
-    place(operators, deployment, clock=clock, wake=wake, resources=resources, tell_job=owner.tell, access=access)
+    place(operators, deployment, clock=clock, wake=wake, resources=resources, access=access, report=report)
     outputs = _outputs(deployment, services, context)
     state = TaskState(deployment, by_id(operators), services.state)
     loop, chance = services.state.call_loop, context.random
@@ -97,12 +101,10 @@ def place(
     clock: Clock,
     wake: Callable[[], None],
     resources: dict[str, Any],
-    tell_job: Callable[[Message], None] | None = None,
     access: TaskAccess | None = None,
+    report: Report = unheard,
 ) -> None:
-    """Tell the operators of the deployment's chain where they run, and equip those that are compiled. Without
-    `tell_job` what they report goes nowhere.
-    """
+    """Tell the operators of the deployment's chain where they run, and equip those that are compiled."""
     for operator, description in zip(operators, deployment.operators, strict=True):
         operator.context = OperatorContext(
             job_id=deployment.job_id,
@@ -119,9 +121,8 @@ def place(
             wake=wake,
             resources=resources,
             task=access,
+            report=report,
         )
-        if tell_job is not None:
-            operator._tell_job = tell_job
         equip(operator)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...actors.operators.keyed_operator import KeyedOperator
-from ...actors.operators.of_call import ASYNC_HOOKS
+from ...actors.operators.of_call import ASYNC_HOOKS, PROCESSING
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -114,6 +115,8 @@ _STATE_FUNCTIONS = ("reduce", "fold", "merge")
 def check_hooks(operator: Operator) -> None:
     """Raises InvalidOperator for a method, or a function of a state, that would not run."""
     kind = type(operator).__name__
+    if operator._is_async:
+        _check_one_way(operator)
     for base, hooks in HOOKS.items():
         for hook, in_place_of_yield in hooks.items() if isinstance(operator, base) else ():
             method = getattr(operator, hook)
@@ -163,7 +166,8 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
     """The same for the function that a method of a stream takes."""
     what = f"{method}: the function {found(function).name}"
     if not is_async_function(method, function):
-        _check(what, function, FUNCTIONS[method])
+        instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
+        _check(what, function, FUNCTIONS[method], instead)
     _check_takes(what, function, ARGUMENTS.get(method, ()))
 
 
@@ -193,11 +197,35 @@ def _instead(operator: Operator, hook: str) -> str:
     """The remedy for a hook that is `async def` and may not be."""
     if hook in ASYNC_HOOKS and not operator._is_async:
         return f"`{hook}` may be async where `process`, or `process_batch`, is; or {NOT_ASYNC}"
+    if hook == "process_batch_2":
+        return "write `async def process` and `async def process_2`, which get one record each"
     return NOT_ASYNC
+
+
+def _check_one_way(operator: Operator) -> None:
+    """Raises InvalidOperator for coroutines in an operator that cannot have them, or has something else beside them."""
+    kind, base = type(operator), KeyedOperator if isinstance(operator, KeyedOperator) else Operator
+    own = [name for name in PROCESSING if getattr(kind, name, None) is not getattr(base, name, None)]
+    coroutines = [name for name in own if iscoroutinefunction(getattr(kind, name))]
+    others = [name for name in own if name not in coroutines]
+    first = f"{kind.__name__}.{coroutines[0]} is `async def` ({found(getattr(operator, coroutines[0])).where})"
+    if getattr(operator, "compiled", False):
+        raise InvalidOperator(
+            f"{first}, and `compiled = True`: machine code cannot wait for anything; write `def`, or take "
+            "`compiled = True` out"
+        )
+    if others:
+        raise InvalidOperator(f"{first}, and {others[0]} is not: write both of them as `async def`, or none")
+    if "process_batch" in coroutines and base is KeyedOperator:
+        raise InvalidOperator(f"{first}, and records of many keys are in one batch: write `async def process`")
+    if "process_batch" in coroutines and len(coroutines) > 1:
+        raise InvalidOperator(f"{first}, and so is process_batch: only one of them would be called; leave one out")
 
 
 def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC) -> None:
     there = found(function)
+    if there.kind is FunctionKind.ASYNC_GENERATOR and in_place_of_yield is not None:
+        raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")
     if there.kind.is_async:
         raise InvalidOperator(f"{what} is {there}, and a task calls it as a plain function: {instead}")
     if there.kind is FunctionKind.GENERATOR and in_place_of_yield is not None:

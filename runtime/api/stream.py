@@ -37,7 +37,8 @@ from ...actors.operators.watermark_generators import WatermarkStrategy
 from ...actors.windows.assigners import WindowAssigner
 from ...messages import Partitioning
 from ...state.kinds.durations import Duration
-from ..connectors import CollectSink, PrintSink
+from ..connectors import CollectSink, OutletSink, PrintSink
+from ..connectors.files.outlet_sink import DAY_MS
 from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
@@ -270,6 +271,17 @@ class DataStream(_Named, TableLookups["DataStream"]):
     def collect(self, **options: Unpack[Options]) -> DataStreamSink:
         """Bring the records to the client: `job.results(name)`. For results that fit into its memory."""
         return self.sink_to(CollectSink(), **options)
+
+    def to_outlet(
+        self, name: str, *, retention_ms: float | None = DAY_MS, retention_bytes: int | None = None
+    ) -> DataStreamSink:
+        """Let readers follow what is committed, exactly once and in one order: `job.outlet(name)`. One subtask takes
+        all. Columns stay columns.
+
+        Records are kept for `retention_ms` milliseconds, by default a day, and no more of them than `retention_bytes`;
+        None: no such limit. They become readable with the checkpoint that covers them; without checkpoints, at the end.
+        """
+        return self.sink_to(OutletSink(retention_ms, retention_bytes), name=name, parallelism=1)
 
     def _repartitioned(self, partitioning: Partitioning) -> DataStream:
         edges = [replace(edge, partitioning=partitioning, selector=None) for edge in self._edges]

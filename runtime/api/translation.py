@@ -25,7 +25,7 @@ from ...messages import (
     VertexId,
 )
 from ...state import InvalidState
-from ..connectors import CollectSink
+from ..connectors import CollectSink, OutletSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
 from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
@@ -101,7 +101,7 @@ def translate(
     edges = _edges_between(chains)
     job_id = job_id or JobId(f"job-{uuid.uuid4().hex}")
     checkpoints = _checkpoints(environment.checkpoints, work_dir)
-    operators = {node.position: _placed(node, f"{checkpoints.directory}/collected/{job_id}") for node in nodes}
+    operators = {node.position: _placed(node, checkpoints.directory, job_id) for node in nodes}
     graph = JobGraph(
         job_id=job_id,
         name=name,
@@ -146,12 +146,15 @@ def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:
     return replace(config, directory=f"{work_dir}/checkpoints", retention=CheckpointRetention.NEVER)
 
 
-def _placed(node: StreamNode, directory: str) -> Operator:
-    """The node's operator; a copy of a CollectSink without a directory, with one of this job."""
+def _placed(node: StreamNode, directory: str, job_id: JobId) -> Operator:
+    """The node's operator; a copy of a CollectSink without a directory, and of an OutletSink, with one of this job."""
     operator = node.operator
     if isinstance(operator, CollectSink) and not operator.path:
         operator = copy.copy(operator)
-        operator.path = f"{directory}/{node.operator_id}"
+        operator.path = f"{directory}/collected/{job_id}/{node.operator_id}"
+    elif isinstance(operator, OutletSink):
+        operator = copy.copy(operator)
+        operator.root = directory
     return operator
 
 

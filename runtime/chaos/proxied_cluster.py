@@ -111,6 +111,7 @@ class ProxiedCluster(Cluster):
             launcher,
             self._make_savepoints(),
             self._make_high_availability(system),
+            self._make_claimant(system),
             self._take_output,
             links=self.links,
         )

@@ -21,6 +21,7 @@ from ..api import StreamEnvironment
 from ..clusters import Cluster, JobCanceled, JobFailed, JobHandle
 from ..clusters.announcement import Announcement
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
+from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
@@ -59,6 +60,11 @@ class Options:
     is_flag=True,
     help="Leave state behind whose operator the program does not have.",
 )
+@click.option(
+    "--resume",
+    type=click.Choice(RESUME),
+    help="Own the job's name, and go on from its newest checkpoint, if there is one.",
+)
 @click.option("--name", help="The job's name.  [default: the module]")
 @click.option("-D", "config", metavar="KEY=VALUE", multiple=True, callback=config_of, help="A setting of the cluster.")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but results, and why it failed.")
@@ -70,6 +76,7 @@ def run(
     arguments: tuple[str, ...],
     from_savepoint: str | None,
     allow_non_restored_state: bool,
+    resume: str | None,
     name: str | None,
     config: dict[str, str],
     quiet: bool,
@@ -85,15 +92,17 @@ def run(
     results: what `print` prints, and at the end what `collect` has collected. Exit code 0: it has finished; 1: it
     failed, was canceled or could not start; 2: wrong usage; 130: Ctrl-C, which cancels the job.
     """
-    if allow_non_restored_state and from_savepoint is None:
-        raise click.UsageError("--allow-non-restored-state needs --from-savepoint")
+    if allow_non_restored_state and from_savepoint is None and resume is None:
+        raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")
     with Interrupts() as interrupts, _results_only(as_json) as results:
         _log_as_asked()
         try:
             program = load_program(spec)
-            submit: dict[str, Any] = {}
-            if from_savepoint is not None:
-                submit = {"from_savepoint": from_savepoint, "allow_non_restored_state": allow_non_restored_state}
+            submit = {
+                "from_savepoint": from_savepoint,
+                "allow_non_restored_state": allow_non_restored_state,
+                "resume": resume,
+            }
             options = Options(hosting, config, name or program.name, submit, quiet, as_json)
             code = _run(program, arguments, options, results, interrupts)
         except BaseException as error:
@@ -180,6 +189,8 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
             click.echo(
                 f"job {job.job_id}\njobmanager {announcement.address}\nkey-file {announcement.key_file}", results
             )
+        if options.submit["resume"] is not None:
+            display.say(_begin(job))
         job.on_event(lambda event: narrate(event, display, every_checkpoint=display.is_live))
         try:
             details = _watch(job, display)
@@ -193,6 +204,13 @@ def _run_job(cluster: Cluster, env: StreamEnvironment, options: Options, results
     if failure is not None:
         raise click.ClickException(str(failure)) from failure
     return 0
+
+
+def _begin(job: JobHandle) -> str:
+    """What was resumed."""
+    if (found := job.restored_from) is None:
+        return f"there is no checkpoint of job {job.name!r}: it starts from the beginning"
+    return f"it goes on from checkpoint {found.checkpoint_id} of {found.job_id}: {found.path}"
 
 
 def _watch(job: JobHandle, display: Display) -> JobDetails:

@@ -21,6 +21,8 @@ from .job_errors import (
 from .job_future import JobFuture
 from .job_handle import JobHandle
 from .local_cluster import LocalCluster
+from .outlet import Outlet, OutletBatch
+from .outlet_errors import CursorExpired, CursorForked, InvalidCursor, OutletError
 from .remote_cluster import RemoteCluster
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused, RemoteError
 from .sent import Sent
@@ -32,10 +34,13 @@ __all__ = [
     "Announcement",
     "Cluster",
     "ClusterSettings",
+    "CursorExpired",
+    "CursorForked",
     "HeldBy",
     "Inlet",
     "InletClosed",
     "InvalidConfiguration",
+    "InvalidCursor",
     "JobCanceled",
     "JobClient",
     "JobFailed",
@@ -48,6 +53,9 @@ __all__ = [
     "NoJobManager",
     "NoSuchJob",
     "NumberGap",
+    "Outlet",
+    "OutletBatch",
+    "OutletError",
     "Refused",
     "RemoteCluster",
     "RemoteError",

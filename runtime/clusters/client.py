@@ -33,9 +33,11 @@ class Client:
     def ask(self, message: Any, *, timeout_ms: float | None = None) -> ActorFuture[Any]:
         return cast("ActorFuture[Any]", self.job_manager.ask(message, timeout_ms=timeout_ms))
 
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+    def ask_operator(
+        self, question: AskOperator, wait_ms: float, deadline_ms: float = math.inf
+    ) -> ActorFuture[OperatorAnswer]:
         try:
-            asking = self._system.spawn(PatientQuestion(self.job_manager, wait_ms))
+            asking = self._system.spawn(PatientQuestion(self.job_manager, wait_ms, deadline_ms))
         except SystemStopped as error:
             closed: ActorFuture[OperatorAnswer] = ActorFuture()
             closed.try_fail(ActorDead(self.job_manager.address, str(error)))

@@ -38,6 +38,7 @@ from ...messages import (
 )
 from ...state import CheckpointStorage
 from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
+from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
 from ..api.translation import Translation, translate
@@ -52,7 +53,9 @@ from .job_client import JobClient, disposed_path
 from .job_future import JobFuture
 from .job_handle import JobHandle
 from .paths import AnyPath, savepoint_at
+from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
+from .this_process import is_gone, this_process
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -75,6 +78,7 @@ class Cluster(Blocking, ABC):
         self._work_dir = ""
         self._announced: Announced | None = None
         self._delivery: OutputDelivery | None = None
+        self._claimant: Claimant | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -110,6 +114,8 @@ class Cluster(Blocking, ABC):
             last_first.callback(self._lose_jobs, "the cluster was closed")
             if self._delivery is not None:
                 last_first.callback(self._delivery.close)
+            if self._claimant is not None:
+                last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
             if self._job_manager is not None:
@@ -149,12 +155,18 @@ class Cluster(Blocking, ABC):
             launcher,
             self._make_savepoints(),
             self._make_high_availability(system),
+            self._make_claimant(system),
             self._take_output,
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
         """This cluster's JobManager has no successor."""
         return StandaloneHighAvailability(LeaderSessionId(system.new_id("session")))
+
+    def _make_claimant(self, system: ActorSystem) -> Claimant:
+        """Of the names of jobs that are to be resumed."""
+        self._claimant = Claimant(this_process(), is_gone, system.clock.wall_ms, self.settings.name_lease_ms)
+        return self._claimant
 
     def _take_output(self, message: LogRecords | PrintedText) -> None:
         """What a TaskManager has logged or printed; called by the JobManager, which cannot wait."""
@@ -206,6 +218,7 @@ class Cluster(Blocking, ABC):
         *,
         from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
+        resume: str | None = None,
     ) -> JobHandle:
         """Translate, check and start a job; returns at once. Errors of the program are raised here.
 
@@ -214,12 +227,16 @@ class Cluster(Blocking, ABC):
         given to the operators with the same names or uids. Raises CannotRestore when it cannot be used, and
         StateDoesNotFit, which is one, when the program does not fit it; then no job is started.
         `allow_non_restored_state`: state of operators that the program does not have is left behind.
+        `resume="latest"`: the job owns its name in the environment's checkpoint_dir, and goes on from the newest whole
+        checkpoint of the jobs that owned it before; `from_savepoint` counts when there is none. Raises AlreadyRunning,
+        AlreadyFinished, NoReadableCheckpoint. See docs/savepoints.md, "A driver that dies".
         """
         self._running()
         return self.submit_translated(
             self.translate(env, name),
             from_savepoint=from_savepoint,
             allow_non_restored_state=allow_non_restored_state,
+            resume=resume,
         )
 
     submit_async = async_twin(submit)
@@ -242,11 +259,14 @@ class Cluster(Blocking, ABC):
         *,
         from_savepoint: AnyPath | None = None,
         allow_non_restored_state: bool = False,
+        resume: str | None = None,
     ) -> JobHandle:
         """What `submit` does then: check the checkpoint directory, let operators check what they need, and start the
         job.
         """
         system, job_manager = self._running()
+        if resume is not None:
+            translation = to_be_resumed(translation, resume, self._work_dir)
         graph = translation.graph
         self._open_storage(graph.checkpoints.directory).check()
         translation.check_operators(self._runs_on_this_machine())
@@ -260,6 +280,7 @@ class Cluster(Blocking, ABC):
             restore_from,
             allow_non_restored_state,
             working_directory,
+            resume is not None,
         )
         submitted = job_manager.ask(wanted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
         if submitted.left_behind:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
 from ..api.errors import InvalidSetting
 from .configuration import Configuration
@@ -25,6 +26,10 @@ class ClusterSettings:
     """How long a job waits for the slots that it needs before it fails with NoResourceAvailable."""
     cancel_timeout_ms: int = 30_000
     """How long a task may take to stop before its TaskManager is killed. Flink: task.cancellation.timeout."""
+    name_lease_ms: int = LEASE_MS
+    """How long after its last word a job that was submitted with `resume` keeps its name, when nobody can see whether
+    its process still runs.
+    """
     config: Mapping[str, str] = field(default_factory=dict)
     """By name, as `Configuration` lists them: where savepoints are kept."""
 
@@ -44,8 +49,9 @@ class ClusterSettings:
         for name in ("task_managers", "slots_per_task_manager"):
             at_least(name, getattr(self, name), 1)
         text("host", self.host)
-        for name in ("heartbeat_interval_ms", "heartbeat_timeout_ms", "slot_timeout_ms", "cancel_timeout_ms"):
-            finite_ms(name, getattr(self, name))
+        for each in fields(self):
+            if each.name.endswith("_ms"):
+                finite_ms(each.name, getattr(self, each.name))
         if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
             raise InvalidSetting(
                 f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "

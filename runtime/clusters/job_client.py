@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -35,8 +36,12 @@ class JobClient(Protocol):
         """Put a question to the JobManager; the future can be awaited. None: the usual time."""
         ...
 
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
-        """Put a question to a running operator; as long as it does not run, again, for so long at most."""
+    def ask_operator(
+        self, question: AskOperator, wait_ms: float, deadline_ms: float = math.inf
+    ) -> ActorFuture[OperatorAnswer]:
+        """Put a question to a running operator; as long as it does not run, again, for so long at most. It fails when
+        there is no answer by the deadline.
+        """
         ...
 
     def promise(self) -> ActorFuture[None]:
@@ -64,7 +69,9 @@ class JobClient(Protocol):
         ...
 
 
-def operator_question(job_id: JobId, operator: str, message: Any, key: Any = NO_KEY) -> AskOperator:
+def operator_question(
+    job_id: JobId, operator: str, message: Any, key: Any = NO_KEY, deadline_ms: float = math.inf
+) -> AskOperator:
     """What to put to a running operator: an instance of a message class, or plain data. Raises InvalidKey."""
     if key is not NO_KEY:
         java_hash(key)
@@ -80,6 +87,7 @@ def operator_question(job_id: JobId, operator: str, message: Any, key: Any = NO_
         key=None if key is NO_KEY else key,
         question=message if is_message else None,
         plain_question=None if is_message else message,
+        timeout_ms=0 if math.isinf(deadline_ms) else math.ceil(deadline_ms),
     )
 
 

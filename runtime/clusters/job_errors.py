@@ -16,7 +16,7 @@ ApiError
 from __future__ import annotations
 
 from ...actors.failure import tell_line, tell_story
-from ...messages import FailureKind, JobDetails
+from ...messages import FailureKind, JobDetails, JobStatus
 from ..api.errors import ApiError
 
 
@@ -77,6 +77,16 @@ class NumberGap(ApiError, ValueError):
 
 class ResultsUnavailable(ApiError):
     """There are no results to give; the text says why."""
+
+
+def how_it_ended(details: JobDetails) -> JobDetails:
+    """The details of a job that has finished; raises JobFailed, JobCanceled."""
+    match details.status:
+        case JobStatus.FAILED:
+            raise JobFailed(details)
+        case JobStatus.CANCELED:
+            raise JobCanceled(details)
+    return details
 
 
 def _how_it_failed(details: JobDetails) -> str:

@@ -26,32 +26,27 @@ from ...messages import (
     CheckpointRetention,
     FailureCause,
     JobDetails,
-    JobId,
     JobStatus,
     JobStatusChanged,
     JobSubmitted,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
+    RestoredFrom,
     StopJob,
     StopWithSavepoint,
     TaskMetrics,
     TriggerSavepoint,
 )
-from ..api.errors import ApiError, InvalidSetting
+from ..api.errors import ApiError
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
-from .async_twin import Blocking, async_twin, warn_of_event_loop
+from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
-from .job_client import NO_KEY, EventCallback, JobClient, operator_question, savepoint_path
-from .job_errors import (
-    JobCanceled,
-    JobFailed,
-    JobLost,
-    ResultsUnavailable,
-    UnknownOperator,
-)
+from .job_client import EventCallback, JobClient, savepoint_path
+from .job_dialogue import JobDialogue
+from .job_errors import JobLost, ResultsUnavailable, how_it_ended
 from .job_future import JobFuture
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
@@ -67,7 +62,7 @@ _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
 
-class JobHandle(Blocking):
+class JobHandle(JobDialogue):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
@@ -94,10 +89,6 @@ class JobHandle(Blocking):
         self._begin(client.listen(self._on_event))
 
     @property
-    def job_id(self) -> JobId:
-        return self._graph.job_id
-
-    @property
     def name(self) -> str:
         return self._graph.name
 
@@ -105,6 +96,11 @@ class JobHandle(Blocking):
     def status(self) -> JobStatus:
         """As last heard: the job itself may be a moment ahead."""
         return self._status
+
+    @property
+    def restored_from(self) -> RestoredFrom | None:
+        """The checkpoint or savepoint that it was started from; None for a fresh start."""
+        return self.submitted.restored_from
 
     @property
     def retained_checkpoint_path(self) -> str:
@@ -226,26 +222,6 @@ class JobHandle(Blocking):
 
     explain_watermark_async = async_twin(explain_watermark)
 
-    def ask(self, operator: str, *, message: Any, key: Any = NO_KEY, wait_ms: float = 0.0) -> JobFuture[Any]:
-        """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
-
-        `message` is an instance of a message class, or plain data. Raises UnknownOperator and InvalidKey at once. The
-        future fails with NotRunning when no task runs the operator now, as before `ready()` and while the job restarts:
-        with `wait_ms`, only after the question has been repeated for that time. It fails with RemoteActorError when
-        the operator raises, and with AskTimeout when it does not answer.
-
-        It is for questions: an operator or source that keeps what it is asked loses it, though it has answered, when
-        its process is killed. Records go in by `inlet`.
-        """
-        self._check_known(operator)
-        if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
-            raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
-        return JobFuture(
-            self._client.ask_operator(operator_question(self.job_id, operator, message, key), wait_ms),
-            f"the question to operator {operator!r} of job {self.name!r}",
-            read=lambda answered: answered.answer,
-        )
-
     def inlet(self, name: str, *, sender: str | None = None) -> Inlet:
         """The way into a source that `env.from_inlet(name)` has made, for one sender. Raises UnknownInlet.
 
@@ -303,9 +279,14 @@ class JobHandle(Blocking):
 
     # -- results
 
-    def results(self, name: str) -> list[Any]:
-        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far."""
-        return self._results.collected(name)
+    def results(self, name: str, *, after: int = 0) -> list[Any]:
+        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
+
+        The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
+        while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
+        Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
+        """
+        return self._results.collected(name, after)
 
     results_async = async_twin(results)
 
@@ -337,14 +318,9 @@ class JobHandle(Blocking):
     def _outcome(self, details: JobDetails) -> JobDetails:
         self._status = details.status
         self._last_details = details
-        match details.status:
-            case JobStatus.FAILED:
-                raise JobFailed(details)
-            case JobStatus.CANCELED:
-                raise JobCanceled(details)
-            case _:
-                self._results.keep()
-                return details
+        how_it_ended(details)
+        self._results.keep()
+        return details
 
     def _details_soon(self) -> JobDetails | None:
         """None from a JobManager that does not answer at once."""
@@ -375,12 +351,6 @@ class JobHandle(Blocking):
             if (way := self._ways.get(name)) is None:
                 way = self._ways[name] = way_into(self._client, self._graph, self._operators, name)
             return way
-
-    def _check_known(self, operator: str) -> None:
-        known = [described for vertex in self._graph.vertices for described in vertex.operators]
-        if not any(operator in (described.name, described.operator_id) for described in known):
-            names = ", ".join(described.name for described in known)
-            raise UnknownOperator(f"job {self.name!r} has no operator {operator!r}; it has {names}")
 
     def _begin(self, status: JobStatus) -> None:
         """What the JobManager said when it began to tell events; one that has come already is newer."""

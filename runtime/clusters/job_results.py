@@ -11,6 +11,7 @@ from typing import Any
 
 from ...actors.operators.operator import Operator
 from ...messages import Predecessor
+from ..api.errors import InvalidSetting
 from ..api.translation import Translation
 from ..connectors import CollectSink, FileSink, read_collected
 from ..connectors.files.committed_files import OutputOf
@@ -34,14 +35,18 @@ class JobResults:
         self._predecessors = predecessors
         self._kept: dict[str, list[Any]] = {}
 
-    def collected(self, name: str) -> list[Any]:
-        """The records of a `collect`. Raises UnknownOperator, ResultsUnavailable for another sink."""
+    def collected(self, name: str, after: int = 0) -> list[Any]:
+        """The records of a `collect`, without the first `after`. Raises UnknownOperator, ResultsUnavailable for another
+        sink.
+        """
+        if type(after) is not int or after < 0:
+            raise InvalidSetting(f"after: wanted a number of records, at least 0, found {after!r}")
         sink = self.sink(name)
         if not isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; results come from collect(name=...)")
         if name in self._kept:
-            return list(self._kept[name])
-        return read_collected(sink.path, of=self._output_of(name))
+            return self._kept[name][after:]
+        return read_collected(sink.path, of=self._output_of(name))[after:]
 
     def keep(self) -> None:
         """Take the results home."""

@@ -11,13 +11,14 @@ answered.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pykka
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead, NotRunning, RemoteActorError, Unreachable
+from ...actors.ask_errors import ActorDead, AskTimeout, NotRunning, RemoteActorError, Unreachable
 from ...actors.context import Ref
 from ...messages import AskOperator
 
@@ -39,21 +40,33 @@ class _Again:
     pass
 
 
-class PatientQuestion(Actor):
-    """`wait_ms`: how long an operator that does not run is worth waiting for; 0: it is asked once."""
+@dataclass(frozen=True, slots=True)
+class _Overdue:
+    pass
 
-    def __init__(self, job_manager: Ref, wait_ms: float) -> None:
+
+class PatientQuestion(Actor):
+    """`wait_ms`: how long an operator that does not run is worth waiting for; 0: it is asked once. `deadline_ms`: when
+    all is over, whatever it waits for by then.
+    """
+
+    def __init__(self, job_manager: Ref, wait_ms: float, deadline_ms: float = math.inf) -> None:
         self._job_manager = job_manager
-        self._wait_ms = wait_ms
+        self._wait_ms = min(wait_ms, deadline_ms)
+        self._deadline_ms = deadline_ms
+        self._refusal: NotRunning | None = None
+        """The latest one, while it waits to ask again."""
         self._question: AskOperator
         self._promise: pykka.Future[Any]
-        self._began_ms = 0.0
+        self._began_ms = self._put_ms = 0.0
 
     def on_receive(self, message: Any) -> Any:
         match message:
             case AskOperator():
                 self._question, self._promise = message, self.context.promise()
                 self._began_ms = self.context.clock.now_ms()
+                if not math.isinf(self._deadline_ms):
+                    self.context.schedule(self._deadline_ms, _Overdue())
                 self._put()
                 return self._promise
             case _Answered(answer):
@@ -63,20 +76,38 @@ class PatientQuestion(Actor):
                 self._failed(error)
             case _Again():
                 self._put()
+            case _Overdue():
+                self._overdue()
         return None
 
     def _put(self) -> None:
-        self.context.pipe_to_self(self._job_manager.ask(self._question), _Answered, _Failed)
+        """Up to its deadline, if it has one, the JobManager may take its time."""
+        self._put_ms = self.context.clock.now_ms()
+        timeout_ms = None if math.isinf(self._deadline_ms) else math.inf
+        answer = self._job_manager.ask(self._question, timeout_ms=timeout_ms)
+        self.context.pipe_to_self(answer, _Answered, _Failed)
 
     def _failed(self, error: BaseException) -> None:
         refusal = self._as_not_running(error)
         left_ms = self._began_ms + self._wait_ms - self.context.clock.now_ms()
         if refusal is not None and not refusal.is_over and left_ms > 0:
+            self._refusal = refusal
             self.context.schedule(min(PAUSE_MS, left_ms), _Again())
             return
-        told = refusal or error
-        self._promise.set_exception((type(told), told, told.__traceback__))
+        self._fail(refusal or error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._promise.set_exception((type(error), error, error.__traceback__))
         self.context.stop(self.context.self_ref)
+
+    def _overdue(self) -> None:
+        """What it has waited for: a task, or the answer of one."""
+        asked_ms = self.context.clock.now_ms() - self._put_ms
+        if self._refusal is not None and asked_ms <= PAUSE_MS:
+            self._fail(self._refusal)
+            return
+        asked = f"operator {self._question.operator!r}"
+        self._fail(AskTimeout(asked, f"it was asked, and has not answered within {self._deadline_ms / 1000:g} s"))
 
     def _as_not_running(self, error: BaseException) -> NotRunning | None:
         """None when to ask again would not help."""

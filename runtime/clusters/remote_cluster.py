@@ -33,6 +33,8 @@ from ...messages import (
     JobSummary,
     JobWatermarks,
     ListJobs,
+    OutletAnswer,
+    ReadOutlet,
     RequestCheckpointStatistics,
     RequestJobStatus,
     RequestWatermarks,
@@ -47,7 +49,9 @@ from ..system.errors import InvalidAddress
 from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
 from .job_client import disposed_path, savepoint_path
+from .job_errors import how_it_ended
 from .job_future import JobFuture
+from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
 from .watermark_explanation import WatermarkExplanation, explain, explain_all
@@ -151,6 +155,12 @@ class RemoteCluster(Blocking):
 
     explain_watermarks_async = async_twin(explain_watermarks)
 
+    def outlet(self, job_id: JobId, name: str, *, after: str | None = None, latest: bool = False) -> Outlet:
+        """As `job.outlet`; a wrong name or cursor is known with the first read. Records of classes come as these if
+        this process has imported them.
+        """
+        return Outlet(_OutletOfRemote(self, job_id), job_id, name, after, latest)
+
     # -- orders
 
     def cancel(self, job_id: JobId) -> JobDetails:
@@ -210,6 +220,24 @@ class RemoteCluster(Blocking):
                 return NoJobManager(f"no JobManager answers at {self.address} ({error.reason}): does it still run?")
             case _:
                 return NoJobManager(f"there is no JobManager at {self.address}: {getattr(error, 'reason', error)}")
+
+
+class _OutletOfRemote:
+    """How a reader reaches a job of another process."""
+
+    def __init__(self, cluster: RemoteCluster, job_id: JobId) -> None:
+        self._cluster = cluster
+        self._job_id = job_id
+
+    def request(self, question: ReadOutlet) -> JobFuture[OutletAnswer]:
+        timeout_ms = question.wait_ms + self._cluster._answer_timeout_ms
+        return self._cluster._ask(question, _expect(OutletAnswer), timeout_ms)
+
+    def ended(self) -> object:
+        return how_it_ended(self._cluster.details(self._job_id))
+
+    async def ended_async(self) -> object:
+        return how_it_ended(await self._cluster.details_async(self._job_id))
 
 
 def find_job(jobs: Sequence[JobSummary], wanted: str) -> JobSummary:

@@ -19,6 +19,7 @@ from .errors import (
 from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
+from .files.outlet_sink import OutletSink
 from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
@@ -52,6 +53,7 @@ __all__ = [
     "NonDeterministicSource",
     "NotAScan",
     "OffsetMismatch",
+    "OutletSink",
     "Pacer",
     "PartitionFailed",
     "PartitionFeed",

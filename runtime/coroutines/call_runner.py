@@ -24,6 +24,7 @@ from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
 from .timer_wheel import TimerWheel
+from .waiting_code import waiting_at, waiting_lines
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +33,20 @@ Complete: TypeAlias = "Callable[[Coroutine[Any, Any, None], float], bool]"
 
 _WITHOUT_A_PAUSE: Final = 1000
 """This many calls that never wait run before the loop may do anything else."""
+_PATIENCE_MS: Final = 1000
+"""A coroutine that was cancelled may take this long to put things in order."""
+_OPENED_WITHIN_S: Final = 10
+"""An `open` that takes longer is logged."""
 
 
 class _Worker:
     """One asyncio task, and what it waits for when there is no call."""
 
-    __slots__ = ("task", "woken")
+    __slots__ = ("coroutine", "task", "woken")
 
     def __init__(self) -> None:
+        self.coroutine: Coroutine[Any, Any, Any] | None = None
+        """The one that waits."""
         self.task: asyncio.Task[None] | None = None
         self.woken: asyncio.Future[None] | None = None
 
@@ -63,6 +70,7 @@ class LoopRunner:
         self._is_signalled = False
         self._is_woken = False
         self._is_closed = False
+        self._has_warned = False
 
     # -- on the task's thread
 
@@ -88,12 +96,14 @@ class LoopRunner:
         """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
 
         async def whole() -> None:
+            watch = self._loop.call_later(_OPENED_WITHIN_S, self._tell_of, coroutine)
             try:
                 await coroutine
             except BaseException as error:  # noqa: BLE001 - user code; whoever asked gets it
                 then(error)
             else:
                 then(None)
+            watch.cancel()
             self._wake()
 
         self._loop.call_soon_threadsafe(lambda: self._loop.create_task(whole()))
@@ -106,12 +116,17 @@ class LoopRunner:
         if not self._complete(self._close(last), within_ms):
             left = sum(1 for worker in self._workers if worker.task is not None and not worker.task.done())
             log.warning(
-                "%s: the operator has been closed, and %d of its coroutines still run after %.1f s: they caught their "
-                "CancelledError, or `close` takes longer",
+                "%s: the operator has been closed, and %d of its coroutines still run after %.1f s, at %s: they caught "
+                "their CancelledError, or `close` takes longer",
                 self._what,
                 left,
                 within_ms / 1000,
+                self.waiting_at(),
             )
+
+    def waiting_at(self) -> str:
+        """The lines at which coroutines wait."""
+        return waiting_lines(each.coroutine for each in tuple(self._workers) if each.coroutine is not None)
 
     # -- on the loop's
 
@@ -125,6 +140,16 @@ class LoopRunner:
             await asyncio.wait(tasks)
         if last is not None:
             await last
+
+    @staticmethod
+    def _tell_of(coroutine: Coroutine[Any, Any, Any]) -> None:
+        log.warning(
+            "%s has not ended after %d s, and the operator's records wait for it: it waits at %s; give what it waits "
+            "for a timeout, as with `async with asyncio.timeout(5)`",
+            getattr(coroutine, "__qualname__", "open"),
+            _OPENED_WITHIN_S,
+            waiting_at(coroutine),
+        )
 
     def _signalled(self) -> None:
         self._is_signalled = False
@@ -202,7 +227,7 @@ class LoopRunner:
     ) -> Generator[Any, Any, None]:
         """The rest of a call that waits."""
         self._let_another_work()
-        call.task = worker.task
+        call.task, worker.coroutine = worker.task, coroutine
         if call.limit_ms is not None:
             self._wheel.add((call, call.tries), call.limit_ms)
         try:
@@ -225,24 +250,25 @@ class LoopRunner:
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
-            call.error = self._why_cancelled(call, worker, error)
+            _forget_cancellation(worker)
+            call.error = error
+            if call.is_expired:
+                call.error = CallTimedOut(self._what, call.limit_ms or 0, call.tries).with_traceback(
+                    error.__traceback__
+                )
+                call.error.__suppress_context__ = True
         except BaseException as error:  # noqa: BLE001 - the same
             call.error = error
-        call.task = None
+        call.task = worker.coroutine = None
         self._end(call)
-
-    def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
-        _forget_cancellation(worker)
-        if call.is_expired:
-            return CallTimedOut(self._what, call.limit_ms or 0)
-        return error
 
     def _refused(self, result: Any) -> BaseException:
         """The error of a coroutine that has returned something."""
         try:
             refuse(self._what, result)
         except Exception as error:  # noqa: BLE001 - what it raises is what is wanted
-            return error
+            error.__suppress_context__ = True
+            return error.with_traceback(None)
 
     def _end(self, ended: Ended) -> None:
         if self._is_closed:
@@ -254,9 +280,22 @@ class LoopRunner:
 
     def _expire(self, tried: tuple[Call, int]) -> None:
         call, tries = tried
-        if call.task is not None and call.tries == tries:
+        if call.task is None or call.tries != tries:
+            return
+        if not call.is_expired:
             call.is_expired = True
             call.task.cancel()
+            self._wheel.add(tried, _PATIENCE_MS)
+        elif not self._has_warned:
+            self._has_warned = True
+            lines = [each.coroutine for each in self._workers if each.task is call.task]
+            log.warning(
+                "%s: a coroutine goes on although it was cancelled, as it took longer than %.0f ms, at %s: it catches "
+                "asyncio.CancelledError, so no timeout ends it; let that pass",
+                self._what,
+                call.limit_ms or 0,
+                waiting_lines(lines),
+            )
 
 
 def _forget_cancellation(worker: _Worker) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .actors.errors import EndlessTimers as EndlessTimers
     from .actors.errors import InvalidTimeout as InvalidTimeout
     from .actors.errors import NoEventTime as NoEventTime
+    from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from .messages import MissingColumn as MissingColumn
     from .messages import Predecessor as Predecessor
     from .messages import RestartStrategyConfig as RestartStrategyConfig
+    from .messages import RestoredFrom as RestoredFrom
     from .messages import Row as Row
     from .messages import Serializer as Serializer
     from .messages import SnapshotMetrics as SnapshotMetrics
@@ -163,10 +165,13 @@ if TYPE_CHECKING:
     from .runtime.clusters import Announcement as Announcement
     from .runtime.clusters import Cluster as Cluster
     from .runtime.clusters import ClusterSettings as ClusterSettings
+    from .runtime.clusters import CursorExpired as CursorExpired
+    from .runtime.clusters import CursorForked as CursorForked
     from .runtime.clusters import HeldBy as HeldBy
     from .runtime.clusters import Inlet as Inlet
     from .runtime.clusters import InletClosed as InletClosed
     from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
+    from .runtime.clusters import InvalidCursor as InvalidCursor
     from .runtime.clusters import JobCanceled as JobCanceled
     from .runtime.clusters import JobFailed as JobFailed
     from .runtime.clusters import JobFuture as JobFuture
@@ -178,6 +183,9 @@ if TYPE_CHECKING:
     from .runtime.clusters import NoJobManager as NoJobManager
     from .runtime.clusters import NoSuchJob as NoSuchJob
     from .runtime.clusters import NumberGap as NumberGap
+    from .runtime.clusters import Outlet as Outlet
+    from .runtime.clusters import OutletBatch as OutletBatch
+    from .runtime.clusters import OutletError as OutletError
     from .runtime.clusters import Refused as Refused
     from .runtime.clusters import RemoteCluster as RemoteCluster
     from .runtime.clusters import RemoteError as RemoteError
@@ -220,6 +228,8 @@ if TYPE_CHECKING:
     from .runtime.system import RemoteRef as RemoteRef
     from .runtime.system import SystemStopped as SystemStopped
     from .runtime.system import TransportOptions as TransportOptions
+    from .state import AlreadyFinished as AlreadyFinished
+    from .state import AlreadyRunning as AlreadyRunning
     from .state import CallIsOver as CallIsOver
     from .state import CorruptState as CorruptState
     from .state import FoldingState as FoldingState
@@ -227,6 +237,7 @@ if TYPE_CHECKING:
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
     from .state import NoCurrentKey as NoCurrentKey
@@ -257,8 +268,8 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout NoEventTime RecordNotSent "
-        "StateDoesNotFit UnknownJob UnusableRecord UnwantedResult"
+        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout NoEventTime "
+        "NoReadableCheckpoint RecordNotSent StateDoesNotFit UnknownJob UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
@@ -278,8 +289,8 @@ _HOMES = {
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
         "FailureCause FailureKind FirstBatchProcessed HoldingChannel HoldingSplit JobDetails JobId JobStatus "
         "JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn Predecessor "
-        "RestartStrategyConfig Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime TaskManagerChanged "
-        "TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
+        "RestartStrategyConfig RestoredFrom Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime "
+        "TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
     ),
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
@@ -288,11 +299,11 @@ _HOMES = {
         "fixed_delay no_restart"
     ),
     "runtime.clusters": (
-        "AmbiguousJob Announcement Cluster ClusterSettings HeldBy Inlet InletClosed InvalidConfiguration "
-        "JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused LocalCluster NoAnswer NoJobManager "
-        "NoSuchJob NumberGap Refused RemoteCluster RemoteError ResultsUnavailable SavepointFailed "
-        "SavepointNotDisposed Sent SparkCluster SubtaskWatermark UnknownInlet UnknownOperator "
-        "WatermarkExplanation"
+        "AmbiguousJob Announcement Cluster ClusterSettings CursorExpired CursorForked HeldBy Inlet InletClosed "
+        "InvalidConfiguration InvalidCursor JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused "
+        "LocalCluster NoAnswer NoJobManager NoSuchJob NumberGap Outlet OutletBatch OutletError Refused "
+        "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
+        "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
         "ConnectorError FileSink IndexShare InletLogDamaged InputChanged LostTransaction NoInput "
@@ -304,9 +315,10 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState ListState MapState MissingState "
-        "NoCurrentKey OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
-        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
+        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
+        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
+        "UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

@@ -24,7 +24,7 @@ from understudy.runtime.connectors import GeneratorSource
 from understudy.testing import OperatorHarness
 
 COLLECT_PATTERN = r"write out.collect\(x\) in place of `yield x`"
-NOT_ASYNC = "operators and callbacks are not async yet: write a plain function, and call a blocking client there, or"
+AWAIT = "which nothing awaits here: await it in `async def process`, or in an `async def` function of map"
 
 
 async def fetch(record: Any) -> Any: ...
@@ -61,9 +61,9 @@ def refused(operator: Any, records: Any, key_by: Any = None) -> UserCodeError:
 
 
 UNRUN: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "a coroutine": (lambda record: fetch(record), rf"returned a coroutine \(fetch\); {NOT_ASYNC}"),
-    "an async generator": (lambda record: stream(record), r"returned an async generator \(stream\); operators and"),
-    "an awaitable": (lambda record: Future(), "returned an awaitable Future; operators and callbacks are not async"),
+    "a coroutine": (lambda record: fetch(record), rf"returned a coroutine \(fetch\), {AWAIT}"),
+    "an async generator": (lambda record: stream(record), r"returned an async generator \(stream\), which nothing"),
+    "an awaitable": (lambda record: Future(), "returned an awaitable Future, which nothing awaits here"),
     "a generator": (lambda record: several(record), r"returned a generator \(several\), none of whose code has run: "),
 }
 
@@ -104,7 +104,7 @@ def test_flat_map_and_map_batches(returns: Callable[[Any], Any]) -> None:
     for operator, records in ((FlatMap(returns), [1]), (MapBatches(returns), pa.RecordBatch.from_pydict({"n": [1]}))):
         cause = refused(operator, records).__cause__
         assert str(cause).startswith("the function of ")
-        assert NOT_ASYNC in str(cause)
+        assert AWAIT in str(cause)
 
 
 def test_flat_map_of_coroutines_and_of_generators_in_a_generator() -> None:
@@ -129,7 +129,7 @@ def test_a_key_function() -> None:
 
     error = refused(Passing, [1, 2, 3], key_by=lambda n: fetch(n) if n > 1 else n)
     assert error.record_position == 1
-    assert "the key function returned a coroutine (fetch); operators and" in str(error.__cause__)
+    assert "the key function returned a coroutine (fetch), which nothing" in str(error.__cause__)
 
 
 @pytest.mark.parametrize("columnar", [False, True])
@@ -153,7 +153,7 @@ class Returning(KeyedOperator):
 @pytest.mark.parametrize(
     ("returns", "told"),
     [
-        (lambda n: fetch(n) if n else None, rf"Returning.process returned a coroutine \(fetch\); {NOT_ASYNC}"),
+        (lambda n: fetch(n) if n else None, rf"Returning.process returned a coroutine \(fetch\), {AWAIT}"),
         (lambda n: several(n) if n else None, rf"process returned a generator \(several\), none .*: {COLLECT_PATTERN}"),
         (lambda n: [n] if n else None, r"process returned \[1\] \(list\), which would be lost: wanted None; what"),
         (lambda n: n or None, r"Returning.process returned 1 \(int\), which would be lost"),

@@ -249,6 +249,7 @@ def test_it_runs_as_a_command(arguments: list[str], tmp_path: Path) -> None:
         ["checkpoint", "--keys", "1000", "--rows", "200000"],
         ["checkpoint", "--keys", "1000", "--rows", "50000", "--state", "records"],
         ["first-output"],
+        ["outlet", "--rows", "200000"],
     ],
     ids=" ".join,
 )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from understudy.actors.errors import StateDoesNotFit
-from understudy.actors.restore.job_submissions import FoundOrigin
+from understudy.actors.restore.found_origin import FoundOrigin
 from understudy.actors.restore.restore_check import RestoreReport, check_restore
 from understudy.actors.restore.restore_points import RestorePoints
 from understudy.messages import (

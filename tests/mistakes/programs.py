@@ -210,15 +210,19 @@ def missing_import_on_the_worker(env: StreamEnvironment, folder: Path) -> None:
     stream.process(Importing, name="worst").collect(name="out")
 
 
-class Asynchronous(Worst):
+async def _look_up(flight: Any) -> Any:
+    return flight
+
+
+class Unawaited(Worst):
     async def process(self, flight: Any, out: Collector) -> None:  # type: ignore[override]
-        out.collect((self.key, flight["delay"]))
+        out.collect(_look_up(flight))
 
 
-@mistake("coroutine", names=("Asynchronous", "process"), remedies=("async", "def process"))
+@mistake("coroutine", names=("'worst'", "Unawaited", "_look_up", "programs.py:"), remedies=("write `await` before it",))
 def coroutine(env: StreamEnvironment, folder: Path) -> None:
     stream = env.from_collection(flights(), name="flights").key_by("origin")
-    stream.process(Asynchronous, name="worst").collect(name="out")
+    stream.process(Unawaited, name="worst").collect(name="out")
 
 
 class Yielding(Worst):

@@ -34,6 +34,10 @@ class NotingFileSystem(DirFileSystem):
         os.replace(self._join(source), self._join(target))
         self.asked.append(f"replace {target}")
 
+    def rename_new(self, source: str, target: str) -> None:
+        os.link(self._join(source), self._join(target))
+        os.unlink(self._join(source))
+
     def rmdir(self, path: str) -> None:
         os.rmdir(self._join(path))
 
@@ -95,6 +99,16 @@ def test_only_an_empty_folder_is_removed(place: tuple[DurableFiles, str]) -> Non
     files.remove(f"{root}/a/x")
     assert files.remove_empty_folder(f"{root}/a") == files.has_folders
     assert not files.remove_empty_folder(f"{root}/a")
+
+
+def test_a_new_file_takes_no_others_place(place: tuple[DurableFiles, str]) -> None:
+    files, root = place
+    files.make_folder(root)
+    files.write_new(f"{root}/a", f"{root}/t", [b"fir", b"st"])
+    assert files.names(root) == ["a"]
+    with pytest.raises(FileExistsError):
+        files.write_new(f"{root}/a", f"{root}/t", [b"second"])
+    assert files.fs.cat_file(f"{root}/a") == b"first"
 
 
 def test_a_path_is_written_one_way_only(place: tuple[DurableFiles, str]) -> None:

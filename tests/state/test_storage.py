@@ -41,6 +41,16 @@ def on_disk(storage: CheckpointStorage, path: str) -> Path:
     return Path(storage.root) / path
 
 
+def test_torn_files_of_writers_that_are_dead_are_deleted_and_no_others(tmp_path: Path) -> None:
+    storage = CheckpointStorage(str(tmp_path))
+    storage.write("outlets/a/whole", b"1")
+    for name in (".writing-dead-.1", ".writing-alive-.2", ".writing-dead-too-.3"):
+        (tmp_path / "outlets/a" / name).write_bytes(b"torn")
+    storage.delete_torn("outlets/a", lambda name: name.startswith("dead"))
+    assert sorted(path.name for path in (tmp_path / "outlets/a").iterdir()) == [".writing-alive-.2", "whole"]
+    storage.delete_torn("outlets/missing", lambda name: True)
+
+
 def test_a_location_is_one_path_that_leads_back(storage: CheckpointStorage) -> None:
     storage.write("job-1/a", b"x")
     there = storage.location("job-1/../job-1/a")

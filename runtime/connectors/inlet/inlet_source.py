@@ -76,7 +76,7 @@ class InletSource(Source):
     # -- life
 
     def open(self) -> None:
-        self._begin([], {}, [], has_ended=False)
+        self._begin(self._earlier_logs(), {}, [], has_ended=False)
 
     def _begin(
         self, logs: Sequence[Mark], senders: Iterable[tuple[str, int]] | dict[str, int], ready: Any, *, has_ended: bool
@@ -135,11 +135,18 @@ class InletSource(Source):
         if not self.context.task.from_savepoint:
             marks = [Mark(*plain) for offset in offsets for plain in offset["logs"]]
             logs = [mark._replace(root=mark.root or root) for mark in marks]
+        logs += self._earlier_logs()
         senders = {
             sender: last for offset in offsets for sender, last in offset["senders"].items() if self._is_own(sender)
         }
         ready = [each for offset in offsets for each in from_payload(offset["ready"]) if self._is_own(each.sender)]
         self._begin(logs, senders, ready, has_ended=all(offset["ended"] for offset in offsets))
+
+    def _earlier_logs(self) -> list[Mark]:
+        """Those of runs that died before a checkpoint of their own: no state names them."""
+        task, operator_id = self.context.task, str(self.context.operator_id)
+        folders = () if task is None else task.earlier_inlets
+        return [Mark("", folder) for folder in folders if folder.split("/")[-2] == operator_id]
 
     def _is_own(self, sender: str) -> bool:
         where = self.context

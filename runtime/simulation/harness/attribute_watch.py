@@ -15,6 +15,7 @@ from typing import Any
 
 import cloudpickle
 
+from ....actors.operators.of_call import OfCall
 from ....actors.operators.operator import Operator
 from ....state import StateDeclaration, declared_states
 
@@ -30,6 +31,7 @@ _FRAMEWORK = frozenset(
         "watermark",
         "_backend",
         "_batch_process",
+        "_calls",
         "_input_schema",
         "_loop",
         "_selectors",
@@ -51,6 +53,7 @@ _NO_DATA = (
     staticmethod,
     property,
     StateDeclaration,
+    OfCall,
     type,
 )
 _SHOWN = 60
@@ -66,7 +69,7 @@ def what_is_held(operators: Sequence[Operator]) -> Held:
         kind, declared = type(operator).__name__, declared_states(type(operator))
         for name, value in vars(operator).items():
             is_method = callable(getattr(type(operator), name, None))  # somebody stands before it
-            if name not in declared and name not in _FRAMEWORK and not is_method:
+            if name.removeprefix("_own_") not in {*declared, *_FRAMEWORK} and not is_method:
                 found |= _described(f"attribute {name!r} of {kind}", value)
         for cls in _own_classes(operator):
             found |= {f"class attribute {name!r} of {cls.__name__}": value for name, value in _data_of(cls).items()}

@@ -39,8 +39,9 @@ from ....messages import (
     encode,
     tag_of,
 )
+from .harness_clock import HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot
-from .hosted_attempt import HarnessClock, HostedAttempt, HostedJob
+from .hosted_attempt import HostedAttempt, HostedJob
 from .hosted_chain import Hosted, Keys, hosted_chain
 
 __all__ = ["HarnessMisused", "HarnessSnapshot", "OperatorHarness"]

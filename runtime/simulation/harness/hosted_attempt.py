@@ -13,7 +13,10 @@ from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
+from ....actors.async_calls.async_calls import AsyncCalls
+from ....actors.async_calls.settings import AsyncSettings
 from ....actors.flow.elements import END_OF_TIME, NO_WATERMARK, AnyBatch, Batch, Watermark, WatermarkStatus
+from ....actors.operators.operator import Operator
 from ....actors.operators.source import END, Source, SourceState, continue_source, offset_of
 from ....actors.operators.source_reader import SourceReader
 from ....actors.tasks.operator_chain import OperatorChain, blame
@@ -22,38 +25,16 @@ from ....actors.tasks.task_state import StateServices, TaskState
 from ....actors.tasks.task_watermarks import TaskWatermarks
 from ....messages import CheckpointId, ExecutionAttemptId, JobId, SlotIndex, SubtaskIndex, SubtaskState, TaskDeployment
 from ....state import CheckpointStorage, backend_named, key_group_range
+from ....state.backends.shared_backend import SharedBackend
+from .harness_clock import EPOCH_MS, HarnessClock
 from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_of_state
 from .hosted_chain import VERTEX, HostedChain
+from .hosted_coroutines import HostedCoroutines
 
-_EPOCH_MS = 1_700_000_000_000
 _attempts = count()
 """Ids of attempts are unique in the process, as those of a job are in its cluster."""
-
-
-class HarnessClock:
-    """Time stands still until it is moved."""
-
-    def __init__(self, now_ms: float) -> None:
-        self._now_ms = now_ms
-
-    def now_ms(self) -> float:
-        return self._now_ms
-
-    def wall_ms(self) -> int:
-        return _EPOCH_MS + int(self._now_ms)
-
-    def advance(self, ms: float) -> None:
-        self.check(ms)
-        self._now_ms += ms
-
-    @staticmethod
-    def check(ms: float) -> None:
-        """Raises HarnessMisused for what is no time to let pass."""
-        if not ms >= 0:
-            raise HarnessMisused(f"time does not go back: wanted at least 0 ms, found {ms!r}")
-
-    def set(self, now_ms: float) -> None:
-        self._now_ms = now_ms
+_MOST_WAITS = 10_000
+"""So often time passes at the end of the data without a record that leaves."""
 
 
 class _Input(NamedTuple):
@@ -102,8 +83,12 @@ class HostedAttempt:
         place(operators, self.deployment, clock=self.clock, wake=self._wake, resources=job.resources)
         self._directory = TemporaryDirectory(prefix="understudy-harness-", ignore_cleanup_errors=True)
         self._storage = CheckpointStorage(self._directory.name)
-        services = StateServices(self._storage, backend_named(job.state_backend), inline_threshold_bytes=1)
+        self._coroutines = HostedCoroutines(self.clock)
+        services = StateServices(
+            self._storage, backend_named(job.state_backend), inline_threshold_bytes=1, call_loop=self._coroutines
+        )
         self.state = TaskState(self.deployment, by_id(operators), services)
+        self.state.give_calls(self._calls_of)
         self.chain = OperatorChain(operators, self._emit, self._say)
         self._inputs = [_Input(index, SubtaskIndex(0), index) for index in range(max(job.chain.inputs, 1))]
         self._watermarks = TaskWatermarks(len(self._inputs))
@@ -119,20 +104,18 @@ class HostedAttempt:
             self._fire()
 
     def advance(self, to_ms: float) -> None:
-        """Time passes, from one processing-time timer to the next."""
+        """Time passes, from one thing that is due to the next: timers of processing time, and coroutines."""
         with self._deadly():
-            while not self.over:
-                fired, due_ms = self.chain.fire_due(self.clock.wall_ms())
-                if fired:
-                    continue
-                if due_ms is None or due_ms - _EPOCH_MS > to_ms:
-                    break
-                self.clock.set(max(self.clock.now_ms(), float(due_ms - _EPOCH_MS)))
-        self.clock.set(to_ms)
+            due_ms = self._settle()
+            while not self.over and due_ms is not None and due_ms <= to_ms:
+                self.clock.set(max(self.clock.now_ms(), due_ms))
+                due_ms = self._settle()
+        self.clock.set(max(self.clock.now_ms(), to_ms))
 
     def process(self, batch: AnyBatch, input_index: int) -> None:
         with self._deadly():
             self.chain.process(batch, input_index)
+            self._run_coroutines()
 
     def poll(self, source: Source) -> Batch | Literal[SourceState.END] | None:
         """One poll; its batch goes down the chain."""
@@ -150,7 +133,8 @@ class HostedAttempt:
     def end(self) -> None:
         with self._deadly():
             while self.chain.advance(END_OF_TIME):
-                pass
+                if self.chain.is_draining:
+                    self._drain()
             self.chain.end()
         self.ended = True
 
@@ -213,11 +197,54 @@ class HostedAttempt:
         self._watermarks.restore(self.state.restored_watermarks, self._inputs)
         if self._watermarks.current_ms != NO_WATERMARK:
             self._fire()
+        self._run_coroutines()
 
     def _fire(self) -> None:
         with self._deadly():
             while self.chain.advance(self._watermarks.current_ms):
                 pass
+            self._run_coroutines()
+
+    # -- coroutines
+
+    def _calls_of(self, operator: Operator, backend: SharedBackend) -> AsyncCalls:
+        """Without a rate: nobody grants permits here."""
+        settings, chance = operator.async_settings or AsyncSettings(), self._coroutines.chance
+        return AsyncCalls(
+            operator, settings, backend, self._coroutines, lambda retry, tries: retry.delay_ms(tries, chance)
+        )
+
+    def _run_coroutines(self) -> None:
+        if self.chain.calls is not None:
+            self._settle()
+
+    def _settle(self) -> float | None:
+        """Do all that can be done at this time; returns when there will be more, or None: not by itself."""
+        while not self.over:
+            self._coroutines.run_ready()
+            fired, wall_ms = self.chain.fire_due(self.clock.wall_ms())
+            coroutines_ms = self._coroutines.next_ms()
+            if not fired and (coroutines_ms is None or coroutines_ms > self.clock.now_ms()):
+                due_ms = None if wall_ms is None else float(wall_ms - EPOCH_MS)
+                return min((each for each in (due_ms, coroutines_ms) if each is not None), default=None)
+        return None
+
+    def _drain(self) -> None:
+        """Let time pass until all that is in flight has left."""
+        calls, waits, left = self.chain.calls, 0, 0
+        due_ms = self._settle()
+        while calls is not None and self.chain.is_draining:
+            waits = waits + 1 if calls.in_flight == left else 0
+            left = calls.in_flight
+            if due_ms is None or waits == _MOST_WAITS:
+                raise HarnessMisused(
+                    f"end: {left} records are in flight, and their coroutines never end: "
+                    f"{'nothing will wake them' if due_ms is None else 'they wait again and again'}, at "
+                    f"{calls.waiting_at()}; give the operator a fake of its service that answers, or, in its "
+                    "AsyncSettings, a timeout_ms"
+                )
+            self.clock.set(max(self.clock.now_ms(), due_ms))
+            due_ms = self._settle()
 
     def _emit(self, batch: AnyBatch, tag: str = "") -> None:
         (self.sides.setdefault(tag, []) if tag else self.emitted).append(batch)
@@ -236,7 +263,8 @@ class HostedAttempt:
             raise
 
     def _forget(self) -> None:
-        """Let go of the operators, and of the folder."""
+        """Let go of the operators, of what still runs, and of the folder."""
+        self._coroutines.discard()
         self.chain = OperatorChain((), self._emit)
         self.source = None
         self._directory.cleanup()

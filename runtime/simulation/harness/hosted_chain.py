@@ -104,6 +104,10 @@ def _chain(
     schemas: tuple[pa.Schema | None, ...],
 ) -> HostedChain:
     """Ids go by place, so that a snapshot is restored by newer code of another name."""
+    for name in (name for operator, name in zip(operators[1:], names[1:], strict=True) if operator._is_async):
+        raise HarnessMisused(
+            f"{name!r} runs coroutines, and in a job it is always the first of its chain: give it a harness of its own"
+        )
     descriptions = tuple(
         OperatorDescription(OperatorId(f"operator-{place}"), name, "operator") for place, name in enumerate(names, 1)
     )

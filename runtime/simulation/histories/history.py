@@ -26,6 +26,8 @@ from .calm import kept_to_the_end, needless_trouble
 from .catalogue import CATALOGUE
 from .ending import CALM_MS, LOST, STALLED, leftover_processes, wait_for_the_end, was_spoilt
 from .lineage import Lineage
+from .outlet_readers import ORACLE as OUTLET_ORACLE
+from .outlet_readers import OutletReaders
 from .output_so_far import OutputSoFar
 from .savepoints import TakenSavepoints
 from .scenario import Scenario
@@ -111,9 +113,13 @@ class _History:
             scenario.quiet_ms,
         )
 
+        self._readers = OutletReaders(cluster, self._lineage, self._report, lambda: self._user.is_alone)
+
     def run(self) -> Outcome:
         cluster = self._cluster
         self._lineage.begin(self._submit(self._scenario.workload.parallelism))
+        if self._topology.has_outlet:
+            self._readers.begin()
         cluster.probes.when_committed = self._nothing_is_extra
         for action in self._scenario.actions:
             self._user.do(action)
@@ -171,6 +177,8 @@ class _History:
             self._report(self._not_whole(found))
         if problem := self._topology.outside(self._scenario.workload, status == JobStatus.FINISHED.value and is_whole):
             self._report(Violation("effects", problem))
+        if self._topology.has_outlet:
+            self._judge_outlet(status, found)
         if self._user.goes_on_from_drained and (more := self._lineage.committed_by_the_latest()):
             self._report(Violation("drained-is-the-end", f"{len(more)} records came after it: {more[0]!r}"))
         if status == STALLED:
@@ -185,6 +193,14 @@ class _History:
             self._judge_files(status)
         self._report(leftover_processes(self._cluster, status))
         self._dangling.look()
+
+    def _judge_outlet(self, status: str, collected: list[Any]) -> None:
+        """It has what the other sink has: both commit with the same checkpoints, and to the end if the job finishes."""
+        self._readers.end()
+        if self._readers.all is None or status != JobStatus.FINISHED.value:
+            return
+        if problem := exactly_once(self._readers.all, collected):
+            self._report(Violation(OUTLET_ORACLE, problem.problem))
 
     def _judge_calm(self) -> None:
         if restarts := self._restarts():
@@ -260,7 +276,7 @@ class _History:
         found = [path for path in found if not any(path.startswith(folder) for folder in logs)]
         files = [path for path in found if not (may_be_torn and _TORN_SAVEPOINT in path)]
         tidy = all(job.status is JobStatus.FINISHED for job in self._lineage.jobs) and status != JobStatus.FAILED.value
-        left = [path for path in files if "/collected/" not in path or ("/." in path and tidy)]
+        left = [path for path in files if not ("/collected/" in path or "/outlets/" in path) or ("/." in path and tidy)]
         return Violation("no-leaked-files", f"after the job's end there are {', '.join(left)}") if left else None
 
 

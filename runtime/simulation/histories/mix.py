@@ -53,6 +53,9 @@ DECK = 30
 INLINE_PARTS = 0.4
 """Share of those in which small state stays inline, beside files."""
 
+FOLLOWED = 0.3
+"""Share of those of chance in which readers follow an outlet."""
+
 Theme = Callable[[Chance, Scenario], Scenario]
 
 _ALL_IN_FILES = Workload().inline_threshold_bytes
@@ -68,7 +71,8 @@ def standard_history(seed: int, topology: str | None = None) -> Scenario:
     if theme is None and of_its_own:
         theme = random.Random(f"theme {seed}").choice(THEMES)
     if theme is None:
-        return Scenario.of(seed, topology)
+        is_followed = topology is None and random.Random(f"outlet {seed}").random() < FOLLOWED
+        return Scenario.of(seed, "followed" if is_followed else topology)
     drawn = themed(theme, seed, None if of_its_own else topology)
     return drawn if topology is None else _of_topology(drawn, topology)
 

@@ -137,7 +137,7 @@ def _with_actions(scenario: Scenario) -> Scenario:
 def _with_alignment_timeout(scenario: Scenario) -> Scenario:
     """Perhaps."""
     chance = random.Random(f"alignment {scenario.seed}")
-    if chance.random() >= WITH_ALIGNMENT_TIMEOUT or not TOPOLOGIES[scenario.topology].exactly_once:
+    if chance.random() >= WITH_ALIGNMENT_TIMEOUT or scenario.topology == "at-least-once":
         return scenario
     workload = replace(scenario.workload, alignment_timeout_ms=chance.choice((0, 0, 200, 1_500)))
     faults = [*scenario.faults]

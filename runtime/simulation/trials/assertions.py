@@ -233,8 +233,8 @@ def _wanted(output: Output, expected: Records | None, sink: str | None) -> Mappi
     """What is to be compared, by sink."""
     if not output:
         raise Unfit(
-            "the job commits nothing that can be compared: end it in collect(name=...), a FileSink under sim://, or a "
-            "sink of your own that writes to a TransactionalLog"
+            "the job commits nothing that can be compared: end it in collect(name=...), to_outlet(name), a FileSink "
+            "under sim://, or a sink of your own that writes to a TransactionalLog"
         )
     if sink is not None and sink not in output:
         raise Unfit(f"there is no sink {sink!r} that can be compared; there is {', '.join(output)}")

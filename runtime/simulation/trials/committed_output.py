@@ -1,28 +1,35 @@
 """CommittedOutput: what a job has made visible in a simulated world, by sink. Read from outside of the world.
 
-Compared are all that can be: `collect()`, FileSinks whose path begins with sim://, and TransactionalLogs.
+Compared are all that can be: `collect()`, outlets, FileSinks whose path begins with sim://, and TransactionalLogs.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from fsspec.core import url_to_fs
 
+from ...api.errors import ApiError
 from ...api.translation import Translation
-from ...connectors import CollectSink, FileSink, read_collected
+from ...clusters.job_handle import JobHandle
+from ...connectors import CollectSink, FileSink, OutletSink, read_collected
 from .transactional_log import logs_of_this_world
 
 SCHEME = "sim://"
+_SOON_S = 1.0
+"""In virtual time: nothing more comes of a job that is over, or hangs."""
 
 Output = Mapping[str, list[Any]]
 """By the sink's name, or the log's; the rows of files are dictionaries."""
 
 
-def committed_output(jobs: Sequence[Translation]) -> Output:
-    """All that is visible now, in the world that is current; of a job and those that went on from its savepoints."""
+def committed_output(jobs: Sequence[Translation], latest: JobHandle) -> Output:
+    """All that is visible now, in the world that is current; of a job and those that went on from its savepoints, the
+    last of which is `latest`.
+    """
     output = {log.name: log.committed() for log in logs_of_this_world()}
     read: set[tuple[str, str]] = set()
     for name, sink in ((name, sink) for job in jobs for name, sink in job.sinks.items()):
@@ -31,7 +38,20 @@ def committed_output(jobs: Sequence[Translation]) -> Output:
         read.add((name, sink.path))
         found = read_collected(sink.path) if isinstance(sink, CollectSink) else _files_of(sink)
         output[name] = [*output.get(name, []), *found]
+    for name, sink in jobs[-1].sinks.items():
+        if isinstance(sink, OutletSink):
+            output[name] = _read_outlet(latest, name)
     return output
+
+
+def _read_outlet(job: JobHandle, name: str) -> list[Any]:
+    """All that can be read now: of a job that has failed, or has lost its JobManager, too."""
+    records: list[Any] = []
+    outlet = job.outlet(name)
+    with suppress(TimeoutError, ApiError):
+        while (batch := outlet.read(timeout=_SOON_S)) is not None:
+            records.extend(batch)
+    return records
 
 
 def _files_of(sink: FileSink) -> list[Any]:

@@ -88,7 +88,7 @@ def try_once(
         user = SavepointUser(cluster, submit, limit_ms, quiet_ms)
         try:
             _run_to_its_end(tried, cluster, user)
-            tried.output = committed_output(submitted)
+            tried.output = committed_output(submitted, user.jobs[-1])
             for violation in (*judge(tried.status, tried.output), *_judge_the_world(cluster, tried)):
                 probes.report(violation.oracle, violation.problem)
         except (Exception, ProcessKilled) as error:  # noqa: BLE001  (the outcome of a history, whatever it is)
@@ -142,10 +142,10 @@ def _judge_the_world(cluster: SimulatedCluster, tried: Tried) -> Iterator[Violat
 
 
 def _is_leaked(path: str) -> bool:
-    """Checkpoints, and whatever is hidden; what is collected lies among the checkpoints, and stays."""
+    """Checkpoints, and whatever is hidden; what is collected, or in outlets, lies among the checkpoints, and stays."""
     if _TORN_SAVEPOINT in path:
         return False
-    return "/." in path or ("/checkpoints/" in path and "/collected/" not in path)
+    return "/." in path or ("/checkpoints/" in path and "/collected/" not in path and "/outlets/" not in path)
 
 
 @contextmanager

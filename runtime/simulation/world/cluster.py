@@ -22,6 +22,7 @@ from ....actors.tasks.job_program import JobProgram
 from ....actors.timeouts import timeout_seconds
 from ....messages import CheckpointCompleted, JobId
 from ....state import CheckpointStorage
+from ....state.checkpoints.job_runs import Claimant, RunOwner
 from ....state.checkpoints.savepoints import Savepoints
 from ...api.environment import StreamEnvironment
 from ...api.translation import Translation
@@ -29,6 +30,7 @@ from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.configuration import Configuration
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
+from ...system import ActorSystem
 from ...transport.limits import FRAME_BYTES, WINDOW_BYTES
 from .disk import SimulatedDisk
 from .faults import JOB_MANAGER, Fault, RottenFile, Who
@@ -86,6 +88,7 @@ class SimulatedCluster(WorldCluster):
         self.probes.files_may_rot = any(isinstance(fault, RottenFile) for fault in self.faults)
         self.storage.when_removed = self.probes.removed
         self._injector = Injector(self)
+        self._drivers = 1
         self._open = ExitStack()
 
     # ---- life
@@ -102,6 +105,14 @@ class SimulatedCluster(WorldCluster):
         """Forget the world. Nothing of it is left: it had no thread, no socket and no file."""
         super().close()
         self._open.close()
+
+    def start_again(self, host: str | None = None) -> None:
+        """One more process with a JobManager, which takes what is submitted from now on, as when a service is started
+        again. Those before it may be dead, frozen or running. On the same host unless one is named: who is on the same
+        one sees whether it is dead.
+        """
+        self._drivers += 1
+        self._start_driver(self.world.process(f"job-manager-{self._drivers}", host or self._started_driver().host))
 
     @property
     def faults_that_happened(self) -> Counter[str]:
@@ -140,7 +151,7 @@ class SimulatedCluster(WorldCluster):
 
     def submit_translated(self, translation: Translation, **options: Any) -> JobHandle:
         job = super().submit_translated(translation, **options)
-        config = translation.graph.checkpoints
+        config = job._graph.checkpoints
         self.probes.exactly_once = config.exactly_once
         self.probes.may_overtake = config.alignment_timeout_ms is not None
         storage = self._open_storage(config.directory)
@@ -153,6 +164,17 @@ class SimulatedCluster(WorldCluster):
 
     def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
         return super().translate(env, name, job_id or JobId(self.world.new_id("job")))
+
+    def _make_claimant(self, system: ActorSystem) -> Claimant:
+        """Who is on the same host sees whether a process is dead."""
+        driver = self._started_driver()
+        number = self.world.processes.index(driver)
+        owner = RunOwner(driver.host, number, "simulated", driver.host, driver.name)
+
+        def is_gone(other: RunOwner) -> bool:
+            return other.machine == driver.host and not self.world.processes[other.pid].is_alive
+
+        return Claimant(owner, is_gone, system.clock.wall_ms, self.settings.name_lease_ms)
 
     def _make_savepoints(self) -> Savepoints:
         """The simulated disk outlives the cluster's processes, so nothing on it is temporary."""

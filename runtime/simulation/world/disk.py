@@ -143,8 +143,8 @@ class SimulatedDisk:
         self._unlink(file)
         self._change(Change((folder, name, None)))
 
-    def rename(self, source: str, target: str) -> None:
-        """Move a file or folder in one step, in place of a file that is there; never in place of a folder."""
+    def rename(self, source: str, target: str, *, replace: bool = True) -> None:
+        """Move a file or folder in one step, in place of a file that is there if `replace`; never of a folder."""
         self._hooks.before(DiskOperation("rename", source, 0, target))
         folder, name = self._place(source)
         other_folder, other_name = self._place(target)
@@ -153,6 +153,8 @@ class SimulatedDisk:
             raise _error(errno.ENOENT, source)
         if node is there:
             return
+        if there is not None and not replace:
+            raise _error(errno.EEXIST, target)
         if f"{target}/".startswith(f"{source}/"):
             raise _error(errno.EINVAL, target)
         if isinstance(there, Folder):

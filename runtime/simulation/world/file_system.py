@@ -172,6 +172,9 @@ class SimulatedFileSystem(fsspec.AbstractFileSystem, metaclass=_NeverShared):  #
     def replace(self, source: str, target: str) -> None:
         self.disk.rename(self._strip_protocol(source), self._strip_protocol(target))
 
+    def rename_new(self, source: str, target: str) -> None:
+        self.disk.rename(self._strip_protocol(source), self._strip_protocol(target), replace=False)
+
     def rmdir(self, path: str) -> None:
         self.disk.rmdir(self._strip_protocol(path))
 

@@ -5,6 +5,7 @@ Timeouts are virtual seconds. Nothing here looks at a real clock, so that to wai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -51,8 +52,10 @@ class SimulatedClient(Client):
         self._run = run
         self._slice_s = slice_s
 
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
-        return follow(super().ask_operator(question, wait_ms), self._run, self._slice_s)
+    def ask_operator(
+        self, question: AskOperator, wait_ms: float, deadline_ms: float = math.inf
+    ) -> ActorFuture[OperatorAnswer]:
+        return follow(super().ask_operator(question, wait_ms, deadline_ms), self._run, self._slice_s)
 
     @property
     def waits_by(self) -> Callable[[], ActorFuture[None]]:

@@ -41,8 +41,9 @@ class Stuck(RuntimeError):
 class World:
     """Virtual time begins at 0 and goes on only from event to event."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, stuck_events: int = _STUCK_EVENTS) -> None:
         self.seed = seed
+        self._stuck_events = stuck_events
         self.now_ms = 0.0
         self.current: Process | None = None
         self.trace = Trace(self)
@@ -180,8 +181,10 @@ class World:
         self.events += 1
         if self.now_ms >= self._counted_ms + 1:
             self._counted_ms, self._counted = self.now_ms, self.events
-        elif self.events - self._counted > _STUCK_EVENTS:
-            raise Stuck(f"{_STUCK_EVENTS} events within a millisecond at {self.now_ms:.3f} ms, the last one {event}")
+        elif self.events - self._counted > self._stuck_events:
+            raise Stuck(
+                f"{self._stuck_events} events within a millisecond at {self.now_ms:.3f} ms, the last one {event}"
+            )
         if process is not self.current:
             self._enter(process)
         try:

@@ -53,6 +53,9 @@ class WorldCluster(Cluster):
         self.network = Network(world, network)
         self.launcher: SimulatedLauncher
         self._driver: Process | None = None
+        self._job_managers: dict[Process, Ref] = {}
+        """Also those of drivers that have ended."""
+        self._driver_of: dict[JobId, Process] = {}
 
     # ---- life
 
@@ -60,7 +63,12 @@ class WorldCluster(Cluster):
         """Start the JobManager's process; entering the cluster as a context manager does it."""
         if self._driver is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
-        self._driver = driver = self.world.process("job-manager")
+        self._start_driver(self.world.process("job-manager"))
+        return self
+
+    def _start_driver(self, driver: Process) -> None:
+        """Start a JobManager in this new process; it is the one that is meant from now on."""
+        self._driver = driver
         self._system = system = self._make_system(driver)
         try:
             self._run_in(driver, system.open())
@@ -68,8 +76,7 @@ class WorldCluster(Cluster):
         except BaseException:
             self.close()
             raise
-        driver.when_ended(self._lost)
-        return self
+        driver.when_ended(partial(self._lost, driver, system))
 
     def close(self) -> None:
         """Forget the world. Nothing of it is left: it had no thread and no socket."""
@@ -87,11 +94,12 @@ class WorldCluster(Cluster):
         """Here there are no threads: the event loop waits, and the world goes on."""
         return work()
 
-    def _lost(self, reason: str) -> None:
-        """The JobManager's process has ended: end every wait for its answers and for jobs."""
-        self._lose_jobs(reason)
-        if self._system is not None:
-            self._system.asks.close()
+    def _lost(self, driver: Process, system: ActorSystem, reason: str) -> None:
+        """A JobManager's process has ended: end every wait for its answers and for its jobs."""
+        for handle in self._handles:
+            if self._driver_of[handle.job_id] is driver:
+                handle.lost(reason)
+        system.asks.close()
 
     def processes(self) -> Iterator[Process]:
         """All that live, zombies too."""
@@ -123,6 +131,7 @@ class WorldCluster(Cluster):
 
     def _start_job_manager(self, system: ActorSystem) -> None:
         ref = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
+        self._job_managers[self._started_driver()] = ref
         self._job_manager = WaitingRef(ref, self._wait, self._slice_s)
 
     def _start_launcher(self) -> Launcher:
@@ -130,7 +139,13 @@ class WorldCluster(Cluster):
         return self.launcher
 
     def _make_launcher(self, driver: Process) -> SimulatedLauncher:
-        return SimulatedLauncher(self.world, driver, self._tell_job_manager, self._boot, self.network.is_cut_off)
+        tell = partial(self._tell_job_manager_of, driver)
+        return SimulatedLauncher(self.world, driver, tell, self._boot, self.network.is_cut_off)
+
+    def _tell_job_manager_of(self, driver: Process, message: object) -> None:
+        """Though another one may be meant by then."""
+        if (job_manager := self._job_managers.get(driver)) is not None:
+            job_manager.tell(message)
 
     def _stop_launcher(self) -> None:
         """Its processes end with the world."""
@@ -142,6 +157,7 @@ class WorldCluster(Cluster):
         self.launcher.prepare(launch)
 
     def _client(self, system: ActorSystem, job_manager: Ref, job_id: JobId) -> JobClient:
+        self._driver_of[job_id] = self._started_driver()
         return SimulatedClient(system, job_manager, job_id, self._wait, self._slice_s)
 
     def _handle(self, client: JobClient, translation: Translation) -> JobHandle:

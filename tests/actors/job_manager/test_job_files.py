@@ -14,7 +14,8 @@ from understudy.actors.actor import Actor
 from understudy.actors.checkpoints.checkpoint_effects import Discard, StoreMetadata
 from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.savepoint_request import SavepointRequest
-from understudy.actors.job_manager.job_files import ForJob, JobFiles, Tidied, Tidy
+from understudy.actors.job_manager.job_files import JobFiles, Tidied, Tidy
+from understudy.actors.job_manager.storage_answers import ForJob
 from understudy.messages import (
     CheckpointId,
     JobId,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.actors.errors import CannotRestore, StateDoesNotFit
-from understudy.actors.restore.job_submissions import find_origin
+from understudy.actors.restore.found_origin import find_origin
 from understudy.messages import (
     OperatorId,
     OperatorSubtaskState,

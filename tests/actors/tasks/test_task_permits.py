@@ -20,7 +20,7 @@ class Asking(Operator):
         self.granted: list[int] = []
 
     def process_batch(self, batch: list[Any], out: Collector) -> None:
-        self._tell_job(RequestPermits(JOB, ATTEMPT, self.context.operator_id, len(batch)))
+        self.context.report(RequestPermits(JOB, ATTEMPT, self.context.operator_id, len(batch)))
 
     def _permits_granted(self, message: GrantPermits) -> None:
         if message.count == 13:

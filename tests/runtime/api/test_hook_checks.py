@@ -11,8 +11,10 @@ import pytest
 
 from understudy import FileSink, monotonous
 from understudy.actors.errors import UnwantedResult
+from understudy.actors.operators.async_functions import AsyncFilter, AsyncFlatMap, AsyncMap
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
+from understudy.actors.operators.of_call import PROCESSING
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source
 from understudy.actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -21,7 +23,7 @@ from understudy.runtime.api.hook_checks import HOOKS
 from understudy.state import FoldingState, ReducingState
 from understudy.testing import OperatorHarness
 
-NOT_ASYNC = "operators and callbacks are not async yet: write a plain function, and call a blocking client there, or"
+NOT_ASYNC = "write a plain function here; what waits goes into `async def process`, or an `async def` function of map"
 
 
 async def fetch(*_: Any) -> Any: ...
@@ -81,14 +83,45 @@ ASYNC = {
 }
 
 
+INSTEAD = {
+    "map_batches": "a task calls it as a plain function: write an operator with `async def process_batch`",
+    "key_by": f"a task calls it as a plain function: {NOT_ASYNC}",
+}
+
+
 class TestFunctions:
     @pytest.mark.parametrize("function", ASYNC.values(), ids=ASYNC)
-    @pytest.mark.parametrize("method", ["map", "filter", "flat_map", "map_batches", "key_by"])
-    def test_no_function_of_a_stream_is_async(self, env: StreamEnvironment, method: str, function: Any) -> None:
+    def test_map_filter_and_flat_map_take_coroutine_functions(self, env: StreamEnvironment, function: Any) -> None:
+        numbers = env.from_collection([1])
+        assert isinstance(numbers.flat_map(function)._own_node().operator, AsyncFlatMap)
+        if function is not stream:
+            assert isinstance(numbers.map(function)._own_node().operator, AsyncMap)
+            assert isinstance(numbers.filter(function)._own_node().operator, AsyncFilter)
+
+    @pytest.mark.parametrize(("method", "instead"), INSTEAD.items())
+    @pytest.mark.parametrize("function", ASYNC.values(), ids=ASYNC)
+    def test_other_functions_of_a_stream_may_not_be(
+        self, env: StreamEnvironment, method: str, instead: str, function: Any
+    ) -> None:
+        if function is stream:
+            instead = {"key_by": "none of its code would run: return the key"}.get(method, instead)
         with pytest.raises(
-            InvalidOperator, match=rf"{method}: the function .*test_hook_checks.py:\d+\), and {NOT_ASYNC}"
+            InvalidOperator, match=rf"{method}: the function .*test_hook_checks.py:\d+\), and {instead}"
         ):
             getattr(env.from_collection([1]), method)(function)
+
+    @pytest.mark.parametrize(
+        ("method", "instead"),
+        [
+            ("map", "return one record; for several use flat_map, which takes a generator"),
+            ("filter", "return True or False"),
+        ],
+    )
+    def test_nor_an_async_generator_where_one_value_is_wanted(
+        self, env: StreamEnvironment, method: str, instead: str
+    ) -> None:
+        with pytest.raises(InvalidOperator, match=f"stream is an async generator .* of its code would run: {instead}"):
+            getattr(env.from_collection([1]), method)(stream)
 
     def test_nor_that_of_reduce_and_generate(self, env: StreamEnvironment) -> None:
         with pytest.raises(InvalidOperator, match=r"generate: the function fetch is `async def` \("):
@@ -150,12 +183,13 @@ ALL_HOOKS = [(base, hook) for base, hooks in HOOKS.items() for hook in hooks]
 
 class TestHooks:
     @pytest.mark.parametrize(("base", "hook"), ALL_HOOKS, ids=lambda it: getattr(it, "__name__", it))
-    def test_no_hook_is_async_or_a_generator(self, env: StreamEnvironment, base: type[Operator], hook: str) -> None:
-        for function, found in (
-            (async_hook, "`async def` "),
-            (yielding_hook, "a generator "),
-            (stream, "an async gen"),
-        ):
+    def test_no_hook_is_a_generator_or_async_but_those_that_may(
+        self, env: StreamEnvironment, base: type[Operator], hook: str
+    ) -> None:
+        functions = {"`async def` ": async_hook, "a generator ": yielding_hook, "an async gen": stream}
+        if hook in PROCESSING:
+            del functions["`async def` "]
+        for found, function in functions.items():
             broken = operator_with(base, hook, function)
             with pytest.raises(InvalidOperator, match=f"^Broken.{hook} is {found}"):
                 put_into(env, broken, hook)
@@ -189,12 +223,49 @@ class TestHooks:
         class Sink(FileSink):
             async def commit(self, transaction: Any) -> None: ...  # type: ignore[override]
 
-        with pytest.raises(InvalidOperator, match=rf"Compiled.process is `async def` .*{NOT_ASYNC}"):
+        with pytest.raises(
+            InvalidOperator, match=r"Compiled.process is `async def` .*, and `compiled = True`: machine"
+        ):
             env.from_collection([1]).key_by(abs).process(Compiled)
         with pytest.raises(InvalidOperator, match=r"Sink.commit is `async def`"):
             env.from_collection([1]).sink_to(Sink("/tmp/nowhere"))
         with pytest.raises(InvalidOperator, match=r"Compiled.process is `async def`"):
             OperatorHarness(Compiled, key_by=abs)
+
+    @pytest.mark.parametrize("hook", ["open", "close", "on_timer"])
+    def test_what_may_be_async_beside_process_may_not_be_alone(self, env: StreamEnvironment, hook: str) -> None:
+        alone = operator_with(KeyedOperator, hook, async_hook)
+        with pytest.raises(InvalidOperator, match=f"`{hook}` may be async where `process`, or `process_batch`, is; or"):
+            put_into(env, alone, hook)
+        both = type("Both", (KeyedOperator,), {"process": async_hook, hook: async_hook})
+        put_into(env, both, hook)
+
+    def test_processing_is_async_in_one_way(self, env: StreamEnvironment) -> None:
+        def plain(self: Any, *_: Any) -> None: ...
+
+        numbers = env.from_collection([1])
+        mixed = type("Mixed", (KeyedOperator,), {"inputs": 2, "process": async_hook, "process_2": plain})
+        with pytest.raises(InvalidOperator, match=r"Mixed.process is .*, and process_2 is not: write both of them as"):
+            numbers.key_by(abs).connect(numbers.key_by(abs)).process(mixed)
+        twice = type("Twice", (Operator,), {"process": async_hook, "process_batch": async_hook})
+        with pytest.raises(InvalidOperator, match=r"Twice.process is .*: only one of them would be called"):
+            numbers.process(twice)
+        keyed = type("Keyed", (KeyedOperator,), {"process_batch": async_hook})
+        with pytest.raises(InvalidOperator, match=r"Keyed.process_batch is .* many keys .*: write `async def process`"):
+            numbers.key_by(abs).process(keyed)
+
+    def test_a_plain_subclass_of_an_async_operator_is_plain(self, env: StreamEnvironment) -> None:
+        class Async(KeyedOperator):
+            async def process(self, record: Any, out: Collector) -> None:  # type: ignore[override]
+                out.collect(-record)
+
+        class Plain(Async):
+            def process(self, record: Any, out: Collector) -> None:  # type: ignore[override]
+                out.collect((self.key, record))
+
+        with OperatorHarness(Plain, key_by=abs) as harness:
+            harness.process([1, -2])
+            assert harness.output() == [(1, 1), (2, -2)]
 
     def test_a_method_of_ones_own_may_be_anything(self, env: StreamEnvironment) -> None:
         class Free(KeyedOperator):

@@ -120,7 +120,10 @@ class TestOperators:
         ("operator", "message"),
         [
             (Empty, r"Empty does not define process_batch\(self, batch, out\)"),
-            (Misplaced, "Misplaced does not define process_batch.*; process is called on a KeyedOperator only"),
+            (
+                Misplaced,
+                "Misplaced does not define process_batch.*; process is called on a KeyedOperator, or where it is",
+            ),
             (Unfinished, "Unfinished is abstract: it does not define rule"),
             (Demanding, "Demanding cannot be made without arguments .*: give an instance"),
             (dict, "wanted a subclass of Operator, found the class dict"),

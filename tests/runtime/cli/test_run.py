@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections import Counter
 
@@ -96,6 +97,24 @@ def test_a_killed_run_leaves_no_process_and_no_file(shell: Shell) -> None:
     run = shell.run("job:build")
     os.kill(run.process.pid, signal.SIGKILL)
     assert run.end().code == -signal.SIGKILL
+    shell.eventually_nothing_is_left()
+
+
+def test_the_same_command_goes_on_after_a_kill_and_is_refused_meanwhile(shell: Shell) -> None:
+    command = "job:build", "--name", "service", "--resume", "latest", "--", "6000", "1000"
+    run = shell.run(*command)
+    run.until_checkpoints()
+    refused = shell("run", *command)
+    assert refused.code == 1
+    assert "job 'service' runs already, as job-" in refused.err
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.end()
+    done = shell("run", *command)
+    assert done.code == 0, done.err
+    assert re.search(r"it goes on from checkpoint \d+ of job-", done.err)
+    again = shell("run", *command)
+    assert again.code == 1
+    assert "has finished" in again.err
     shell.eventually_nothing_is_left()
 
 

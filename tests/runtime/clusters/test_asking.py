@@ -11,13 +11,26 @@ from typing import Any, TypeVar
 
 import pytest
 
-from understudy import JobCanceled, JobHandle, JobStatus, LocalCluster, RemoteCluster, fixed_delay, message
-from understudy.actors.ask_errors import AskFailed, NotRunning
+from understudy import (
+    ActorDead,
+    AskFailed,
+    AskTimeout,
+    InvalidSetting,
+    InvalidTimeout,
+    JobCanceled,
+    JobHandle,
+    JobStatus,
+    LocalCluster,
+    NotRunning,
+    RemoteCluster,
+    fixed_delay,
+    message,
+)
 from understudy.messages import AskOperator, CheckpointCompleted
 from understudy.runtime.clusters import UnknownOperator
 from understudy.state import InvalidKey
 
-from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, counting, counts_of, environment, eventually, kill
+from .jobs import KEYS, WAIT_S, Counting, Gate, Mark, Witness, counting, counts_of, environment, eventually, kill
 
 T = TypeVar("T")
 RATE = 3000
@@ -213,6 +226,69 @@ def test_while_the_job_restarts_a_question_fails_with_a_clear_error(start_cluste
     assert ask(job, "seen", key=3, wait_ms=1000 * WAIT_S) > 0
     witness.status(JobStatus.RUNNING, times=2)
     assert _stopped(job) == 1
+
+
+@pytest.mark.chaos
+def test_a_question_with_a_deadline_waits_for_a_task_that_restarts_or_fails_at_once_as_asked(
+    start_cluster: StartCluster,
+) -> None:
+    env = environment(restart_strategy=fixed_delay(attempts=5, delay_ms=1000))
+    counting(env, None, RATE).collect(name="all")
+    job = start_cluster().submit(env)
+    witness = Witness(job)
+    witness.checkpoints(1)
+    witness.kill(witness.pids(2)[0])
+    witness.status(JobStatus.RESTARTING)
+    waiting = job.ask("count", message="seen", key=3, timeout=10 * WAIT_S)
+    with pytest.raises(NotRunning, match="restarting"):
+        job.ask("count", message="seen", key=3, timeout=10 * WAIT_S, wait=False).result(timeout=WAIT_S)
+    with pytest.raises(NotRunning, match=r"restarting.*waited for it for 0\.05 s"):
+        job.ask("count", message="seen", key=3, timeout=0.05).result(timeout=WAIT_S)
+    assert waiting.result(timeout=2 * WAIT_S) > 0
+    witness.status(JobStatus.RUNNING, times=2)
+    assert _stopped(job) == 1
+
+
+def test_a_task_that_does_not_answer_by_the_deadline_fails_the_question(
+    shared_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+
+    class Slow(Counting):
+        def on_receive(self, message: Any) -> Any:
+            eventually(lambda: gate.is_open)
+            return "at last"
+
+    env = environment()
+    counting(env, None, 1000, Slow).collect(name="all")
+    job = shared_cluster.submit(env)
+    job.ready().result(timeout=WAIT_S)
+    patient = job.ask("count", message="seen", key=3, timeout=10 * WAIT_S)
+    for wait in (None, True, False):
+        with pytest.raises(AskTimeout, match=r"'count'.*has not answered within 0\.05 s"):
+            job.ask("count", message="seen", key=3, timeout=0.05, wait=wait).result(timeout=WAIT_S)
+    gate.open()
+    assert patient.result(timeout=2 * WAIT_S) == "at last"
+    job.cancel()
+
+
+def test_to_wait_without_a_deadline_is_refused(job: JobHandle) -> None:
+    with pytest.raises(InvalidSetting, match="wants a deadline"):
+        job.ask("count", message="seen", key=3, wait=True)
+    with pytest.raises(InvalidTimeout):
+        job.ask("count", message="seen", key=3, timeout="5")  # type: ignore[arg-type]
+    assert ask(job, "seen", key=3, timeout=WAIT_S) >= 0
+
+
+def test_when_the_job_manager_is_gone_a_deadline_is_not_waited_for(start_cluster: StartCluster) -> None:
+    cluster = start_cluster()
+    env = environment()
+    counting(env, None, RATE).collect(name="all")
+    job = cluster.submit(env)
+    job.ready().result(timeout=WAIT_S)
+    cluster.close()
+    with pytest.raises(ActorDead):
+        job.ask("count", message="seen", key=3, timeout=1000 * WAIT_S).result(timeout=WAIT_S)
 
 
 @pytest.mark.chaos

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from dataclasses import is_dataclass
 from typing import Any
 
 import pytest
 
-from understudy import JobHandle, LocalCluster, RemoteCluster
+from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster
+from understudy.runtime import clusters
 from understudy.runtime.clusters.async_twin import Blocking, async_twin
+from understudy.testing import SimulatedCluster
 
 
 class Counter(Blocking):
@@ -69,6 +72,8 @@ TWINS = {
         "explain_watermark",
     },
     LocalCluster: {"start", "close", "submit", "submit_translated"},
+    SparkCluster: {"start", "close", "submit", "submit_translated"},
+    SimulatedCluster: {"start", "close", "submit", "submit_translated"},
     RemoteCluster: {
         "start",
         "close",
@@ -80,20 +85,36 @@ TWINS = {
         "explain_watermark",
         "explain_watermarks",
     },
+    Inlet: set(),
+    Outlet: {"read"},
 }
+"""Methods that block, by class: each has a twin."""
 FUTURES = {
     JobHandle: {
         *{"ready", "request_details", "request_checkpoint_history", "ask", "cancel", "stop"},
         *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
     },
     LocalCluster: {"dispose_savepoint"},
+    SparkCluster: {"dispose_savepoint"},
+    SimulatedCluster: {"dispose_savepoint"},
     RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+    Inlet: {"send", "send_many", "send_batch", "last_number"},
+    Outlet: set[str](),
 }
 AT_ONCE = {
-    JobHandle: {"lost", "on_event", "before_close"},
+    JobHandle: {"lost", "on_event", "before_close", "inlet", "outlet"},
     LocalCluster: {"translate", "save_keys", "announce"},
-    RemoteCluster: set[str](),
+    SparkCluster: {"translate", "save_keys", "announce"},
+    SimulatedCluster: {
+        *{"translate", "save_keys", "announce"},
+        *{"process", "processes", "newest_checkpoint_file", "run_for", "run_until", "start_again"},
+    },
+    RemoteCluster: {"outlet"},
+    Inlet: set[str](),
+    Outlet: set[str](),
 }
+NO_HANDLES = {"ClusterSettings", "JobFuture", "JobClient", "OutletBatch", "Sent"}
+"""What users hold of a cluster, besides, has nothing that blocks but what is a future's own."""
 
 
 @pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
@@ -104,3 +125,38 @@ def test_every_method_has_a_twin_or_gives_a_future_or_is_known_not_to_block(hold
     assert {name for name in methods if name.endswith("_async")} == {f"{name}_async" for name in blocking}
     for name in blocking:
         assert inspect.iscoroutinefunction(getattr(holder, f"{name}_async"))
+
+
+@pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
+def test_what_is_said_to_give_a_future_does(holder: Any) -> None:
+    for name in FUTURES[holder]:
+        assert inspect.signature(getattr(holder, name)).return_annotation.startswith(("JobFuture[", "Sent")), name
+
+
+@pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
+def test_a_twin_takes_what_its_method_takes(holder: Any) -> None:
+    for name in TWINS[holder]:
+        twin, method = getattr(holder, f"{name}_async"), getattr(holder, name)
+        taken = {kind.kind for kind in inspect.signature(twin).parameters.values()}
+        passes_all_on = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= taken
+        assert passes_all_on or list(inspect.signature(twin).parameters) == list(inspect.signature(method).parameters)
+
+
+@pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
+def test_whatever_is_entered_or_looped_over_is_so_in_an_event_loop_too(holder: Any) -> None:
+    for plain, twin in (("__enter__", "__aenter__"), ("__exit__", "__aexit__"), ("__iter__", "__aiter__")):
+        assert hasattr(holder, plain) == hasattr(holder, twin), plain
+
+
+def test_no_handle_is_left_out() -> None:
+    """Every public class of the rooms of clusters that has methods of its own is looked at here."""
+    held = {
+        name
+        for name in clusters.__all__
+        if isinstance(kind := getattr(clusters, name), type)
+        and not issubclass(kind, BaseException)
+        and any(inspect.isfunction(value) and not name.startswith("_") for name, value in vars(kind).items())
+        and not is_dataclass(kind)
+    }
+    known = {holder.__name__ for holder in TWINS} | NO_HANDLES | {"Cluster"}
+    assert held <= known, "add it to TWINS, FUTURES and AT_ONCE"

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,23 @@ def test_a_dataframe_job_is_exact_through_a_kill(spark: Any, tmp_path: Path) -> 
     assert sorted(job.results("counts")) == sorted((key, n + 1) for key, rows in per_key.items() for n in range(rows))
     found = {row["seventh"]: (row["rows"], row["total"]) for row in job.to_dataframe("s", spark).collect()}
     assert found == {key: (rows, sum(range(key, ROWS, 7))) for key, rows in per_key.items()}
+
+
+def test_an_outlet_is_followed_through_a_kill(spark: Any) -> None:
+    env = StreamEnvironment(checkpoint_interval_ms=200, restart_strategy=fixed_delay(5, 0))
+    source = env.from_dataframe(numbers(spark), records_per_second=ROWS / 4)
+    source.map(lambda row: row.id).to_outlet("ids")
+    with SparkCluster(spark, task_managers=2) as cluster:
+        job = cluster.submit(env)
+        killer = Killer(job)
+        found: list[int] = []
+        cursor: str | None = None
+        while batches := list(islice(job.outlet("ids", after=cursor), 2)):
+            found += [record for batch in batches for record in batch]
+            cursor = batches[-1].cursor
+        assert job.wait(timeout=WAIT_S).restarts == 1
+    assert killer.killed.is_set()
+    assert sorted(found) == list(range(ROWS))
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["with a DataFrame", "without"])

@@ -11,9 +11,10 @@ from understudy.actors.checkpoints.checkpoint_effects import AnswerSavepoint
 from understudy.actors.checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from understudy.actors.checkpoints.checkpoint_files import CheckpointFiles
 from understudy.actors.checkpoints.checkpoint_requests import CheckpointRequests
-from understudy.actors.job_manager.job_files import ForJob, JobFiles
+from understudy.actors.job_manager.job_files import JobFiles
 from understudy.actors.job_manager.managed_job import ManagedJob
 from understudy.actors.job_manager.savepoint_coordinator import Afterwards
+from understudy.actors.job_manager.storage_answers import ForJob
 from understudy.actors.operators.source import Source
 from understudy.actors.restore import restored_operators
 from understudy.actors.restore.restore_points import RestorePoints

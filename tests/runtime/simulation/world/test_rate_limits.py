@@ -68,8 +68,8 @@ class Calling(Operator):
     def open(self) -> None:
         where = self.context.job_id, self.context.attempt_id, self.context.operator_id
         self.permits = Permits(
-            lambda count: self._tell_job(RequestPermits(*where, count)),
-            lambda retry_after_ms: self._tell_job(ReportThrottled(*where, retry_after_ms)),
+            lambda count: self.context.report(RequestPermits(*where, count)),
+            lambda retry_after_ms: self.context.report(ReportThrottled(*where, retry_after_ms)),
         )
         self.waiting = list(self.kept.get())
 

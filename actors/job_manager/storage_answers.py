@@ -1,0 +1,27 @@
+"""What storage answers for one job, to the JobManager, which hands it to the ManagedJob."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...messages import JobId
+from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTold:
+    """What came of a write of the job's lease; or LostOwnership, which storing a checkpoint may find out too."""
+
+    error: BaseException | None
+
+
+StorageAnswer: TypeAlias = MetadataStored | MetadataFailed | LeaseTold
+
+
+@dataclass(frozen=True, slots=True)
+class ForJob:
+    """An answer of storage, for one job: to its JobMaster, its lease or its outlets."""
+
+    job_id: JobId
+    event: StorageAnswer | Any

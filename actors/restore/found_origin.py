@@ -1,0 +1,90 @@
+"""FoundOrigin: the checkpoint or savepoint that a job is to be started from, read and held against the program.
+
+Which one it is, is said by a user's path, or found by `resumption.py`. Flink: SavepointRestoreSettings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...messages import CheckpointId, JobId, JobSubmitted, RestoredFrom, SubmitJob
+from ...state import CheckpointStorage, OutsideRoot, StateError, state_handles
+from ...state.checkpoints.checkpoint_metadata import decode_metadata
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.checkpoints.savepoint_stores import candidates
+from ...state.checkpoints.savepoints import Savepoints, metadata_path
+from ..errors import CannotRestore
+from .restore_check import RestoreReport, check_restore
+from .restore_points import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOrigin:
+    """The checkpoint a job is to be started from. It is whole, as far as its files tell, and fits the program."""
+
+    storage: CheckpointStorage
+    checkpoint: CompletedCheckpoint
+    savepoint_path: str
+    """Empty for a checkpoint that was named itself."""
+    report: RestoreReport
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.checkpoint, self.storage.location(), bool(self.savepoint_path))
+
+    @property
+    def next_checkpoint_id(self) -> CheckpointId:
+        return CheckpointId(self.checkpoint.checkpoint_id + 1)
+
+    def submitted(self, job_id: JobId) -> JobSubmitted:
+        """The answer to whoever submits a job that starts here."""
+        checkpoint = self.checkpoint
+        path = self.savepoint_path or self.storage.location(checkpoint.metadata_path)
+        return JobSubmitted(
+            job_id,
+            checkpoint.checkpoint_id,
+            self.report.matched,
+            tuple(map(str, self.report.left_behind)),
+            self.origin.predecessors,
+            RestoredFrom(checkpoint.job_id, checkpoint.checkpoint_id, path, checkpoint.timestamp_ms),
+        )
+
+
+def find_origin(wanted: SubmitJob, savepoints: Savepoints) -> FoundOrigin:
+    """Read what the job is to be started from, and see whether it fits. Raises CannotRestore. Blocks."""
+    assert wanted.restore_from is not None, "nothing to restore from"
+    try:
+        storage, checkpoint, path = _read(wanted.restore_from, wanted, savepoints)
+        for state in checkpoint.states():
+            for handle in state_handles(state):
+                storage.check_there(handle)
+    except (StateError, OSError) as error:
+        raise cannot_restore(wanted, error) from error
+    report = check_restore(checkpoint, wanted.graph, allow_non_restored_state=wanted.allow_non_restored_state)
+    return FoundOrigin(storage, checkpoint, path, report)
+
+
+def _read(path: str, wanted: SubmitJob, savepoints: Savepoints) -> tuple[CheckpointStorage, CompletedCheckpoint, str]:
+    """The path of a checkpoint's folder or metadata is one below the job's checkpoint directory; else a savepoint's."""
+    storage = savepoints.open_storage(wanted.graph.checkpoints.directory)
+    if (metadata := metadata_path(path)) is None:
+        savepoint = savepoints.load(path, wanted.working_directory, storage)
+        return savepoint.storage, savepoint.checkpoint, savepoint.path
+    *earlier, last = candidates(metadata, wanted.working_directory)
+    relative = next(filter(None, (_there(storage, each) for each in earlier)), None) or storage.resolve(last)
+    return storage, decode_metadata(storage.read_sealed(relative), relative), ""
+
+
+def _there(storage: CheckpointStorage, path: str) -> str:
+    """The path relative to the root; empty if it is not below it, or no file is there."""
+    try:
+        relative = storage.resolve(path)
+    except OutsideRoot:
+        return ""
+    return relative if storage.exists(relative) else ""
+
+
+def cannot_restore(wanted: SubmitJob, error: BaseException) -> CannotRestore:
+    told = f"{wanted.restore_from}: "
+    what = str(error).removeprefix(told)  # most errors begin with the path themselves
+    return CannotRestore(f"job {wanted.graph.name!r} cannot be started from {told}{what}")

@@ -1,0 +1,119 @@
+"""JobDialogue: what goes in and out of a running job: questions to its operators, and its outlets. A part of the
+JobHandle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from typing import Any
+
+from ...actors.ask_errors import ActorDead
+from ...actors.timeouts import timeout_seconds
+from ...messages import JobGraph, JobId, OutletAnswer, ReadOutlet
+from ..api.errors import InvalidSetting
+from ..connectors import OutletSink
+from .async_twin import Blocking
+from .job_client import NO_KEY, JobClient, operator_question
+from .job_errors import JobLost, ResultsUnavailable, UnknownOperator
+from .job_future import JobFuture
+from .job_results import JobResults
+from .outlet import Outlet
+
+ANSWER_MARGIN_MS = 30_000.0
+"""So much longer than the JobManager waits for an outlet, the client waits for the JobManager."""
+
+
+class JobDialogue(Blocking):
+    """Base of the JobHandle."""
+
+    _client: JobClient
+    _graph: JobGraph
+    _results: JobResults
+    _lost: JobLost | None = None
+
+    def ask(
+        self,
+        operator: str,
+        *,
+        message: Any,
+        key: Any = NO_KEY,
+        timeout: float | None = None,
+        wait: bool | None = None,
+        wait_ms: float = 0.0,
+    ) -> JobFuture[Any]:
+        """Put a question to a running operator's `on_receive`: in the subtask that holds `key`; subtask 0 without one.
+
+        `message` is an instance of a message class, or plain data. `timeout`: a deadline in seconds; until then the
+        question waits for a task that restarts, and is put again when its TaskManager is lost. With `wait=False` it
+        fails at once when no task runs the operator; so it does without a `timeout`, unless `wait_ms` says for how
+        long it is repeated.
+
+        Raises UnknownOperator and InvalidKey at once. The future fails with NotRunning when no task runs the operator,
+        now or by the deadline, and says why; with AskTimeout when the task runs and does not answer in time; with
+        RemoteActorError when the operator raises; with ActorDead when the JobManager is gone.
+        """
+        self._check_known(operator)
+        if not (isinstance(wait_ms, int | float) and wait_ms >= 0):
+            raise InvalidSetting(f"wait_ms must be a number of milliseconds, at least 0, found {wait_ms!r}")
+        seconds = timeout_seconds(timeout)
+        if wait and seconds is None and not wait_ms:
+            raise InvalidSetting("ask(wait=True) wants a deadline: give it a timeout in seconds")
+        deadline_ms = math.inf if seconds is None else 1000 * seconds
+        if wait is False:
+            wait_ms = 0.0
+        elif seconds is not None and not wait_ms:
+            wait_ms = deadline_ms
+        question = operator_question(self.job_id, operator, message, key, deadline_ms)
+        return JobFuture(
+            self._client.ask_operator(question, wait_ms, deadline_ms),
+            f"the question to operator {operator!r} of job {self._graph.name!r}",
+            read=lambda answered: answered.answer,
+        )
+
+    def outlet(self, name: str, *, after: str | None = None, latest: bool = False) -> Outlet:
+        """A reader of what `to_outlet(name=...)` has committed: `for` or `async for` gives OutletBatches.
+
+        `after`: the cursor of the last batch that was taken, of this job or of one whose savepoint or checkpoint it was
+        started from; None: from the oldest record that is kept, or with `latest` from what is committed next.
+        Raises UnknownOperator, and ResultsUnavailable for another sink; of a wrong cursor the first read says so.
+        """
+        sink = self._results.sink(name)
+        if not isinstance(sink, OutletSink):
+            raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; an outlet is made by to_outlet(name)")
+        if after is not None and (latest or not isinstance(after, str)):
+            raise InvalidSetting(f"outlet: wanted a cursor (a str), or latest=True, found {after!r} and {latest!r}")
+        return Outlet(_OutletOfJob(self), self.job_id, name, after, latest)
+
+    @property
+    def job_id(self) -> JobId:
+        return self._graph.job_id
+
+    def _check_known(self, operator: str) -> None:
+        known = [described for vertex in self._graph.vertices for described in vertex.operators]
+        if not any(operator in (described.name, described.operator_id) for described in known):
+            names = ", ".join(described.name for described in known)
+            raise UnknownOperator(f"job {self._graph.name!r} has no operator {operator!r}; it has {names}")
+
+    def _or_lost(self, error: BaseException) -> BaseException:
+        """What a question has failed with; JobLost when there is nobody left who could answer."""
+        if not isinstance(error, ActorDead):
+            return error
+        return self._lost or JobLost(f"the JobManager of job {self._graph.name!r} is gone: {error.reason}")
+
+
+class _OutletOfJob:
+    """How a reader reaches the job of a handle."""
+
+    def __init__(self, job: Any) -> None:
+        self._job = job
+
+    def request(self, question: ReadOutlet) -> JobFuture[OutletAnswer]:
+        answer = self._job._client.ask(question, timeout_ms=question.wait_ms + ANSWER_MARGIN_MS)
+        return JobFuture(answer, f"the next batch of outlet {question.operator!r}", failed=self._job._or_lost)
+
+    def ended(self) -> object:
+        return self._job.wait()
+
+    def ended_async(self) -> Awaitable[object]:
+        return self._job.wait_async()  # type: ignore[no-any-return]

@@ -1,0 +1,156 @@
+"""Resumption: which checkpoint of a name's runs the next one goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from understudy.actors.errors import CannotRestore, NoReadableCheckpoint
+from understudy.actors.restore.resumption import Resumption
+from understudy.messages import CheckpointId, JobId, SubmitJob
+from understudy.state import CheckpointStorage
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
+from understudy.state.checkpoints.job_runs import Claimant, JobRuns, RunClaim, RunOutcome, RunOwner
+from understudy.state.checkpoints.savepoint_store import HeapSavepointStore
+from understudy.state.checkpoints.savepoints import Savepoints
+
+from ..graphs import graph
+from ..savepoints import chain, checkpoint, operator
+
+
+class Past:
+    """The runs of one name, and what each has stored."""
+
+    def __init__(self, root: Path) -> None:
+        self.storage = CheckpointStorage(str(root))
+        owner = RunOwner("host", 1, "app.py", "machine", "1")
+        self.runs = JobRuns(self.storage, "orders", Claimant(owner, lambda _: True, lambda: 0))
+        self.savepoints = Savepoints(HeapSavepointStore(), CheckpointStorage)
+        program = graph(chain(operator("a")))
+        self.program = replace(program, checkpoints=replace(program.checkpoints, directory=str(root)))
+        self._numbers = 0
+
+    def run(self, *stored: int, origin: str = "", newest: int = 0) -> JobId:
+        """A run that died; `origin` as `job-1/3`."""
+        claim = self.claim()
+        job_id = claim.run.job_id
+        claim.newest_id = CheckpointId(newest)
+        job, _, number = origin.partition("/")
+        claim.start(CheckpointId(int(number or 0)), f"{job}/chk-{number}/_metadata" if origin else "")
+        for each in stored:
+            self.store(job_id, each)
+        return job_id
+
+    def store(self, job_id: JobId, number: int) -> None:
+        path = f"{job_id}/chk-{number}/_metadata"
+        made = checkpoint((chain(operator("a")), [{}]))
+        made = replace(made, job_id=job_id, checkpoint_id=CheckpointId(number), metadata_path=path)
+        self.storage.write_sealed(path, encode_metadata(made))
+
+    def spoil(self, path: str) -> None:
+        self.storage.write(f"{path}/_metadata", b"rotten")
+
+    def claim(self) -> RunClaim:
+        self._numbers += 1
+        return self.runs.claim(JobId(f"job-{self._numbers}"))
+
+    def found(self, wanted: Callable[[SubmitJob], SubmitJob] = lambda wanted: wanted) -> str:
+        """As `job-1/3`; empty for a fresh start."""
+        submit = wanted(SubmitJob(self.program, 1, 1, resume=True))
+        origin = Resumption(submit, self.savepoints, self.claim()).origin()
+        return "" if origin is None else f"{origin.checkpoint.job_id}/{origin.checkpoint.checkpoint_id}"
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Past:
+    return Past(tmp_path / "checkpoints")
+
+
+def test_nothing_is_there_at_first(past: Past) -> None:
+    assert past.found() == ""
+
+
+def test_the_newest_by_number_and_not_by_name(past: Past) -> None:
+    past.run(9, 10, 8)
+    assert past.found() == "job-1/10"
+
+
+def test_a_run_without_a_checkpoint_leads_to_what_it_was_started_from(past: Past) -> None:
+    past.run(3)
+    past.run(origin="job-1/3")
+    past.claim().end(RunOutcome.NOT_STARTED)
+    assert past.found() == "job-1/3"
+
+
+def test_what_a_deposed_run_has_stored_after_its_successor_looked_is_passed_over(past: Past) -> None:
+    """Nothing of it was committed; and the successor may have removed what sinks had prepared for it."""
+    past.run(3, 4)
+    past.run(origin="job-1/3")
+    assert past.found() == "job-1/3"
+
+
+def test_of_spoilt_ones_the_next_older_one_is_taken_in_earlier_runs_too(
+    past: Past, caplog: pytest.LogCaptureFixture
+) -> None:
+    past.run(3, 4, 5)
+    past.run(5, 6, origin="job-1/4")
+    past.spoil("job-2/chk-6")
+    past.spoil("job-2/chk-5")
+    past.spoil("job-1/chk-4")
+    assert past.found() == "job-1/3"
+    for path in ("job-2/chk-6", "job-2/chk-5", "job-1/chk-4"):
+        assert caplog.text.count(f"{path}/_metadata cannot be used") == 1
+
+
+def test_a_checkpoint_that_is_not_complete_is_none(past: Past) -> None:
+    past.run(3)
+    past.storage.write("job-1/chk-4/a-0-attempt", b"state")
+    assert past.found() == "job-1/3"
+
+
+@pytest.mark.parametrize("newest", [0, 7])
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(past: Past, newest: int) -> None:
+    past.run(newest=newest)
+    if newest:
+        with pytest.raises(NoReadableCheckpoint, match="job-1/chk-7: it was complete, and is gone"):
+            past.found()
+    else:
+        assert past.found() == ""
+
+
+def test_a_savepoint_counts_when_there_is_nothing_else(past: Past) -> None:
+    past.store(JobId("job-0"), 2)
+
+    def from_savepoint(wanted: SubmitJob) -> SubmitJob:
+        return replace(wanted, restore_from="job-0/chk-2")
+
+    assert past.found(from_savepoint) == "job-0/2"
+    past.run(origin="job-0/2")
+    assert past.found() == "job-0/2", "though nobody names it any more"
+    latest = past.run(3, origin="job-0/2")
+    assert past.found(from_savepoint) == f"{latest}/3"
+    past.spoil(f"{latest}/chk-3")
+    past.spoil("job-0/chk-2")
+    with pytest.raises(NoReadableCheckpoint, match=f"{latest}/chk-3"):
+        past.found(from_savepoint)
+
+
+def test_storage_that_does_not_answer_is_no_reason_to_go_back_either(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past.run(3, 4)
+
+    read = CheckpointStorage.read_sealed
+
+    def broken(storage: CheckpointStorage, path: str) -> bytes:
+        if path.endswith("_metadata"):
+            raise PermissionError(path)
+        return read(storage, path)
+
+    monkeypatch.setattr(CheckpointStorage, "read_sealed", broken)
+    with pytest.raises(CannotRestore, match="chk-4") as error:
+        past.found()
+    assert not isinstance(error.value, NoReadableCheckpoint)
