@@ -56,7 +56,7 @@ def taken(waiting: Backlog, most: int = 1_000) -> list[Any]:
     """Records, groups and watermarks."""
     found: list[Any] = []
     for each in waiting.taken(lambda: len(found) >= most):
-        found.append(each if isinstance(each, Watermark) else each[1])  # noqa: PERF401 - `taken` looks at it
+        found.append(each if isinstance(each, Watermark) else each[1])  # noqa: PERF401 - it is asked how many there are
     return found
 
 
@@ -152,6 +152,21 @@ def test_the_rest_is_what_it_was_when_the_snapshot_was_taken() -> None:
     waiting.add_batch(["d"], 0)
 
     assert [each.record for each in calls()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_rest_of_a_batch_that_was_taken_out_goes_before_the_next_one(count: int) -> None:
+    """Also where nothing is left of it: a run has taken all, and its task does not know it yet."""
+    waiting, _, _ = backlog(Records())
+    waiting.add_batch([1, 2], 0)
+    piece = waiting.take_piece()
+    assert piece is not None
+    waiting.add_batch([3], 0)
+    piece.taken = count
+    found = list(waiting.rest(count, piece, NO_WATERMARK)())
+
+    assert [each.record for each in found] == [1, 2, 3][count:]
+    assert [each.number for each in found] == [0, 1, 2][count:]
 
 
 # ---- several records at a time
