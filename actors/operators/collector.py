@@ -170,7 +170,7 @@ class Collector(list[Any]):
 
     def close(self) -> None:
         """From now on it only gives out what it holds: who collects more meets CallIsOver."""
-        self.__class__ = ClosedCollector  # type: ignore[assignment]
+        self.__class__ = ClosedCollector
 
     def _side(self, tag: OutputTag) -> Collector:
         if not isinstance(tag, OutputTag):

@@ -146,7 +146,7 @@ class LoopRunner:
         log.warning(
             "%s has not ended after %d s, and the operator's records wait for it: it waits at %s; give what it waits "
             "for a timeout, as with `async with asyncio.timeout(5)`",
-            coroutine.__qualname__,
+            getattr(coroutine, "__qualname__", "open"),
             _OPENED_WITHIN_S,
             waiting_at(coroutine),
         )
