@@ -13,7 +13,7 @@ _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 _OF_EVENT_LOOPS = {
     "asyncio.run() cannot be called": "write `await ...` in place of `asyncio.run(...)`: the event loop runs already",
     "event loop is already running": "write `await ...` in place of `run_until_complete(...)`",
-    "no running event loop": "clients and tasks of asyncio are made in `async def open(self)`, where the event loop runs",
+    "no running event loop": "make clients and tasks of asyncio in `async def open(self)`, where the event loop runs",
     "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
 }
 """By what Python says about them."""
