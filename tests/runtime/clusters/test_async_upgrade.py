@@ -1,4 +1,4 @@
-"""From a savepoint an operator goes on as `async def` where it was plain, and back only if no record is lost by that."""
+"""From a savepoint an operator goes on as `async def` where it was plain; back only if no record is lost by that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, JobHandle, KeyedOperator, LocalCluster, Operator, StateDoesNotFit, StreamEnvironment, ValueState
+from understudy import (
+    Collector,
+    JobHandle,
+    KeyedOperator,
+    LocalCluster,
+    Operator,
+    StateDoesNotFit,
+    StreamEnvironment,
+    ValueState,
+)
 
 from .jobs import WAIT_S, environment, eventually
 
