@@ -94,9 +94,9 @@ class AsyncSettings:
     def identity_of(self, record: Any) -> str:
         """The idempotency key that a record gives. Raises whatever a function of the user's raises, or NoSuchColumn."""
         wanted = self.idempotency_key
-        return str(
-            wanted(record) if callable(wanted) else field_values([record], str(wanted), "the idempotency key")[0]
-        )
+        if callable(wanted):
+            return str(wanted(record))
+        return str(field_values([record], str(wanted), "the idempotency key")[0])
 
     def with_changes(self, **changes: Any) -> AsyncSettings:
         """The same with some of them changed. Raises ValueError for a name that is none of them."""

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...messages import Message, OperatorId, ReportThrottled, RequestPermits, TaskDeployment
-from ...state.backends.shared_backend import SharedBackend
-from ..async_calls.async_calls import AsyncCalls
-from ..async_calls.event_loop import CallLoop
-from ..async_calls.permits import Permits
-from ..async_calls.retry import Retry
-from ..async_calls.settings import AsyncSettings
+from ...messages import Message, OperatorId, TaskDeployment
+from ..async_calls.factory import async_calls
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate
@@ -87,7 +82,7 @@ def build_task(
     state = TaskState(deployment, by_id(operators), services.state)
     loop, chance = services.state.call_loop, context.random
     state.give_calls(
-        lambda operator, backend: _async_calls(
+        lambda operator, backend: async_calls(
             operator, backend, loop(), lambda retry, tries: retry.delay_ms(tries, chance)
         )
     )
@@ -190,18 +185,3 @@ def _outputs(deployment: TaskDeployment, services: TaskServices, context: ActorC
         for edge in deployment.outputs
     ]
     return TaskOutputs(edges, context.clock)
-
-
-def _async_calls(
-    operator: Operator, backend: SharedBackend, host: CallLoop, delay_ms: Callable[[Retry, int], float]
-) -> AsyncCalls:
-    """What runs the coroutines of an operator that has been placed."""
-    settings = operator.async_settings or AsyncSettings()
-    permits = None
-    if settings.rate_per_second is not None:
-        where, tell = operator.context, operator.context.report
-        permits = Permits(
-            lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
-            lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),
-        )
-    return AsyncCalls(operator, settings, backend, host, delay_ms, permits)
