@@ -14,7 +14,6 @@ from understudy import AsyncSettings, KeyedOperator, Operator, Retry, ValueState
 from understudy.actors.async_calls.async_calls import AsyncCalls
 from understudy.actors.async_calls.call import Call
 from understudy.actors.async_calls.event_loop import Begin
-from understudy.actors.async_calls.factory import async_calls
 from understudy.actors.async_calls.failed_record import ERRORS, FailedRecord
 from understudy.actors.async_calls.frozen_calls import CallInFlight
 from understudy.actors.async_calls.run import Run
