@@ -86,7 +86,7 @@ class AsyncCalls:
         """Open the operator; records wait until it is open."""
         operator = self._operator
         self._runs.open()
-        self._runner = self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
+        self._runner = self._new_runner()
         opening: Any = cast(Any, operator).open()
         if opening is None:
             self._is_open = True
@@ -103,14 +103,18 @@ class AsyncCalls:
         operator, runner = self._operator, self._runner
         for call in self._table:
             call.is_over = True
-        if runner is None:
-            operator.close()
-            return
         is_async = iscoroutinefunction(operator.close)
         last = cast(Any, operator).close() if is_async else None
-        runner.close(self._settings.close_timeout_ms, last)
+        if runner is None and is_async:  # it was never opened
+            runner = self._new_runner()
+        if runner is not None:
+            runner.close(self._settings.close_timeout_ms, last)
         if not is_async:
             operator.close()
+
+    def _new_runner(self) -> CallRunner:
+        operator = self._operator
+        return self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
 
     # -- what comes in
 

@@ -66,6 +66,8 @@ class LoopRunner:
         self._ended: deque[Ended] = deque()
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
+        self._opening: asyncio.Task[None] | None = None
+        """The task of `run`, which the loop alone would forget."""
         self._wheel: TimerWheel[tuple[Call, int]] = TimerWheel(self._loop, self._expire)
         self._is_signalled = False
         self._is_woken = False
@@ -106,7 +108,10 @@ class LoopRunner:
             watch.cancel()
             self._wake()
 
-        self._loop.call_soon_threadsafe(lambda: self._loop.create_task(whole()))
+        def begin() -> None:
+            self._opening = self._loop.create_task(whole())
+
+        self._loop.call_soon_threadsafe(begin)
 
     def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
         """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most. What ends from now on
@@ -133,7 +138,8 @@ class LoopRunner:
     async def _close(self, last: Coroutine[Any, Any, Any] | None) -> None:
         self._wheel.close()
         self._incoming.clear()
-        tasks = [worker.task for worker in self._workers if worker.task is not None]
+        of_workers = (worker.task for worker in self._workers)
+        tasks = [task for task in (self._opening, *of_workers) if task is not None]
         for task in tasks:
             task.cancel()
         if tasks:

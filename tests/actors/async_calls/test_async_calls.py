@@ -95,6 +95,9 @@ class Hand:
 
     def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
         self.is_closed = True
+        if last is not None:
+            with pytest.raises(StopIteration):
+                last.send(None)
 
     def end(self, record: Any, *results: Any, error: BaseException | None = None, do: Any = None) -> None:
         """The coroutine of this record has done this, and ended."""
@@ -149,6 +152,7 @@ class Stage:
         restored: Sequence[CallInFlight] = (),
         *,
         where: dict[str, Any] | None = None,
+        opened: bool = True,
         **settings: Any,
     ) -> None:
         self.clock, self.hand, self.operator = Hands(), Hand(), operator
@@ -166,7 +170,8 @@ class Stage:
         self.calls._restored.extend(restored)
         operator._calls = self.calls
         self.out = Collector()
-        self.calls.open()
+        if opened:
+            self.calls.open()
 
     def take(self, *records: Any) -> None:
         self.calls.take(list(records), 0)
@@ -545,3 +550,19 @@ def test_after_close_nothing_of_it_may_touch_state() -> None:
 
     assert stage.hand.is_closed
     assert call.is_over
+
+
+class Closing(Asking):
+    closed = 0
+
+    async def close(self) -> None:  # type: ignore[override]
+        self.closed += 1
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_an_operator_is_closed_even_if_it_could_not_be_opened(opened: bool) -> None:
+    """Found by the simulator, as a coroutine that was never awaited: its state could not be restored."""
+    operator = Closing()
+    Stage(operator, opened=opened).calls.close()
+
+    assert operator.closed == 1

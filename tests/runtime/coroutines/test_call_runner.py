@@ -341,6 +341,31 @@ def test_one_that_belongs_to_no_call_says_how_it_ended(loop: CallLoopThread, err
     running.runner.close(1_000, None)
 
 
+def test_close_cancels_one_that_still_opens(loop: CallLoopThread) -> None:
+    """It would make its connections when nobody closes them any more."""
+    waits, ended = threading.Event(), threading.Event()
+    happened: list[str] = []
+
+    async def opening() -> None:
+        try:
+            waits.set()
+            await asyncio.sleep(3_600)
+        finally:
+            happened.append("cancelled")
+            ended.set()
+
+    async def last() -> None:
+        happened.append("closed")
+
+    running = Running(loop, lambda _: None)
+    running.runner.run(opening(), lambda _: None)
+    assert waits.wait(DEADLINE_S)
+    running.runner.close(DEADLINE_S * 1_000, last())
+
+    assert ended.wait(DEADLINE_S)
+    assert happened == ["cancelled", "closed"]
+
+
 def test_a_loop_that_goes_away_under_its_coroutines_ends_them() -> None:
     """A generator that is closed may not wait for anything more: that would be a RuntimeError nobody sees."""
     cleaned: list[str] = []

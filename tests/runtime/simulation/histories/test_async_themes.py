@@ -1,0 +1,57 @@
+"""Themes of coroutines lead where they should: jobs go back with records in flight of all kinds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from understudy.actors.async_calls import async_calls
+from understudy.actors.async_calls.frozen_calls import CallInFlight
+from understudy.actors.flow.elements import NO_WATERMARK
+from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories.async_topologies import ASYNC
+from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.verdict import judge
+
+CASES = [
+    (mix.asked_again, "answered", 3),
+    (mix.asked_again, "bursts", 2),
+    (mix.asked_again, "reminded", 4),
+    (mix.asked_elsewhere, "asked", 1),
+    (mix.asked_in_flight, "refused", 2),
+]
+
+
+def kind_of(call: CallInFlight) -> str:
+    if call.results is not None:
+        return "done"
+    if call.behind_ms != NO_WATERMARK:
+        return "behind a watermark"
+    if call.tries:
+        return "failed before"
+    return "running" if call.identity else "waiting"
+
+
+def test_jobs_go_back_with_records_in_flight_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    restored: Counter[str] = Counter()
+    calls_of = async_calls.calls_of
+
+    def counted(stored: object) -> list[CallInFlight]:
+        calls = list(calls_of(stored))  # type: ignore[arg-type]
+        restored.update(map(kind_of, calls))
+        return calls
+
+    monkeypatch.setattr(async_calls, "calls_of", counted)
+    for theme, topology, seed in CASES:
+        assert not judge(replace(mix.themed(theme, seed), topology=topology)).violations
+
+    assert min(restored[kind] for kind in ("done", "behind a watermark", "failed before", "running", "waiting")) > 0
+
+
+@pytest.mark.parametrize("topology", sorted(ASYNC))
+def test_nothing_is_wrong_with_a_job_to_which_nothing_happens(topology: str) -> None:
+    verdict = judge(Scenario(1, topology))
+
+    assert (verdict.status, verdict.violations) == ("finished", ())
