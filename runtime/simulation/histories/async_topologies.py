@@ -5,332 +5,39 @@
 that are coroutines; `gathered` has windows behind it, for which no record may be late; `batched` asks for several
 records at once; `refused` gives records up; `paid` has idempotency keys of its own, and a second operator with
 coroutines behind the first; `waking` has timers of the clock.
-
-An operator that sees what must not be says so in a record of its own, which no expected output holds: see `Asking`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter as Multiset
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ....actors.async_calls.retry import Retry
-from ....actors.async_calls.settings import AsyncSettings
 from ....actors.operators.collector import Collector
-from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
-from ....actors.operators.timers import KeyedTimer
 from ....actors.windows.window import TimeWindow
 from ....actors.windows.window_makers import tumbling
-from ....messages import CheckpointId
-from ....state import ListState, MapState, OperatorListState, ValueState
 from ...api.environment import StreamEnvironment
-from ..world.fake_service import FakeService, ServiceError
+from .async_operators import (
+    PATIENT,
+    TRIES,
+    Answered,
+    Asked,
+    AskedInAnyOrder,
+    Batched,
+    Ordinal,
+    Patient,
+    Placed,
+    Refusing,
+    Reminding,
+    Unordered,
+    Waking,
+    service,
+)
 from .event_times import WINDOW_MS, by_key, everywhere, key_of, one_source, time_of, timed
-from .timed_topologies import Onward, due_of
+from .timed_topologies import due_of
 from .topologies import OUTPUT, Topology, Workload, environment
-
-_AGAIN, _OTHER_KEY, _TOO_OFTEN, _MIXED, _LEFT, _ON_TIMER = (
-    "asked again", "other key", "too often", "mixed", "left", "timer",
-)  # fmt: skip
-"""What must not be, but for the last."""
-
-PATIENT = Retry(attempts=200, first_delay_ms=40, max_delay_ms=400)
-TRIES = 3
-"""Of a record that is given up."""
-
-
-def service(name: str = "service", **changes: Any) -> FakeService:
-    """One that has a bad day, and answers with three times the number."""
-    usual: dict[str, Any] = {"error_rate": 0.15, "lost_rate": 0.1, "doubled_rate": 0.1, "delay_ms": (5, 900)}
-    return FakeService(_answer, name=name, **(usual | changes))
-
-
-def _answer(request: Any) -> Any:
-    return [3 * number for number in request] if isinstance(request, list | tuple) else 3 * request
-
-
-class Asking(Operator):
-    """Keeps account of what it asks, in state of its own: what was asked at a barrier must be asked with the same key
-    after a restore, and not more often than is allowed; what was answered must not be asked any more.
-    """
-
-    _answered: OperatorListState[Any] = OperatorListState(object, mode="union", name="answered")
-    """Idempotency keys."""
-    _begun: OperatorListState[Any] = OperatorListState(object, mode="union", name="asked")
-    """(what is asked, idempotency key, tries that have failed)"""
-
-    def open(self) -> None:
-        self._paid: set[str] = set(self._answered.get())
-        self._known = {what: (key, failures) for what, key, failures in self._begun.get()}
-        self._under_way: dict[Any, tuple[str, int]] = {}
-        self._new: list[str] = []
-        self._wrong: list[Any] = []
-        """To be said by a record that is done: what others emit may be taken back."""
-
-    def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
-        """What was restored and has not begun again is as it was."""
-        self._answered.update(sorted({*self._paid, *self._new}))
-        self._begun.update([(what, *held) for what, held in {**self._known, **self._under_way}.items()])
-
-    @contextmanager
-    def asks(self, what: Any, out: Collector) -> Iterator[None]:
-        """Around all that is done for a record, a batch or a timer; nothing may be awaited behind it."""
-        key = self.idempotency_key
-        if key in self._paid:
-            self._wrong.append((_AGAIN, what, key))
-        known_as, failures = self._under_way.get(what) or self._known.pop(what, (key, 0))
-        if known_as != key:
-            self._wrong.append((_OTHER_KEY, what, known_as, key))
-        if failures >= self.async_settings.retry.attempts:
-            self._wrong.append((_TOO_OFTEN, what, failures))
-        self._under_way[what] = known_as, failures
-        try:
-            yield
-        except BaseException:
-            self._under_way[what] = known_as, failures + 1
-            raise
-        self._new.append(self._under_way.pop(what)[0])
-        self._say(out)
-
-    def on_end(self, out: Collector) -> None:
-        self._say(out)
-
-    def _say(self, out: Collector) -> None:
-        for each in self._wrong:
-            out.collect(each)
-        self._wrong.clear()
-
-
-class AskingByKey(Asking, KeyedOperator):
-    """The same with keys, which must stay what they are over an await."""
-
-    async def ask(self, service: FakeService, number: int, out: Collector) -> int:
-        """Ask, and see whether all is as it was before."""
-        before = self.key, self.idempotency_key
-        answer: int = await service.call(number, key=self.idempotency_key)
-        if before != (self.key, self.idempotency_key):
-            out.collect((_MIXED, number, before, self.key, self.idempotency_key))
-        return answer
-
-
-class Asked(AskingByKey):
-    """(key, number, answer, n, n) for the n-th number of its key, which must come in its turn: the numbers of a key are
-    counted before it asks, and behind.
-    """
-
-    async_settings = AsyncSettings(max_in_flight=2, retry=PATIENT)
-    begun = ValueState(int, default=0)
-    count = ValueState(int, default=0)
-    numbers = ListState(int)
-
-    _in_turn = True
-
-    def __init__(self, service: FakeService) -> None:
-        self._service = service
-
-    async def open(self) -> None:  # type: ignore[override]
-        super().open()
-        await asyncio.sleep(0.2)
-
-    async def process(self, number: int, out: Collector) -> None:
-        with self.asks(number, out):
-            self.begun.update(self.begun.value() + 1)
-            self.numbers.add(number)
-            answer = await self.ask(self._service, number, out)
-            self.count.update(self.count.value() + 1)
-            seen = list(self.numbers.get())
-            if len(seen) != self.count.value() or (self._in_turn and seen != sorted(seen)):
-                out.collect((_MIXED, number, seen))
-            out.collect((self.key, number, answer, self.begun.value(), self.count.value()))
-
-    async def close(self) -> None:
-        await asyncio.sleep(0.05)
-
-
-class AskedInAnyOrder(Asked):
-    """The same where the numbers of a key come by way of several subtasks."""
-
-    _in_turn = False
-
-
-class Answered(Asking):
-    """(number, answer), in the order of the input."""
-
-    async_settings = AsyncSettings(max_in_flight=5, retry=PATIENT, ordered=True)
-
-    def __init__(self, service: FakeService) -> None:
-        self._service = service
-
-    async def process(self, number: int, out: Collector) -> None:
-        with self.asks(number, out):
-            answer = await self._service.call(number, key=self.idempotency_key)
-            out.collect((number, answer))
-
-
-class Unordered(Answered):
-    """The same as they come."""
-
-    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=False)
-
-
-class Patient(Answered):
-    """Some requests are never answered: those are cancelled, and tried again."""
-
-    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT, ordered=True, timeout_ms=1_000)
-
-
-class Placed(KeyedOperator):
-    """(place, record): the records of the only key, counted."""
-
-    place = ValueState(int, default=-1)
-
-    def process(self, record: Any, out: Collector) -> None:
-        self.place.update(self.place.value() + 1)
-        out.collect((self.place.value(), record))
-
-
-class Reminding(AskingByKey):
-    """(key, number, answer, due) when event time has come to `due`, unless the key's next number is a multiple of 3. It
-    asks with each number, and again with each timer.
-    """
-
-    async_settings = AsyncSettings(max_in_flight=4, retry=PATIENT)
-    due = MapState(int, int)
-    fired = ValueState(int, default=0)
-
-    def __init__(self, keys: int, service: FakeService) -> None:
-        self._step = keys
-        self._service = service
-
-    async def process(self, number: int, out: Collector) -> None:
-        with self.asks(number, out):
-            if self.timestamp != time_of(number):
-                out.collect((_MIXED, number, self.timestamp))
-            if overdue := [each for each, due_ms in self.due.items() if due_ms <= self.watermark]:
-                out.collect((_MIXED, number, self.watermark, overdue))
-            timer = self.timers.at_event_time(due_of(number, self._step), (number,))
-            self.timers.delete(self.timers.at_event_time(timer.time_ms + 1, (number,)))
-            self.due.put(number, timer.time_ms)
-            before = number - self._step
-            if number % 3 == 0 and before >= 0:
-                if not self.timers.delete_event_time(due_of(before, self._step), (before,)):
-                    out.collect((_LEFT, self.key, before))
-                self.due.remove(before)
-            await self.ask(self._service, number, out)
-
-    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
-        (number,) = timer.namespace
-        what = _ON_TIMER, number
-        with self.asks(what, out):
-            self.fired.update(self.fired.value() + 1)
-            answer = await self.ask(self._service, -number, out)
-            if self.due.get(number) != timer.time_ms or self.timestamp != timer.time_ms:
-                out.collect((_MIXED, self.key, number, self.due.get(number), self.timestamp))
-            self.due.remove(number)
-            out.collect((self.key, number, answer, timer.time_ms, self.fired.value()))
-
-    def on_end(self, out: Collector) -> None:
-        super().on_end(out)
-        for key in self.keys():
-            left = self.due.keys()
-            out.extend((_LEFT, key, number) for number in left)
-
-
-class Ordinal(Onward):
-    """Each result, whose last field says which one of its key it is; they must come in turn."""
-
-    count = ValueState(int, default=0)
-
-    def process(self, record: Any, out: Collector) -> None:
-        self.count.update(self.count.value() + 1)
-        if record[-1] != self.count.value():
-            out.collect((_MIXED, record, self.count.value()))
-        super().process(record[:-1], out)
-
-    def on_end(self, out: Collector) -> None:
-        """Its counters are there at the end."""
-
-
-class Batched(Asking):
-    """(number, answer), asked for several at a time."""
-
-    async_settings = AsyncSettings(max_in_flight=2, retry=PATIENT, batch_size=3, batch_wait_ms=700)
-
-    def __init__(self, service: FakeService) -> None:
-        self._service = service
-
-    async def process_batch(self, numbers: list[int], out: Collector) -> None:
-        what = tuple(numbers)
-        with self.asks(what, out):
-            for number, answer in zip(numbers, await self._service.call(what, key=self.idempotency_key), strict=True):
-                out.collect((number, answer))
-
-
-class Refusing(AskingByKey):
-    """(number, n): n numbers of its key were not refused. Each number that can be divided by four is, after TRIES."""
-
-    async_settings = AsyncSettings(
-        max_in_flight=3, retry=Retry(attempts=TRIES, first_delay_ms=150, on=(ServiceError,)), on_error="errors"
-    )
-    count = ValueState(int, default=0)
-    last = ValueState(int, default=-1)
-
-    def __init__(self, service: FakeService) -> None:
-        self._service = service
-
-    async def process(self, number: int, out: Collector) -> None:
-        with self.asks(number, out):
-            self.count.update(self.count.value() + 1)
-            await self.ask(self._service, number, out)
-            if number % 4 == 0:
-                raise ServiceError("no")
-            out.collect((number, self.count.value()))
-
-
-class Waking(AskingByKey):
-    """Keeps numbers until its clock is so much further, asks for all of them, and emits them one by one."""
-
-    async_settings = AsyncSettings(max_in_flight=3, retry=PATIENT)
-    kept = ListState(int)
-    due = ValueState(int, default=0)
-
-    def __init__(self, service: FakeService) -> None:
-        self._service = service
-
-    async def process(self, number: int, out: Collector) -> None:
-        with self.asks(number, out):
-            await self.ask(self._service, number, out)
-            self.kept.add(number)
-            if not self.due.value():
-                timer = self.timers.at_processing_time(self.processing_time() + 1_200)
-                self.due.update(timer.time_ms)
-
-    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
-        if timer.time_ms != self.due.value():
-            out.collect((_AGAIN, self.key, timer.time_ms, self.due.value()))
-        self.due.clear()
-        numbers = list(self.kept.get())
-        self.kept.clear()
-        await self.ask(self._service, -1 - numbers[0], out)
-        for number in numbers:
-            out.collect((self.key, number))
-
-    def on_end(self, out: Collector) -> None:
-        super().on_end(out)
-        for key in self.keys():
-            due_ms = self.due.value()
-            if bool(due_ms) != self.timers.delete_processing_time(due_ms):
-                out.collect((_LEFT, key, due_ms))
-            for number in self.kept.get():
-                out.collect((key, number))
-            self.kept.clear()
-            self.due.clear()
-
 
 # ---- the jobs
 
