@@ -1,4 +1,4 @@
-"""Async topologies: jobs whose operators ask an outside service. What each must commit is recomputed at once.
+"""Async topologies: jobs whose operators ask an outside service. Their output is recomputed at once.
 
 `asked` has a counter per key, a hot key, and hardly any room in flight; `bursts` gets more at a time than it may take;
 `answered` keeps the order of its input over retries, and `silent` where some are never answered; `reminded` has timers
@@ -253,7 +253,7 @@ class Ordinal(Onward):
         super().process(record[:-1], out)
 
     def on_end(self, out: Collector) -> None:
-        """What it counts is there at the end."""
+        """Its counters are there at the end."""
 
 
 class Batched(Asking):
