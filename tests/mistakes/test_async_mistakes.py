@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
 import sys
@@ -356,3 +357,19 @@ def test_the_harness_shows_the_users_error() -> None:
     with pytest.raises(UserCodeError, match="operator 'raising-1' raised at record 0") as caught:
         harness.advance(1)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+class LeavingBehind(OutlivingOut):
+    async def process(self, record: Any, out: Collector) -> None:
+        task = asyncio.create_task(self.later(record, out))
+        del task
+
+
+def test_code_that_nobody_awaits_and_that_outlives_its_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Python shows the failure of such a task when it forgets the task."""
+    with caplog.at_level(logging.WARNING), OperatorHarness(LeavingBehind) as harness:
+        harness.process([1])
+        harness.advance(100)
+        assert harness.output() == []
+        gc.collect()
+    assert ["out was used by code that outlived its record" in each.getMessage() for each in caplog.records] == [True]
