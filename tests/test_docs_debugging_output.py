@@ -39,6 +39,12 @@ def test_a_step_that_blocks_is_logged_as_shown(tmp_path: Path, prepared: Prepare
     assert _timeless(done.stderr, tmp_path) == _timeless(shown, tmp_path)
 
 
+@pytest.mark.processes
+def test_a_coroutine_that_blocks_is_logged_as_shown(tmp_path: Path, prepared: Prepared) -> None:
+    done, (shown,) = _run(_section("A coroutine that blocks"), tmp_path, prepared)
+    assert _timeless(done.stderr, tmp_path) == _timeless(shown, tmp_path)
+
+
 def _timeless(text: str, folder: Path) -> str:
     return re.sub(r"for \d+\.\d s", "for some s", text.replace(f"{folder}/", ""))
 

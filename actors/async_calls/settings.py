@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from ..flow.key_selector import field_values
@@ -102,9 +103,10 @@ class AsyncSettings:
         """The same with some of them changed. Raises ValueError for a name that is none of them."""
         unknown = [name for name in changes if name not in self.__dataclass_fields__]
         if unknown:
-            raise ValueError(
-                f"async_settings: found {', '.join(unknown)}; wanted some of {', '.join(self.__dataclass_fields__)}"
-            )
+            close = get_close_matches(unknown[0], self.__dataclass_fields__, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            known = ", ".join(self.__dataclass_fields__)
+            raise ValueError(f"async_settings: found {', '.join(unknown)}; wanted some of {known}{hint}")
         return replace(self, **changes)
 
 

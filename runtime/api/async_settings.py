@@ -29,8 +29,9 @@ def settings_with(operator: Operator, name: str, changes: Mapping[str, Any]) -> 
         raise InvalidOperator(
             f"async_settings: operator {name!r} runs no coroutines: its `process`, or its function, is no `async def`"
         )
+    settings = settings_of(operator)
     try:
-        return settings_of(operator).with_changes(**changes)
+        return settings.with_changes(**changes)
     except ValueError as error:
         raise InvalidSetting(str(error)) from None
 

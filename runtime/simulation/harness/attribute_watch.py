@@ -32,6 +32,7 @@ _FRAMEWORK = frozenset(
         "_backend",
         "_batch_process",
         "_calls",
+        "_input_index",
         "_input_schema",
         "_loop",
         "_selectors",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, NoReturn
 
+from ....state.errors import CallIsOver
 from .process import Event, Process, Timeline
 
 log = logging.getLogger(__name__)
@@ -103,9 +104,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Somebody's failure was never retrieved, or its task never ended. That shows when the garbage collector comes
-        by, perhaps after the world's end, so it is no part of what happens.
+        by, perhaps after the world's end, so it is no part of what happens. Code that outlived its record is a mistake.
         """
-        if self._process.is_alive:
+        error = context.get("exception")
+        if isinstance(error, CallIsOver):
+            log.warning("%s: %s", self._process.name, error)
+        elif self._process.is_alive:
             log.debug("%s: %s", self._process.name, context.get("message"), exc_info=context.get("exception"))
 
 

@@ -387,3 +387,29 @@ def test_the_first_job_of_the_readme(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["EWR 11.0", "EWR 47.0", "JFK 4.0", "JFK 31.0"]
+
+
+def test_coroutines_run_here_and_their_threads_too() -> None:
+    async def look_up(number: int) -> int:
+        await asyncio.sleep(0.001)
+        return await asyncio.to_thread(lambda: number * threading.get_ident())
+
+    env = StreamEnvironment()
+    env.from_collection(range(3)).map(look_up).collect(name="all")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+    assert sorted(job.results("all")) == [number * threading.get_ident() for number in range(3)]
+
+
+def test_a_client_that_connects_is_told_what_to_do() -> None:
+    async def connect(number: int) -> None:
+        await asyncio.open_connection("localhost", 80)
+
+    env = StreamEnvironment()
+    env.from_collection(range(3)).map(connect, name="connect").collect(name="all")
+    with (
+        LocalCluster(debug=True) as cluster,
+        pytest.raises(JobFailed, match=r"NotOnSimulatedLoop.*a fake of its client"),
+    ):
+        cluster.submit(env).wait()

@@ -1,0 +1,375 @@
+"""Mistakes with `async def`: each is found within seconds, and the text names the operator and the remedy."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from understudy import (
+    AsyncSettings,
+    Cluster,
+    Collector,
+    InvalidOperator,
+    InvalidSetting,
+    JobFailed,
+    KeyedOperator,
+    Operator,
+    Retry,
+    StreamEnvironment,
+    ValueState,
+)
+from understudy.actors.errors import UserCodeError
+from understudy.runtime.api import DataStream
+from understudy.testing import OperatorHarness
+
+from .clusters import cluster_named
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # TaskManagers cannot import test modules
+
+WAIT_S = 100
+
+
+async def fetch(record: Any) -> Any:
+    await asyncio.sleep(0)
+    return record
+
+
+class ForgotAwait(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(fetch(record))  # without await
+
+
+class ForgotAwaitAfterAWait(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        out.collect(fetch(record))  # without await
+
+
+class Returning(Operator):
+    async def process(self, record: Any, out: Collector) -> Any:
+        return await fetch(record)
+
+
+class ReturningAtOnce(Operator):
+    async def process(self, record: Any, out: Collector) -> Any:
+        return record
+
+
+class RunningItself(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        coroutine = fetch(record)
+        try:
+            out.collect(asyncio.run(coroutine))
+        finally:
+            coroutine.close()
+
+
+class SessionInPlainOpen(Operator):
+    def open(self) -> None:
+        self.loop = asyncio.get_running_loop()  # as a client of asyncio does
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class OpenRaises(Operator):
+    async def open(self) -> None:
+        await asyncio.sleep(0)
+        raise ConnectionError("nobody there")
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class TooShort(Operator):
+    async_settings = AsyncSettings(timeout_ms=20, retry=Retry(attempts=2, first_delay_ms=1))
+
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(60)  # it waits here
+
+
+class Raising(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.001)
+        out.collect(1 / (record - 1))  # it raises here
+
+
+class Cancelling(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        task = asyncio.create_task(asyncio.sleep(60))
+        task.cancel()
+        await task
+
+
+class OutlivingState(KeyedOperator):
+    seen = ValueState(int, default=0)
+
+    async def process(self, record: Any, out: Collector) -> None:
+        if not hasattr(self, "before"):
+            self.before = asyncio.create_task(self.later())
+        else:
+            await self.before
+
+    async def later(self) -> None:
+        await asyncio.sleep(0.01)
+        self.seen.update(1)
+
+
+class OutlivingOut(Operator):
+    async def process(self, record: Any, out: Collector) -> None:
+        if not hasattr(self, "before"):
+            self.before = asyncio.create_task(self.later(record, out))
+        else:
+            await self.before
+
+    async def later(self, record: Any, out: Collector) -> None:
+        await asyncio.sleep(0.01)
+        out.collect(record)
+
+
+def plain_lambda(numbers: DataStream) -> DataStream:
+    return numbers.map(lambda n: fetch(n), name="op")
+
+
+async def twice_async(record: Any) -> Any:
+    return fetch(record)
+
+
+def half_awaited(numbers: DataStream) -> DataStream:
+    return numbers.map(twice_async, name="op")
+
+
+def half_awaited_filter(numbers: DataStream) -> DataStream:
+    return numbers.filter(twice_async, name="op")
+
+
+def using(operator: type[Operator]) -> Callable[[DataStream], DataStream]:
+    keyed = issubclass(operator, KeyedOperator)
+    return lambda numbers: (numbers.key_by(lambda n: 0) if keyed else numbers).process(operator, name="op")
+
+
+FOUND: dict[str, tuple[Callable[[DataStream], DataStream], list[str]]] = {
+    "forgot await": (using(ForgotAwait), ["emitted a coroutine (fetch)", "write `await` before it", "mistakes.py:"]),
+    "forgot it after a wait": (
+        using(ForgotAwaitAfterAWait),
+        ["emitted a coroutine (fetch)", "write `await` before it"],
+    ),
+    "returns": (using(Returning), ["Returning.process returned 1 (int)", "out.collect(x)"]),
+    "returns at once": (using(ReturningAtOnce), ["ReturningAtOnce.process returned 1 (int)", "out.collect(x)"]),
+    "asyncio.run": (using(RunningItself), ["write `await ...` in place of `asyncio.run(...)`", "mistakes.py"]),
+    "session in a plain open": (using(SessionInPlainOpen), ["no running event loop", "`async def open(self)`"]),
+    "open raises": (using(OpenRaises), ["ConnectionError: nobody there", "in open"]),
+    "too short a timeout": (
+        using(TooShort),
+        ["took longer than 20 ms in try 2", "raise timeout_ms", "# it waits here", "record "],
+    ),
+    "raises": (using(Raising), ["ZeroDivisionError", "# it raises here", "record 0"]),
+    "cancels": (using(Cancelling), ["CancelledError", "catch asyncio.CancelledError where it is awaited"]),
+    "state after the record": (using(OutlivingState), ["seen was used by code that outlived its record", "await all"]),
+    "out after the record": (using(OutlivingOut), ["out was used by code that outlived its record", "await all"]),
+    "a plain lambda": (
+        plain_lambda,
+        ["returned a coroutine (fetch), which nothing awaits here", "`async def` function"],
+    ),
+    "map awaits half": (half_awaited, ["the function of map returned a coroutine (fetch)"]),
+    "filter awaits half": (half_awaited_filter, ["the condition of filter returned a coroutine (fetch)"]),
+}
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Cluster]:
+    with cluster_named("local") as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(("build", "told"), FOUND.values(), ids=FOUND)
+@pytest.mark.processes
+def test_on_local_processes(local: Cluster, build: Callable[[DataStream], DataStream], told: list[str]) -> None:
+    _fails(local, build, told)
+
+
+@pytest.mark.parametrize(("build", "told"), FOUND.values(), ids=FOUND)
+def test_in_the_simulator(build: Callable[[DataStream], DataStream], told: list[str]) -> None:
+    with cluster_named("simulated") as cluster:
+        _fails(cluster, build, told)
+
+
+def _fails(cluster: Cluster, build: Callable[[DataStream], DataStream], told: list[str]) -> None:
+    env = StreamEnvironment(parallelism=1)
+    build(env.from_collection([1, 2, 3], name="numbers")).collect(name="out")
+    with pytest.raises(JobFailed) as caught:
+        cluster.submit(env).wait(WAIT_S)
+    text = str(caught.value)
+    assert "operator 'op'" in text
+    for each in told:
+        assert each in text
+
+
+class Client:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class ClientInInit(Operator):
+    def __init__(self) -> None:
+        self.client = Client()
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class Compiled(KeyedOperator):
+    compiled = True
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class Yielding(Operator):
+    async def process(self, record: Any, out: Collector) -> Any:
+        yield record
+
+
+class WrongSettings(Operator):
+    async_settings = dict(timeout_ms=3)  # noqa: RUF012, C408 - the mistake
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
+    "a generator": (using(Yielding), InvalidOperator, r"process is an async generator: write out.collect\(x\) in"),
+    "compiled": (using(Compiled), InvalidOperator, "machine code cannot wait for anything; write `def`"),
+    "a misspelt setting": (
+        lambda numbers: numbers.map(fetch).async_settings(timeout=100),
+        InvalidSetting,
+        "found timeout; .*did you mean 'timeout_ms'",
+    ),
+    "a wrong setting": (
+        lambda numbers: numbers.map(fetch).async_settings(max_in_flight=0),
+        InvalidSetting,
+        "max_in_flight: wanted a whole number of at least 1, found 0",
+    ),
+    "settings of a plain operator": (
+        lambda numbers: numbers.map(abs, name="op").async_settings(timeout_ms=100),
+        InvalidOperator,
+        "operator 'op' runs no coroutines: its `process`, or its function, is no `async def`",
+    ),
+    "settings that are none": (
+        using(WrongSettings),
+        InvalidOperator,
+        r"WrongSettings.async_settings: wanted an AsyncSettings, as in",
+    ),
+    "errors of one that fails": (
+        lambda numbers: numbers.map(fetch, name="op").errors,
+        InvalidOperator,
+        r"operator 'op' fails with its first error.*async_settings\(on_error=\"errors\"\)",
+    ),
+    "errors of a plain operator": (
+        lambda numbers: numbers.map(abs, name="op").errors,
+        InvalidOperator,
+        "operator 'op' runs no coroutines; only those have a stream of errors",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "error", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_shows_in_the_program_is_refused_there(
+    build: Callable[[DataStream], Any], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        build(StreamEnvironment().from_collection([1]))
+
+
+def test_a_client_made_in_init_cannot_travel() -> None:
+    env = StreamEnvironment()
+    env.from_collection([1]).process(ClientInInit, name="op").collect(name="out")
+    with (
+        cluster_named("simulated") as cluster,
+        pytest.raises(Exception, match=re.compile("'op'.*open", re.S)) as caught,
+    ):
+        cluster.submit(env)
+    assert "lock" in str(caught.value)
+
+
+class Opening(Operator):
+    async def open(self) -> None:
+        await asyncio.sleep(12)  # it waits here
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+def test_an_open_that_takes_long_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), OperatorHarness(Opening) as harness:
+        harness.process([1])
+        harness.advance(9_000)
+        assert caplog.records == []
+        harness.advance(1_000)
+        (said,) = [each.getMessage() for each in caplog.records]
+        assert said.startswith(
+            "Opening.open has not ended after 10 s, and the operator's records wait for it: it waits at"
+        )
+        assert "# it waits here" in said
+        assert "asyncio.timeout" in said
+        harness.advance(2_000)
+        assert harness.output() == [1]
+
+
+class Swallowing(Operator):
+    async_settings = AsyncSettings(timeout_ms=100, close_timeout_ms=500)
+
+    async def process(self, record: Any, out: Collector) -> None:
+        for _ in range(20):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(1)  # it waits here
+        out.collect(record)
+
+
+def test_a_coroutine_that_swallows_its_cancellation_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), OperatorHarness(Swallowing) as harness:
+        harness.process([1, 2])
+        harness.advance(3_000)
+        (said,) = [each.getMessage() for each in caplog.records]
+        assert said.startswith(
+            "Swallowing.process: a coroutine goes on although it was cancelled, as it took longer than"
+        )
+        assert "it catches asyncio.CancelledError, so no timeout ends it" in said
+        assert "# it waits here" in said
+    (_, left) = [each.getMessage() for each in caplog.records]
+    assert "2 of its coroutines still run after 0.5 s, at " in left
+    assert "# it waits here" in left
+
+
+def test_the_harness_shows_the_users_error() -> None:
+    harness = OperatorHarness(Raising)
+    harness.process([1])
+    with pytest.raises(UserCodeError, match="operator 'raising-1' raised at record 0") as caught:
+        harness.advance(1)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+class LeavingBehind(OutlivingOut):
+    async def process(self, record: Any, out: Collector) -> None:
+        task = asyncio.create_task(self.later(record, out))
+        del task
+
+
+def test_code_that_nobody_awaits_and_that_outlives_its_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Python shows the failure of such a task when it forgets the task."""
+    with caplog.at_level(logging.WARNING), OperatorHarness(LeavingBehind) as harness:
+        harness.process([1])
+        harness.advance(100)
+        assert harness.output() == []
+        gc.collect()
+    assert ["out was used by code that outlived its record" in each.getMessage() for each in caplog.records] == [True]
