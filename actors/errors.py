@@ -91,9 +91,10 @@ class EndlessTimers(ActorError):
 class CallTimedOut(ActorError, TimeoutError):
     """A coroutine of an operator took longer than its `timeout_ms` or `total_timeout_ms`, and was cancelled."""
 
-    def __init__(self, what: str, limit_ms: float) -> None:
+    def __init__(self, what: str, limit_ms: float, tries: int = 1) -> None:
+        which = f" in try {tries}" if tries > 1 else ""
         super().__init__(
-            f"{what} took longer than {limit_ms:.0f} ms and was cancelled: raise timeout_ms (of a try) or "
+            f"{what} took longer than {limit_ms:.0f} ms{which} and was cancelled: raise timeout_ms (of a try) or "
             "total_timeout_ms (of all) in its async_settings, or give it a retry"
         )
 

@@ -67,14 +67,15 @@ def _traceback(error: BaseException) -> str:
 
 
 def _from_the_users_first(frames: TracebackType | None) -> TracebackType | None:
-    """Without the frames of this folder that come first; all of them when there are no others."""
+    """Without the frames of the machinery that come first; all of them when there are no others."""
     step = frames
     while step is not None and step.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
         step = step.tb_next
     return frames if step is None else step
 
 
-_MACHINERY = __name__.rpartition(".")[0] + "."
+_MACHINERY = tuple(f"{__name__.partition('.')[0]}.{room}." for room in ("actors", "runtime.coroutines"))
+"""What calls the user's code."""
 
 
 def chain_of(error: BaseException) -> list[BaseException]:

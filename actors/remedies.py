@@ -10,6 +10,13 @@ _PLAIN = (int, float, str, bool, list, tuple, type(None))
 _OF_STATES = frozenset({"value", "update", "add", "add_all", "get", "put", "clear"})
 _ACCESSOR = re.compile(r"'(Heap|Slot)\w+'")
 """How accessors of state are called in Python's own errors."""
+_OF_EVENT_LOOPS = {
+    "asyncio.run() cannot be called": "write `await ...` in place of `asyncio.run(...)`: the event loop runs already",
+    "event loop is already running": "write `await ...` in place of `run_until_complete(...)`",
+    "no running event loop": "make clients and tasks of asyncio in `async def open(self)`, where the event loop runs",
+    "attached to a different loop": "what belongs to an event loop is made in `async def open(self)`, where it runs",
+}
+"""By what Python says about them."""
 
 
 def remedy(error: BaseException) -> str:
@@ -25,6 +32,13 @@ def remedy(error: BaseException) -> str:
         return "is it a state that was assigned to? write self.x.update(value) in place of self.x = value"
     if isinstance(error, TypeError) and _ACCESSOR.search(str(error)):
         return "a state is read by value() or get() and changed by update() or add(), as in n.update(n.value() + 1)"
+    if isinstance(error, RuntimeError):
+        return next((told for text, told in _OF_EVENT_LOOPS.items() if text in str(error)), "")
+    if type(error).__name__ == "CancelledError":
+        return (
+            "what the coroutine awaited was cancelled, and not by its operator: whoever called cancel() meant it, or "
+            "catch asyncio.CancelledError where it is awaited"
+        )
     if isinstance(error, BdbQuit):
         return "TaskManagers have no terminal for a debugger: LocalCluster(debug=True) runs the job in this process"
     return ""

@@ -2,7 +2,7 @@
 
 The API refuses such code when the stream is built, if it shows there (runtime/api/operator_checks.py). The rest is
 caught here, where user code returns or emits: `lambda record: fetch(record)` looks like any other function. Checks
-cost next to nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it as well.
+cost next to nothing as long as nothing is wrong. A refused object is closed, so that Python does not warn of it, too.
 """
 
 from __future__ import annotations

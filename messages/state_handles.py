@@ -46,6 +46,10 @@ class KeyedStateHandle:
     """The format of the bytes, by the name that its writer gives it."""
     shared: tuple[SharedStateHandle, ...] = ()
     """Files beside `handle`, all of which a restore needs; any cut of the key groups keeps them all."""
+    in_flight: int = 0
+    """How many records of the operator's input are part of it, which coroutines had not done with; a cut of the key
+    groups keeps the number of the whole.
+    """
 
 
 @message

@@ -16,15 +16,14 @@ from inspect import iscoroutinefunction
 from itertools import islice
 from math import ceil
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from ...messages import GrantPermits, ReportThrottled, RequestPermits
+from ...messages import GrantPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
 from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
-from ..flow.key_selector import field_values
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
@@ -37,14 +36,9 @@ from .failed_tries import FailedTries
 from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
 from .permits import Permits
 from .retry import Retry
-from .run import PlainStates, Run, RunResults
+from .run import Run
+from .runs import Runs
 from .settings import HELD_PER_CALL, AsyncSettings
-
-_SHORT_RUN: Final = 64
-"""A run that ends after fewer records than these was not worth it."""
-_MOST_PATIENCE: Final = 1024
-_POOLED: Final = 1024
-"""Collectors that are kept for later calls."""
 
 
 class AsyncCalls:
@@ -79,19 +73,10 @@ class AsyncCalls:
         self._restored: list[CallInFlight] = []
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
         self._running = 0
-        self._run: Run | None = None
-        """Goes on: then no call is in flight, and none is made."""
-        self._results = RunResults()
-        """Of runs that are over: they leave before all else."""
-        self._run_began_ms = 0
-        self._plain: PlainStates | None = None
-        self._next_run = 0
-        """The next run may begin with the record of this number: coroutines that wait make it come later and later."""
-        self._patience = 1
+        self._runs = Runs(operator, settings, backend, host)
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
-        self._collectors: list[Collector] = []
         self.is_draining = False
         self._is_drained = False
 
@@ -100,7 +85,7 @@ class AsyncCalls:
     def open(self) -> None:
         """Open the operator; records wait until it is open."""
         operator = self._operator
-        self._plain = PlainStates.of(operator)
+        self._runs.open()
         self._runner = self._host.runner(self._begin, f"{type(operator).__name__}.process", operator.context.wake)
         opening: Any = cast(Any, operator).open()
         if opening is None:
@@ -184,9 +169,9 @@ class AsyncCalls:
 
     def due_ms(self, now_ms: int) -> int | None:
         runner, table = self._runner, self._table
-        if self._failure is not None or (runner is not None and runner.has_ended) or self._results:
+        if self._failure is not None or (runner is not None and runner.has_ended) or self._runs.results:
             return now_ms
-        if self._run is not None or not self._is_open:
+        if self._runs.current is not None or not self._is_open:
             return None
         if table.order.may_leave or table.order.reached_ms is not None or self._restored:
             return now_ms
@@ -208,7 +193,7 @@ class AsyncCalls:
             raise UserCodeError(self._operator.context.name, None) from self._failure
         self._take_restored(NO_WATERMARK)
         self.settle()
-        if self._run is None:
+        if self._runs.current is None:
             self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
                 self._fire("processing", now_ms)
@@ -241,11 +226,10 @@ class AsyncCalls:
 
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
-        run, is_keyed = self._run, self._keyed is not None
-        frozen = [*self._restored, *self._results.frozen(keyed=is_keyed)]
+        run, is_keyed = self._runs.current, self._keyed is not None
+        frozen = [*self._restored, *self._runs.frozen()]
         number, piece = self._table.next_number, None
         if run is not None:
-            frozen += run.frozen(keyed=is_keyed, began_wall_ms=self._run_began_ms)
             number, piece = run.number, run.piece
         frozen += self._table.frozen(self._prefix)
         has_waiting = piece is not None or bool(self._backlog)
@@ -264,7 +248,7 @@ class AsyncCalls:
 
     def _fill(self) -> None:
         """Make calls of what waits, as far as there is room; or begin a run."""
-        if self._run is not None or self._begin_run():
+        if self._runs.current is not None or self._begin_run():
             return
         for each in self._backlog.taken(self._is_crowded):
             if isinstance(each, Watermark):
@@ -281,12 +265,12 @@ class AsyncCalls:
         if self._permits is not None:
             count = self._permits.take(count)
         calls = [ready.popleft() for _ in range(count)]
-        collectors, now_ms, prefix = self._collectors, self._wall_ms(), self._prefix
+        now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
             call.tries += 1
             if not call.began_wall_ms:
                 call.began_wall_ms = now_ms
-            call.out = collectors.pop() if collectors else Collector()
+            call.out = Collector()
             call.out.time_ms = None if call.kind == "batch" else call.time_ms
             call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
             if call.identity is None:
@@ -311,13 +295,10 @@ class AsyncCalls:
 
     def _own_identity(self, call: Call) -> str | None:
         """The one that the record gives. Raises UserCodeError."""
-        wanted = self._settings.idempotency_key
         if call.kind != "record":
             return None
         try:
-            if callable(wanted):
-                return str(wanted(call.record))
-            return str(field_values([call.record], str(wanted), "the idempotency key")[0])
+            return self._settings.identity_of(call.record)
         except Exception as error:
             raise UserCodeError(self._operator.context.name, call.position) from error
 
@@ -328,26 +309,26 @@ class AsyncCalls:
             self._backend.roll_back(call)
             call.begin_again()
             call.failures = call.tries
+            call.out.close()
             call.out = Collector()
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
             self._failed.give_up(call, error)
         self._backend.commit(call)
+        call.out.close()
         self._table.finish(call)
 
     def _let_out(self, out: Collector) -> None:
         """Emit what may leave, and the watermarks behind it; their timers come before them."""
-        if self._results:
-            self._results.move_to(out)
-        if self._run is not None:
+        if self._runs.results:
+            self._runs.results.move_to(out)
+        if self._runs.current is not None:
             return
         while True:
             for call in self._table.leaving():
                 if call.results is None:
                     out.take_over(call.out)
-                    if len(self._collectors) < _POOLED:
-                        self._collectors.append(call.out)
                 else:
                     for tag, batch in call.results:
                         out.put(tag, batch)
@@ -360,36 +341,19 @@ class AsyncCalls:
 
     def _begin_run(self) -> bool:
         """Where nothing is in flight, take the next batch in a run; whether one has begun."""
-        if not self._table.is_calm or not self._is_open or self._permits is not None or self._runner is None:
+        if not self._table.is_calm or not self._is_open or self._runner is None:
             return False
-        if self._table.next_number < self._next_run or self._settings.idempotency_key is not None:
-            return False
-        piece = self._backlog.take_piece()
-        if piece is None:
-            return False
-        operator: Any = self._operator
-        process = operator.process_2 if piece.input_index else operator.process
-        number, made = self._table.next_number, self._host.tasks_made
-        self._run = Run(
-            piece, number, self._backend, process, self._prefix, self._plain, made, self._settings.limit_ms(0)
-        )
-        self._run_began_ms = self._wall_ms()
-        self._runner.submit([self._run])
-        return True
+        run = self._runs.begin(self._backlog, self._table.next_number, self._prefix)
+        if run is not None:
+            self._runner.submit([run])
+        return run is not None
 
     def _end_run(self, run: Run) -> None:
         """What it has emitted leaves next; the call that ended it is in flight."""
-        taken = run.number - self._table.next_number
-        self._run, self._table.next_number = None, run.number
-        self._results.take_over(run.results)
-        self._backlog.put_back(run.piece)
-        call = run.stopped
+        call = self._runs.end(run, self._backlog, self._table.next_number)
+        self._table.next_number = run.number
         if call is None:
-            self._patience = 1
             return
-        self._patience = 1 if taken > _SHORT_RUN else min(self._patience * 2, _MOST_PATIENCE)
-        self._next_run = run.number + self._patience * _SHORT_RUN
-        call.began_wall_ms = self._run_began_ms
         self._table.adopt(call)
         if run.waits:
             self._running += 1
@@ -432,18 +396,3 @@ class AsyncCalls:
 
     def _wall_ms(self) -> int:
         return self._operator.context.clock.wall_ms()
-
-
-def async_calls(
-    operator: Operator, backend: SharedBackend, host: CallLoop, delay_ms: Callable[[Retry, int], float]
-) -> AsyncCalls:
-    """What runs the coroutines of an operator that has been placed."""
-    settings = operator.async_settings or AsyncSettings()
-    permits = None
-    if settings.rate_per_second is not None:
-        where, tell = operator.context, operator.context.report
-        permits = Permits(
-            lambda count: tell(RequestPermits(where.job_id, where.attempt_id, where.operator_id, count)),
-            lambda ms: tell(ReportThrottled(where.job_id, where.attempt_id, where.operator_id, ms)),
-        )
-    return AsyncCalls(operator, settings, backend, host, delay_ms, permits)

@@ -230,7 +230,9 @@ class Backlog:
         from `number`; the callable makes them, on any thread. `behind_ms`: the watermark that all of it waits behind.
         """
         group = self._group_batch() if self._group else None
-        there = self._pieces if taken_out is None else [taken_out, *self._pieces]
+        there = [*self._pieces]
+        if taken_out is not None and taken_out.taken < len(taken_out.batch):
+            there.insert(0, taken_out)
         pieces = [each.rest() if isinstance(each, Piece) else each for each in there]
         watermark_ms = self._operator.watermark
 

@@ -65,6 +65,8 @@ class FrozenCalls:
     name: str = NAME
     kind: str = CALLS.kind
     schema: Schema = None
+    in_flight: int = 0
+    """How many they are, from when they are written."""
 
     @property
     def is_empty(self) -> bool:
@@ -72,7 +74,7 @@ class FrozenCalls:
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         calls = [*self.calls, *self.waiting()]
-        self.calls = []
+        self.calls, self.in_flight = [], sum(_records_in(each) for each in calls)
         groups: dict[int, list[CallInFlight]] = defaultdict(list)
         own_groups = self.dealt_over
         if own_groups is not None:
@@ -88,6 +90,10 @@ class FrozenCalls:
             values = [_packed(each) for each in own]
             columns = column_of(keys), column_of(values)
             yield group, pack_plain([(), *(packed(column, 0, len(own)) for column in columns)])
+
+
+def _records_in(call: CallInFlight) -> int:
+    return len(call.record) if call.kind == "batch" and call.record is not None else 1
 
 
 def calls_of(stored: Stored) -> Iterator[CallInFlight]:

@@ -222,6 +222,8 @@ class Run:
                     if made != tasks_made():
                         call.is_over = True
                         call, made = self._new_call(), tasks_made()
+                        out.close()
+                        out = self._out = Collector()
                     number += 1
                     continue
                 call.error = refuse(end.value)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from ..flow.key_selector import field_values
 from .retry import Retry
 
 OnError = Literal["fail", "errors"]
@@ -89,6 +90,13 @@ class AsyncSettings:
             return self.timeout_ms
         left_ms = max(self.total_timeout_ms - spent_ms, 1)
         return left_ms if self.timeout_ms is None else min(left_ms, self.timeout_ms)
+
+    def identity_of(self, record: Any) -> str:
+        """The idempotency key that a record gives. Raises whatever a function of the user's raises, or NoSuchColumn."""
+        wanted = self.idempotency_key
+        if callable(wanted):
+            return str(wanted(record))
+        return str(field_values([record], str(wanted), "the idempotency key")[0])
 
     def with_changes(self, **changes: Any) -> AsyncSettings:
         """The same with some of them changed. Raises ValueError for a name that is none of them."""

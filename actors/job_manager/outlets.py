@@ -74,7 +74,6 @@ class ReadOverdue:
     reading: Reading
 
 
-"""From a task."""
 OutletEvent: TypeAlias = OutletListed | ListOutlet | SegmentsRead | ReadOverdue
 
 

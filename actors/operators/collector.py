@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from ...state.errors import CallIsOver
 from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, WatermarkStatus
 
 Emitted: TypeAlias = "AnyBatch | Watermark | WatermarkStatus"
@@ -167,6 +168,10 @@ class Collector(list[Any]):
             for batch in side.taken():
                 yield name, batch
 
+    def close(self) -> None:
+        """From now on it only gives out what it holds: who collects more meets CallIsOver."""
+        self.__class__ = ClosedCollector
+
     def _side(self, tag: OutputTag) -> Collector:
         if not isinstance(tag, OutputTag):
             raise TypeError(f"wanted an OutputTag for a side output, such as OutputTag('late'), found {tag!r:.60}")
@@ -190,3 +195,14 @@ class Collector(list[Any]):
             self.stamps.extend(repeat(self.time_ms, missing))
         self._batches.append(TimedBatch(records, np.array(self.stamps, np.int64)))
         self.stamps.clear()
+
+
+class ClosedCollector(Collector):
+    """One whose record is done: code that it has left behind emits nothing any more."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any, **_named: Any) -> NoReturn:
+        raise CallIsOver("out")
+
+    collect = collect_to = emit = emit_to = _refuse

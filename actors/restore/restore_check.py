@@ -164,6 +164,11 @@ def _abandoned(found: FoundOperator, taken: OperatorDescription | None) -> str:
     name = repr(found.description.name) if found.description else "without a name"
     if taken is not None:
         what = ", ".join(_not_taken(taken, found))
+        if what.endswith(_IN_FLIGHT):
+            return (
+                f"operator {taken.name!r} held {what}, and runs none now: they are in this savepoint alone. Leave it "
+                "`async def process` (it need not await anything), or allow them to be lost (allow_non_restored_state)"
+            )
         return (
             f"operator {taken.name!r} held {what}, and declares none such now: give it another name or uid if it is "
             "another operator, or allow state to be left behind (allow_non_restored_state)"
@@ -183,12 +188,16 @@ def _not_taken(operator: OperatorDescription, found: FoundOperator) -> list[str]
     declared = {state.name for state in operator.states if not is_keyed(state)}
     lost = [f"the list {name!r}" for name in _held_lists(found) if name not in declared]
     if _lost_its_keys(operator, found):
-        return [*lost, "state by key"]
-    return [*lost, "records that its coroutines had in flight"] if _lost_its_calls(operator, found) else lost
+        lost.append("state by key")
+    in_flight = 0 if CALLS in operator.states else _in_flight(found)
+    return [*lost, f"{in_flight} {_IN_FLIGHT}"] if in_flight else lost
 
 
-def _lost_its_calls(operator: OperatorDescription, found: FoundOperator) -> bool:
-    return _has_keyed(found) and CALLS in _stored(found) and CALLS not in operator.states
+_IN_FLIGHT = "records that its coroutines had in flight"
+
+
+def _in_flight(found: FoundOperator) -> int:
+    return sum(handle.in_flight for state in found.states() for handle in state.keyed)
 
 
 def _stored(found: FoundOperator) -> tuple[StateDescription, ...]:
@@ -196,7 +205,9 @@ def _stored(found: FoundOperator) -> tuple[StateDescription, ...]:
 
 
 def _lost_its_keys(operator: OperatorDescription, found: FoundOperator) -> bool:
-    return _has_keyed(found) and not any(map(is_keyed, operator.states))
+    if not _has_keyed(found) or any(map(is_keyed, operator.states)):
+        return False
+    return any(is_keyed(state) for state in _stored(found) if state != CALLS) or CALLS not in _stored(found)
 
 
 _IN_COLUMNS = {AGGREGATION_FORMAT: "a columnar aggregation", ROWS_FORMAT: "rows by key"}

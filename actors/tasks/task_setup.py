@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...messages import Message, OperatorId, TaskDeployment
-from ..async_calls.async_calls import async_calls
+from ..async_calls.factory import async_calls
 from ..barriers.barrier_buffer import BarrierBuffer
 from ..barriers.barrier_tracker import BarrierTracker
 from ..barriers.input_gate import AlignmentClock, GateChannel, InputGate

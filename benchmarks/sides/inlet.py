@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.side import Order, answer, received_order
-from understudy import Inlet, JobHandle, Operator
+from understudy import CheckpointCompleted, Inlet, JobHandle, Operator
 
 from . import job
 
@@ -41,23 +41,52 @@ class Ids(Operator):
         np.save(self._out, np.concatenate([np.empty(0, np.int64), *self._ids]))
 
 
-async def one_by_one(inlet: Inlet, first: int, until: float, taken: list[float]) -> int:
+class Answers:
+    """When each call was made, and how long its durable answer took; and what a checkpoint would have taken."""
+
+    def __init__(self, running: JobHandle) -> None:
+        self.taken: list[tuple[float, float]] = []
+        self._completed: list[tuple[float, float]] = []
+        running.on_event(self._on_event)
+
+    def _on_event(self, event: Any) -> None:
+        if isinstance(event, CheckpointCompleted):
+            now = time.perf_counter()
+            self._completed.append((now - event.duration_ms / 1000, now))
+
+    def percentiles(self) -> dict[str, float | None]:
+        began, took = np.array(self.taken).T
+        p50, p99 = np.percentile(took, [50, 99]) * 1e3
+        triggered, completed = np.array(self._completed or [(0.0, 0.0)]).T
+        following = np.searchsorted(triggered, began)
+        there = following < len(completed)
+        waited = completed[following[there]] - began[there]
+        in_checkpoint = np.percentile(waited, [50, 99]) * 1e3 if there.any() else (None, None)
+        return {
+            "p50_ms": round(float(p50), 2),
+            "p99_ms": round(float(p99), 2),
+            "checkpoint_p50_ms": in_checkpoint[0] and round(float(in_checkpoint[0])),
+            "checkpoint_p99_ms": in_checkpoint[1] and round(float(in_checkpoint[1])),
+        }
+
+
+async def one_by_one(inlet: Inlet, first: int, until: float, answers: Answers) -> int:
     """Sends a record once the one before lasts. How many."""
     count = 0
     while (began := time.perf_counter()) < until:
         await inlet.send({"id": first + count, "amount": 0.5})
-        taken.append(time.perf_counter() - began)
+        answers.taken.append((began, time.perf_counter() - began))
         count += 1
     return count
 
 
-async def in_batches(inlet: Inlet, first: int, rows: int, until: float, taken: list[float]) -> int:
+async def in_batches(inlet: Inlet, first: int, rows: int, until: float, answers: Answers) -> int:
     """The same of Arrow batches."""
     count = 0
     while (began := time.perf_counter()) < until:
         ids = np.arange(first + count, first + count + rows)
         await inlet.send_batch(pa.record_batch([ids, np.full(rows, 0.5)], schema=SCHEMA))
-        taken.append(time.perf_counter() - began)
+        answers.taken.append((began, time.perf_counter() - began))
         count += rows
     return count
 
@@ -67,25 +96,23 @@ async def send_all(running: JobHandle, senders: int, rows: int, seconds: float) 
     inlets = [running.inlet("records") for _ in range(senders)]
     for inlet in inlets:
         await inlet.last_number()
-    taken: list[float] = []
+    answers = Answers(running)
     began = time.perf_counter()
     until = began + seconds
     counts = await asyncio.gather(
         *(
-            in_batches(inlet, EACH * index, rows, until, taken)
+            in_batches(inlet, EACH * index, rows, until, answers)
             if rows
-            else one_by_one(inlet, EACH * index, until, taken)
+            else one_by_one(inlet, EACH * index, until, answers)
             for index, inlet in enumerate(inlets)
         )
     )
     lasted = time.perf_counter() - began
-    p50, p99 = np.percentile(taken, [50, 99]) * 1e3
     return {
         "seconds": lasted,
         "counts": counts,
         "rows_per_s": round(sum(counts) / lasted),
-        "p50_ms": round(float(p50), 2),
-        "p99_ms": round(float(p99), 2),
+        **answers.percentiles(),
     }
 
 

@@ -4,8 +4,8 @@
         ^           |
         '-----------'  no answer, or one that says that not all was taken
 
-What all senders of the process have waiting goes into the next request together: there is one of it under way to each
-subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
+What all senders of the process have waiting goes into the next request together: one or two of them are under way to
+each subtask of the inlet, and some more as long as they are well filled. After a request without an answer, as when a
 TaskManager was killed, all that may be lost is sent again, in its order, with its numbers. It goes on until the job has
 ended. Whoever waits, and how long, is not at home here.
 """
@@ -31,6 +31,8 @@ REQUEST_BYTES = 1024 * 1024
 """A request that has so much takes no more; a single batch may be larger."""
 _WELL_FILLED_BYTES = 128 * 1024
 _MOST_UNDER_WAY = 4
+_USUALLY_UNDER_WAY = 2
+"""One is written while the next is on its way, and fills while both are."""
 _PAUSE_MS, _LONGEST_PAUSE_MS = 5.0, 200.0
 """Before something is sent again; doubled each time."""
 
@@ -213,7 +215,8 @@ class InletSender(Actor):
                 self._refuse(lane, self.closed)
             self._pause(lane)
         while not lane.is_broken and not lane.is_pausing and lane.waiting:
-            if lane.under_way and (lane.under_way >= _MOST_UNDER_WAY or lane.waiting_bytes < _WELL_FILLED_BYTES):
+            is_well_filled = lane.waiting_bytes >= _WELL_FILLED_BYTES
+            if lane.under_way >= (_MOST_UNDER_WAY if is_well_filled else _USUALLY_UNDER_WAY):
                 return
             self._request(lane)
 
@@ -285,7 +288,9 @@ class InletSender(Actor):
         settle([item.sent for item in done])
 
     def _learn(self, last_numbers: dict[str, int]) -> None:
-        """Those who did not know which number is next do now."""
+        """Those who did not know which number is next do now. It may be higher than was known: a process of the same
+        sender that was killed had records under way.
+        """
         for name, last in last_numbers.items():
             sender = self._senders[name]
             if sender.next is None:
@@ -293,6 +298,8 @@ class InletSender(Actor):
                 held, sender.held = sender.held, deque()
                 for item in held:
                     self._number(sender, item)
+            else:
+                sender.next = max(sender.next, last + 1)
 
     def _refuse_gaps(self, lane: _Lane, asked: Iterable[Item], last_numbers: dict[str, int]) -> None:
         """A number is missing that nobody is going to send: what comes behind it cannot be taken."""

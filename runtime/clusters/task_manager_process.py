@@ -6,6 +6,7 @@ it stops: the process may be a Spark worker that is used again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -31,7 +32,7 @@ from ...state import CheckpointStorage, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
-from ..output import LogLevels, RelayOutbox, SlowSteps, relayed_logs, relayed_prints
+from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher
@@ -92,9 +93,10 @@ def run_task_manager(
             stack.enter_context(relayed_prints(outbox))
         feed = None if partition is None else _open_feed(stack, partition, launch.rewind_memory_bytes)
         data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
-        call_loop = stack.enter_context(CallLoopThread())
+        coroutines, dispatchers = _watched(launch, stack)
+        call_loop = stack.enter_context(CallLoopThread(coroutines))
         system = stack.enter_context(
-            ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=_watched_dispatchers(launch, stack))
+            ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=dispatchers)
         )
         actor = system.spawn(
             make_task_manager(
@@ -166,13 +168,18 @@ def main_of_fork(launch: bytes) -> None:
     run_task_manager(cloudpickle.loads(launch))
 
 
-def _watched_dispatchers(launch: TaskManagerLaunch, stack: ExitStack) -> dict[str, Dispatcher]:
-    """In place of the system's own: threads of tasks whose steps are watched."""
+def _watched(
+    launch: TaskManagerLaunch, stack: ExitStack
+) -> tuple[Callable[[asyncio.AbstractEventLoop], None], dict[str, Dispatcher]]:
+    """What is called with the coroutines' loop when that begins, and threads of tasks, in place of the system's own:
+    watched both.
+    """
     if launch.slow_step_ms is None:
-        return {}
+        return lambda _: None, {}
     clock = SystemClock()
-    watch = stack.enter_context(SlowSteps(launch.slow_step_ms, clock))
-    return {"stepping": SteppingDispatcher(clock, watch)}
+    coroutines = SlowCoroutines(launch.slow_step_ms, clock)
+    watch = stack.enter_context(SlowSteps(launch.slow_step_ms, clock, also=coroutines.look))
+    return coroutines.begin, {"stepping": SteppingDispatcher(clock, watch)}
 
 
 def _data_endpoint(launch: TaskManagerLaunch, task_manager_id: TaskManagerId) -> str:

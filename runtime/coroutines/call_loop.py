@@ -18,7 +18,9 @@ from .call_runner import LoopRunner
 class CallLoopThread:
     """A CallLoop; its thread starts with the first operator that has coroutines, and ends with the context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: Callable[[asyncio.AbstractEventLoop], None] = lambda _: None) -> None:
+        """`began`: called on the loop's thread when that starts."""
+        self._began = began
         self._lock = threading.Lock()
         self._started: SystemLoop | None = None
         self._tasks_made = 0
@@ -43,6 +45,7 @@ class CallLoopThread:
                 self._started = SystemLoop("understudy-coroutines")
                 self._started.start()
                 self._started.loop.set_task_factory(self._make_task)
+                self._started.call(self._began, self._started.loop)
             return self._started.loop
 
     def runner(self, begin: Begin, what: str, wake: Callable[[], None]) -> LoopRunner:

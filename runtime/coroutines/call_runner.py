@@ -24,7 +24,7 @@ from ...actors.errors import CallTimedOut
 from ...actors.unrun import refuse
 from ...state.backends.unit_of_work import CURRENT
 from .timer_wheel import TimerWheel
-from .waiting_code import waiting_lines
+from .waiting_code import waiting_at, waiting_lines
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,10 @@ Complete: TypeAlias = "Callable[[Coroutine[Any, Any, None], float], bool]"
 
 _WITHOUT_A_PAUSE: Final = 1000
 """This many calls that never wait run before the loop may do anything else."""
+_PATIENCE_MS: Final = 1000
+"""A coroutine that was cancelled may take this long to put things in order."""
+_OPENED_WITHIN_S: Final = 10
+"""An `open` that takes longer is logged."""
 
 
 class _Worker:
@@ -66,6 +70,7 @@ class LoopRunner:
         self._is_signalled = False
         self._is_woken = False
         self._is_closed = False
+        self._has_warned = False
 
     # -- on the task's thread
 
@@ -91,12 +96,14 @@ class LoopRunner:
         """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
 
         async def whole() -> None:
+            watch = self._loop.call_later(_OPENED_WITHIN_S, self._tell_of, coroutine)
             try:
                 await coroutine
             except BaseException as error:  # noqa: BLE001 - user code; whoever asked gets it
                 then(error)
             else:
                 then(None)
+            watch.cancel()
             self._wake()
 
         self._loop.call_soon_threadsafe(lambda: self._loop.create_task(whole()))
@@ -133,6 +140,16 @@ class LoopRunner:
             await asyncio.wait(tasks)
         if last is not None:
             await last
+
+    @staticmethod
+    def _tell_of(coroutine: Coroutine[Any, Any, Any]) -> None:
+        log.warning(
+            "%s has not ended after %d s, and the operator's records wait for it: it waits at %s; give what it waits "
+            "for a timeout, as with `async with asyncio.timeout(5)`",
+            getattr(coroutine, "__qualname__", "open"),
+            _OPENED_WITHIN_S,
+            waiting_at(coroutine),
+        )
 
     def _signalled(self) -> None:
         self._is_signalled = False
@@ -233,24 +250,25 @@ class LoopRunner:
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
-            call.error = self._why_cancelled(call, worker, error)
+            _forget_cancellation(worker)
+            call.error = error
+            if call.is_expired:
+                call.error = CallTimedOut(self._what, call.limit_ms or 0, call.tries).with_traceback(
+                    error.__traceback__
+                )
+                call.error.__suppress_context__ = True
         except BaseException as error:  # noqa: BLE001 - the same
             call.error = error
         call.task = worker.coroutine = None
         self._end(call)
-
-    def _why_cancelled(self, call: Call, worker: _Worker, error: BaseException) -> BaseException:
-        _forget_cancellation(worker)
-        if call.is_expired:
-            return CallTimedOut(self._what, call.limit_ms or 0)
-        return error
 
     def _refused(self, result: Any) -> BaseException:
         """The error of a coroutine that has returned something."""
         try:
             refuse(self._what, result)
         except Exception as error:  # noqa: BLE001 - what it raises is what is wanted
-            return error
+            error.__suppress_context__ = True
+            return error.with_traceback(None)
 
     def _end(self, ended: Ended) -> None:
         if self._is_closed:
@@ -262,9 +280,22 @@ class LoopRunner:
 
     def _expire(self, tried: tuple[Call, int]) -> None:
         call, tries = tried
-        if call.task is not None and call.tries == tries:
+        if call.task is None or call.tries != tries:
+            return
+        if not call.is_expired:
             call.is_expired = True
             call.task.cancel()
+            self._wheel.add(tried, _PATIENCE_MS)
+        elif not self._has_warned:
+            self._has_warned = True
+            lines = [each.coroutine for each in self._workers if each.task is call.task]
+            log.warning(
+                "%s: a coroutine goes on although it was cancelled, as it took longer than %.0f ms, at %s: it catches "
+                "asyncio.CancelledError, so no timeout ends it; let that pass",
+                self._what,
+                call.limit_ms or 0,
+                waiting_lines(lines),
+            )
 
 
 def _forget_cancellation(worker: _Worker) -> None:

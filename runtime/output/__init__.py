@@ -6,6 +6,7 @@ from .log_relay import relayed_logs
 from .outbox import RelayOutbox
 from .pipes import OutputPipes
 from .print_relay import relayed_prints
+from .slow_coroutines import SlowCoroutines
 from .slow_steps import SlowSteps
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "OutputDelivery",
     "OutputPipes",
     "RelayOutbox",
+    "SlowCoroutines",
     "SlowSteps",
     "relayed_logs",
     "relayed_prints",

@@ -62,6 +62,11 @@ def running_operator(frame: FrameType | None) -> Operator | None:
     return next((operator for each in _outwards(frame) if (operator := _operator_of(each)) is not None), None)
 
 
+def step_frame(frame: FrameType | None) -> FrameType | None:
+    """The outermost frame that is neither Understudy's nor a library's: where a step, or a coroutine's turn, began."""
+    return next((each for each in reversed(list(_outwards(frame))) if not _is_library(each)), None)
+
+
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame

@@ -22,12 +22,9 @@ from ...actors.tasks.task import Task
 from ..system.dispatcher import Driven
 from ..system.stepping_dispatcher import SteppingGroup
 from .running_code import RunningCode
+from .slow_places import SlowPlaces, operator_of, warn
 
 log = logging.getLogger(__name__)
-
-LOGGED_IN_FULL = 3
-"""So often one place is logged before it is logged once in a while."""
-ONCE_IN_MS = 60_000.0
 
 _MEANWHILE = "its task takes no records, checkpoints or cancellation meanwhile"
 
@@ -41,28 +38,17 @@ class _SlowTurn:
     code: RunningCode
 
 
-@dataclass(slots=True)
-class _Place:
-    """How often it was slow here."""
-
-    count: int = 0
-    logged_ms: float = 0.0
-    unlogged: int = 0
-
-    def is_due(self, now_ms: float) -> bool:
-        """Whether this time is to be logged; counts it."""
-        self.count += 1
-        if self.count <= LOGGED_IN_FULL or now_ms - self.logged_ms >= ONCE_IN_MS:
-            self.logged_ms = now_ms
-            return True
-        self.unlogged += 1
-        return False
-
-
 class SlowSteps:
     """The watch, and as a context manager its thread."""
 
-    def __init__(self, slow_ms: float, clock: Clock, frames: Callable[[], dict[int, FrameType]] = sys._current_frames):
+    def __init__(
+        self,
+        slow_ms: float,
+        clock: Clock,
+        frames: Callable[[], dict[int, FrameType]] = sys._current_frames,
+        also: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`also`: called on the watch's thread after each look."""
         self.slow_ms = slow_ms
         self._clock = clock
         self._frames = frames
@@ -72,7 +58,8 @@ class SlowSteps:
         self._logged: dict[SteppingGroup, _SlowTurn] = {}
         self._seen: dict[SteppingGroup, float] = {}
         """The beginning of the last turn of each that has been looked at because it was slow."""
-        self._places: dict[tuple[str, str, int], _Place] = {}
+        self._places = SlowPlaces()
+        self._also = also
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="understudy-slow-steps", daemon=True)
 
@@ -101,7 +88,14 @@ class SlowSteps:
             was_seen = self._seen.pop(group, None) == began_ms
             logged = self._logged.pop(group, None)
             if logged is not None:
-                _log(logged.code, "%s held its thread for %.1f s in all: %s", logged.what, took_ms / 1000, logged.code)
+                warn(
+                    log,
+                    logged.code,
+                    "%s held its thread for %.1f s in all: %s",
+                    logged.what,
+                    took_ms / 1000,
+                    logged.code,
+                )
             elif not was_seen:
                 self._log_unseen(_actor_of(cell), took_ms)
 
@@ -122,25 +116,25 @@ class SlowSteps:
     def _run(self) -> None:
         while not self._closed.wait(self.slow_ms / 4000):
             self.look()
+            self._also()
 
     def _see(self, group: SteppingGroup, actor: Any, code: RunningCode, began_ms: float) -> None:
         self._seen[group] = began_ms
         now_ms = self._clock.now_ms()
         what = _what(actor, code)
-        place = self._places.setdefault((what, code.path, code.line), _Place())
-        if not place.is_due(now_ms):
+        before = self._places.noted(what, code, now_ms)
+        if before is None:
             return
-        before = f" ({place.unlogged} more times since it was last logged)" if place.unlogged else ""
-        place.unlogged = 0
         self._logged[group] = _SlowTurn(began_ms, what, code)
         held_s = (now_ms - began_ms) / 1000
-        _log(code, "%s has held its thread for %.1f s: %s; %s%s", what, held_s, code, _MEANWHILE, before)
+        warn(log, code, "%s has held its thread for %.1f s: %s; %s%s", what, held_s, code, _MEANWHILE, before)
 
     def _log_unseen(self, actor: Any, took_ms: float) -> None:
         """It held Python's lock to its end, so nobody could look; or it ended just so."""
         what = _what(actor, RunningCode(None))
-        if self._places.setdefault((what, "", 0), _Place()).is_due(self._clock.now_ms()):
-            _log(RunningCode(None), "%s held its thread for %.1f s; at which line is not known", what, took_ms / 1000)
+        code = RunningCode(None)
+        if self._places.noted(what, code, self._clock.now_ms()) is not None:
+            warn(log, code, "%s held its thread for %.1f s; at which line is not known", what, took_ms / 1000)
 
 
 def _actor_of(cell: Driven) -> Any:
@@ -149,23 +143,10 @@ def _actor_of(cell: Driven) -> Any:
 
 def _what(actor: Any, code: RunningCode) -> str:
     """As in "operator 'count' in process (subtask 2, attempt 0)"."""
-    if code.operator is not None:
-        context = code.operator.context
-        where = f"subtask {context.subtask_index}, attempt {context.attempt_number}"
-        return f"operator {context.name!r} in {code.method} ({where})"
+    operator = operator_of(code)
+    if operator is not None:
+        return operator
     if isinstance(actor, Task):
         to = actor.deployment
         return f"a step of {to.vertex_name!r} (subtask {to.subtask_index}, attempt {to.attempt_number})"
     return f"a step of {type(actor).__name__}"
-
-
-def _log(code: RunningCode, text: str, *args: object) -> None:
-    extra: dict[str, Any] = {}
-    if code.operator is not None:
-        context = code.operator.context
-        extra = {
-            "operator": context.name,
-            "subtask": int(context.subtask_index),
-            "attempt": context.attempt_number,
-        }
-    log.warning(text, *args, extra=extra)

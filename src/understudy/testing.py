@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from .runtime.simulation.world.cluster import SimulatedCluster as SimulatedCluster
     from .runtime.simulation.world.cluster import Stalled as Stalled
     from .runtime.simulation.world.disk import SimulatedDisk as SimulatedDisk
+    from .runtime.simulation.world.event_loop import NotOnSimulatedLoop as NotOnSimulatedLoop
+    from .runtime.simulation.world.fake_service import AnswerLost as AnswerLost
+    from .runtime.simulation.world.fake_service import FakeService as FakeService
+    from .runtime.simulation.world.fake_service import KeyReused as KeyReused
+    from .runtime.simulation.world.fake_service import ServiceError as ServiceError
     from .runtime.simulation.world.faults import FAULTS as FAULTS
     from .runtime.simulation.world.faults import JOB_MANAGER as JOB_MANAGER
     from .runtime.simulation.world.faults import CutConnections as CutConnections
@@ -88,6 +93,8 @@ _HOMES = {
     "runtime.simulation.trials.transactional_log": "TransactionError TransactionalLog",
     "runtime.simulation.world.cluster": "SimulatedCluster Stalled",
     "runtime.simulation.world.disk": "SimulatedDisk",
+    "runtime.simulation.world.event_loop": "NotOnSimulatedLoop",
+    "runtime.simulation.world.fake_service": "AnswerLost FakeService KeyReused ServiceError",
     "runtime.simulation.world.faults": (
         "CutConnections FAULTS FailingOperator FailingStorage Fault FreezeProcess FullDisk JOB_MANAGER "
         "KillAtOperation KillProcess Partition PowerFailure RottenFile SkewClock SlowFiles SlowLink SlowProcess "

@@ -166,7 +166,9 @@ class SnapshotWriter:
             offsets[group] = (at, len(part))
             at += len(part)
         first, last = self._key_groups[0], self._key_groups[-1]
-        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), FORMAT_NAME)
+        in_flight = sum(getattr(view, "in_flight", 0) for view in self._views)
+        inline = inline_handle(b"".join(parts.values()))
+        return KeyedStateHandle(first, last, offsets, inline, FORMAT_NAME, in_flight=in_flight)
 
     def _header(self) -> bytes:
         all_states: list[FrozenState | StoredState] = [*self._views, *self._carried]

@@ -40,10 +40,10 @@ def chain(*operators: str | OperatorDescription, parallelism: int = 1, **fields:
     return JobVertex(VertexId(head), head, parallelism, operators=described, **settings)
 
 
-def keyed_state(groups: range, data: str = "", backend: str = "memory") -> OperatorSubtaskState:
+def keyed_state(groups: range, data: str = "", backend: str = "memory", in_flight: int = 0) -> OperatorSubtaskState:
     offsets: dict[int, tuple[int, ...]] = {group: (group, 1) for group in groups}
     return OperatorSubtaskState(
-        (KeyedStateHandle(groups[0], groups[-1], offsets, inline_handle(data.encode()), backend),)
+        (KeyedStateHandle(groups[0], groups[-1], offsets, inline_handle(data.encode()), backend, in_flight=in_flight),)
     )
 
 

@@ -189,6 +189,7 @@ class HostedAttempt:
     def _open(self, snapshots: Sequence[HarnessSnapshot]) -> None:
         for snapshot in snapshots:
             snapshot.put_files(self._storage)
+        self._check_calls()
         self.state.restore()
         self.chain.open()
         if self.source is not None:
@@ -213,6 +214,17 @@ class HostedAttempt:
         return AsyncCalls(
             operator, settings, backend, self._coroutines, lambda retry, tries: retry.delay_ms(tries, chance)
         )
+
+    def _check_calls(self) -> None:
+        """A job that would lose what coroutines had in flight is refused at submit."""
+        for operator in self.chain.operators:
+            states = [each.operators.get(operator.context.operator_id) for each in self.deployment.restored]
+            in_flight = sum(handle.in_flight for state in states if state is not None for handle in state.keyed)
+            if in_flight and not operator._is_async:
+                raise HarnessMisused(
+                    f"restore: the snapshot holds {in_flight} records that coroutines of {operator.context.name!r} had "
+                    "in flight, and it runs none: leave it `async def process`"
+                )
 
     def _run_coroutines(self) -> None:
         if self.chain.calls is not None:

@@ -1,10 +1,10 @@
-"""Async topologies: jobs whose operators ask an outside service. The output that each must commit is recomputed at once.
+"""Async topologies: jobs whose operators ask an outside service. Their output is recomputed at once.
 
-`asked` has a counter per key, a hot key and slow ones, and hardly any room in flight; `bursts` gets more at a time than
-it may take; `answered` keeps the order of its
-input over retries; `reminded` has timers that are coroutines; `gathered` has windows behind it, for which no record may be
-late; `batched` asks for several records at once; `refused` gives records up; `paid` has idempotency keys of its own, and
-a second operator with coroutines behind the first; `waking` has timers of the clock.
+`asked` has a counter per key, a hot key, and hardly any room in flight; `bursts` gets more at a time than it may take;
+`answered` keeps the order of its input over retries, and `silent` where some are never answered; `reminded` has timers
+that are coroutines; `gathered` has windows behind it, for which no record may be late; `batched` asks for several
+records at once; `refused` gives records up; `paid` has idempotency keys of its own, and a second operator with
+coroutines behind the first; `waking` has timers of the clock.
 
 An operator that sees what must not be says so in a record of its own, which no expected output holds: see `Asking`.
 """
@@ -46,7 +46,7 @@ TRIES = 3
 
 def service(name: str = "service", **changes: Any) -> FakeService:
     """One that has a bad day, and answers with three times the number."""
-    usual = {"error_rate": 0.15, "lost_rate": 0.1, "doubled_rate": 0.1, "delay_ms": (5, 900)}
+    usual: dict[str, Any] = {"error_rate": 0.15, "lost_rate": 0.1, "doubled_rate": 0.1, "delay_ms": (5, 900)}
     return FakeService(_answer, name=name, **(usual | changes))
 
 
@@ -133,7 +133,7 @@ class Asked(AskingByKey):
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
-    async def open(self) -> None:
+    async def open(self) -> None:  # type: ignore[override]
         super().open()
         await asyncio.sleep(0.2)
 
@@ -195,8 +195,8 @@ class Placed(KeyedOperator):
 
 
 class Reminding(AskingByKey):
-    """(key, number, answer, due) when event time has come to `due`, unless the key's next number is a multiple of three.
-    It asks with each number, and again with each timer.
+    """(key, number, answer, due) when event time has come to `due`, unless the key's next number is a multiple of 3. It
+    asks with each number, and again with each timer.
     """
 
     async_settings = AsyncSettings(max_in_flight=4, retry=PATIENT)
@@ -237,8 +237,8 @@ class Reminding(AskingByKey):
     def on_end(self, out: Collector) -> None:
         super().on_end(out)
         for key in self.keys():
-            for number in self.due.keys():
-                out.collect((_LEFT, key, number))
+            left = self.due.keys()
+            out.extend((_LEFT, key, number) for number in left)
 
 
 class Ordinal(Onward):
@@ -253,7 +253,7 @@ class Ordinal(Onward):
         super().process(record[:-1], out)
 
     def on_end(self, out: Collector) -> None:
-        """What it counts is there at the end."""
+        """Its counters are there at the end."""
 
 
 class Batched(Asking):
@@ -515,7 +515,7 @@ def _payments(workload: Workload, is_whole: bool) -> str:
 
 
 ASYNC: dict[str, Topology] = {
-    each.name: replace(each, outside=_payments if each.name == "paid" else _ledger)
+    each.name: replace(each, answer_ms=2_000.0, outside=_payments if each.name == "paid" else _ledger)
     for each in (
         Topology("asked", _asked, _in_turn, counts_up=True),
         Topology("bursts", _bursts, _in_fives, counts_up=True),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ....messages import CheckpointAborted, CheckpointCompleted, JobStatusChanged
 from ...oracles import Violation
 from ..world.trace import Trace
+from .catalogue import CATALOGUE
 from .scenario import Scenario
 
 _START_AND_END_MS = 10_000.0
@@ -54,4 +55,5 @@ def patience_ms(scenario: Scenario) -> float:
     """How long the jobs of a calm history may take. One subtask may have all records, at its share of their rate."""
     last_ms = max((action.at_ms for action in scenario.actions), default=0.0)
     sources_ms = scenario.workload.duration_ms * scenario.job_parallelism
-    return last_ms + sources_ms + _START_AND_END_MS + _ACTION_MS * len(scenario.actions)
+    answers_ms = scenario.workload.records * CATALOGUE[scenario.topology].answer_ms
+    return last_ms + sources_ms + answers_ms + _START_AND_END_MS + _ACTION_MS * len(scenario.actions)

@@ -141,6 +141,8 @@ class Topology:
     """Begins to send records into a job that was submitted, and stops it when all are there."""
     counts_up: bool = False
     """All of it comes from one subtask, number by number: results of the first N numbers are complete, for each N."""
+    answer_ms: float = 0.0
+    """How long each of its records may wait for an answer from outside, one after the other."""
     outside: Callable[[Workload, bool], str] = lambda _workload, _is_whole: ""
     """What is wrong with what it did outside of its cluster; `is_whole`: it has finished, with all of its data."""
     has_outlet: bool = False

@@ -1,7 +1,7 @@
 """ProcessLoop: one simulated process's asyncio loop. All of a world's loops share its events and its virtual time.
 
-Tasks, futures, `asyncio.timeout` and timers work as on any loop. There are no sockets, threads or executors: what
-would block, or come from outside, has a simulated counterpart.
+Tasks, futures, `asyncio.timeout` and timers work as on any loop. There are no sockets, threads or processes: what
+would come from outside has a simulated counterpart. What is given to an executor is done at once, in its place.
 """
 
 from __future__ import annotations
@@ -10,11 +10,23 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any
+from typing import Any, NoReturn
 
 from .process import Event, Process, Timeline
 
 log = logging.getLogger(__name__)
+
+
+class NotOnSimulatedLoop(NotImplementedError):
+    """A coroutine wanted something of the outside, as a connection, from an event loop that has none."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: this event loop is simulated, without sockets, pipes and subprocesses, as in an OperatorHarness, "
+            "a SimulatedCluster and LocalCluster(debug=True): give the operator a fake of its client, as in "
+            "Enrich(connect=FakeClient); a LocalCluster() has a real one. A blocking client works here, too, with "
+            "`await asyncio.to_thread(...)`"
+        )
 
 
 class off_loop:  # used as a function; a generator would cost more than what is done within
@@ -66,6 +78,20 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Task[Any]:
         return asyncio.Task(coro, loop=self, name=name, context=context)
 
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, function: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Done at once, on behalf of this process; who awaits it goes on later."""
+        future = self.create_future()
+        try:
+            with off_loop():
+                result = function(*args)
+        except Exception as error:  # noqa: BLE001 - for who awaits it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        return future
+
     def is_running(self) -> bool:
         return True
 
@@ -81,3 +107,24 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         """
         if self._process.is_alive:
             log.debug("%s: %s", self._process.name, context.get("message"), exc_info=context.get("exception"))
+
+
+def _missing(name: str) -> Callable[..., Any]:
+    def missing(self: ProcessLoop, *_args: Any, **_named: Any) -> NoReturn:
+        raise NotOnSimulatedLoop(f"loop.{name}")
+
+    return missing
+
+
+for _name in (
+    *(
+        name
+        for name in vars(asyncio.AbstractEventLoop)
+        if name.startswith(("create_", "connect_", "sock_", "subprocess_"))
+    ),
+    *("getaddrinfo", "getnameinfo", "start_tls", "sendfile", "connect_accepted_socket"),
+    *("add_reader", "remove_reader", "add_writer", "remove_writer", "add_signal_handler", "remove_signal_handler"),
+    *("run_until_complete", "run_forever", "shutdown_asyncgens", "shutdown_default_executor"),
+):
+    if _name not in vars(ProcessLoop):
+        setattr(ProcessLoop, _name, _missing(_name))

@@ -6,19 +6,19 @@
         async def process(self, article, out):
             out.collect((article, await prices.call(article, key=self.idempotency_key)))
 
-What it has done is an *effect*: it stands in a ledger that outlives every process and restart of its world, as the
-books of a payment service do. It honours idempotency keys: to a request whose key it knows it gives the answer of the
+A request that it has done is an *effect*: it stands in a ledger that outlives every process and restart of its world, as
+the books of a payment service do. It honours idempotency keys: to a request whose key it knows it gives the answer of the
 first one, and does nothing. An object of this class holds no more than its settings, so it may be pickled with an
-operator. In the simulator chance goes by the world's seed, the key, and how often the key was used; time is virtual, and
-the process that asks may be killed before it has sent the request, and before it has the answer. Elsewhere time is real,
-chance goes by `seed`, and the ledger is that of the Python process.
+operator. In the simulator chance goes by the world's seed, the key, and how often the key was used; time is virtual,
+and the process that asks may be killed before it has sent the request, and before it has the answer. Elsewhere time is
+real, chance goes by `seed`, and the ledger is that of the Python process.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from threading import Lock
@@ -159,11 +159,10 @@ class FakeService:
 
     def _do(self, ledger: _Ledger, request: Any, key: str | None) -> Any:
         if key is not None and key in ledger.answers:
-            if ledger.requests[key] != request:
+            first = ledger.requests[key]
+            if first != request:
                 ledger.reused.append(key)
-                raise KeyReused(
-                    f"service {self.name!r}: key {key!r} came with {ledger.requests[key]!r:.60}, now with {request!r:.60}"
-                )
+                raise KeyReused(f"service {self.name!r}: key {key!r} came with {first!r:.60}, now with {request!r:.60}")
             return ledger.answers[key]
         answer = self._answer(request)
         ledger.effects.setdefault(key, []).append(request)
@@ -219,7 +218,7 @@ def _disk() -> SimulatedDisk | None:
 def _process() -> Process | None:
     """Whose code runs, in a simulated world."""
     disk = _disk()
-    owner: Hashable = None if disk is None else disk.owner()
+    owner = None if disk is None else disk.owner()
     return owner if isinstance(owner, Process) else None
 
 

@@ -259,9 +259,21 @@ def test_what_coroutines_have_in_flight_is_taken_over_with_and_without_other_sta
 
 def test_what_coroutines_have_in_flight_is_lost_to_an_operator_that_has_none_any_more() -> None:
     """The records are in the savepoint alone: the source will not emit them again."""
-    saved = checkpoint((chain(operator("fetch", TOTAL, CALLS)), [{"fetch": keyed_state(ALL)}]))
-    (problem,) = problems(saved, graph(chain(operator("fetch", TOTAL))))
-    assert "held records that its coroutines had in flight, and declares none such now" in problem
-    assert check_restore(saved, graph(chain(operator("fetch", TOTAL))), allow_non_restored_state=True).left_behind == (
-        "fetch",
-    )
+    states = [{"fetch": keyed_state(range(64), in_flight=2)}, {"fetch": keyed_state(range(64, 128), in_flight=1)}]
+    for declared in ((TOTAL, CALLS), (CALLS,)):
+        saved = checkpoint((chain(operator("fetch", *declared), parallelism=2), states))
+        program = graph(chain(operator("fetch", *declared[:-1]), parallelism=2))
+        (problem,) = problems(saved, program)
+        assert problem == (
+            "operator 'fetch' held 3 records that its coroutines had in flight, and runs none now: they are in this "
+            "savepoint alone. Leave it `async def process` (it need not await anything), or allow them to be lost "
+            "(allow_non_restored_state)"
+        )
+        assert check_restore(saved, program, allow_non_restored_state=True).left_behind == ("fetch",)
+
+
+def test_an_operator_whose_coroutines_had_nothing_in_flight_may_have_none_any_more_and_get_some() -> None:
+    had_some = checkpoint((chain(operator("fetch", TOTAL, CALLS)), [{"fetch": keyed_state(ALL)}]))
+    assert check_restore(had_some, graph(chain(operator("fetch", TOTAL)))).matched == ("fetch",)
+    had_none = checkpoint((chain(operator("fetch", TOTAL)), [{"fetch": keyed_state(ALL)}]))
+    assert check_restore(had_none, graph(chain(operator("fetch", TOTAL, CALLS)))).matched == ("fetch",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster
+from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster
 from understudy.runtime import clusters
 from understudy.runtime.clusters.async_twin import Blocking, async_twin
 from understudy.testing import SimulatedCluster
@@ -85,6 +85,7 @@ TWINS = {
         "explain_watermark",
         "explain_watermarks",
     },
+    Inlet: set(),
     Outlet: {"read"},
 }
 """Methods that block, by class: each has a twin."""
@@ -97,20 +98,22 @@ FUTURES = {
     SparkCluster: {"dispose_savepoint"},
     SimulatedCluster: {"dispose_savepoint"},
     RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+    Inlet: {"send", "send_many", "send_batch", "last_number"},
     Outlet: set[str](),
 }
 AT_ONCE = {
-    JobHandle: {"lost", "on_event", "before_close", "outlet"},
+    JobHandle: {"lost", "on_event", "before_close", "inlet", "outlet"},
     LocalCluster: {"translate", "save_keys", "announce"},
     SparkCluster: {"translate", "save_keys", "announce"},
     SimulatedCluster: {
         *{"translate", "save_keys", "announce"},
-        *{"process", "processes", "newest_checkpoint_file", "run_for", "run_until"},
+        *{"process", "processes", "newest_checkpoint_file", "run_for", "run_until", "start_again"},
     },
     RemoteCluster: {"outlet"},
+    Inlet: set[str](),
     Outlet: set[str](),
 }
-NO_HANDLES = {"ClusterSettings", "JobFuture", "JobClient", "OutletBatch"}
+NO_HANDLES = {"ClusterSettings", "JobFuture", "JobClient", "OutletBatch", "Sent"}
 """What users hold of a cluster, besides, has nothing that blocks but what is a future's own."""
 
 
@@ -127,7 +130,7 @@ def test_every_method_has_a_twin_or_gives_a_future_or_is_known_not_to_block(hold
 @pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)
 def test_what_is_said_to_give_a_future_does(holder: Any) -> None:
     for name in FUTURES[holder]:
-        assert inspect.signature(getattr(holder, name)).return_annotation.startswith("JobFuture["), name
+        assert inspect.signature(getattr(holder, name)).return_annotation.startswith(("JobFuture[", "Sent")), name
 
 
 @pytest.mark.parametrize("holder", TWINS, ids=lambda holder: holder.__name__)

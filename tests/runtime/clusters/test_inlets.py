@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +28,7 @@ from understudy import (
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 
-from .jobs import WAIT_S, Witness, environment, eventually
+from .jobs import WAIT_S, Witness, environment, eventually, read_records, visible_files
 
 StartCluster = Callable[..., LocalCluster]
 SCHEMA = pa.schema([("sender", pa.string()), ("number", pa.int64())])
@@ -222,3 +224,32 @@ def test_the_log_is_removed_as_checkpoints_complete_and_with_its_job(
     assert segments - left, "none was removed while the job ran"
     assert by_sender(stopped(job)) == {"a": list(range(1, 12))}
     eventually(lambda: not (tmp_path / job.job_id).exists(), "the end of the job's folder")
+
+
+@pytest.mark.processes
+def test_a_service_that_was_killed_goes_on_after_the_last_that_was_acknowledged(tmp_path: Path) -> None:
+    """With its cluster: the next one starts from the newest checkpoint of the job, and so from its log."""
+    acknowledged = tmp_path / "acknowledged"
+
+    def start(*checkpoint: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(Path(__file__).parent / "inlet_service.py"), str(tmp_path), *checkpoint]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def lines() -> list[int]:
+        return [int(line) for line in acknowledged.read_text().split()] if acknowledged.exists() else []
+
+    def newest() -> list[Path]:
+        return sorted(tmp_path.glob("checkpoints/job-*/chk-*/_metadata"), key=lambda path: path.stat().st_mtime)
+
+    with start() as service:
+        eventually(lambda: newest() and len(lines()) > 100)
+        service.kill()
+    before = lines()
+    with start(str(newest()[-1])) as successor:
+        assert successor.stdout is not None
+        last = int(successor.stdout.readline().split()[-1])
+        assert successor.wait(WAIT_S) == 0
+    assert before[-1] <= last <= before[-1] + 1, "one more may have come in than was known of"
+    files = visible_files(tmp_path / "out")
+    found = [record["number"] for path in files for record in read_records(path, "jsonl")]
+    assert sorted(found) == list(range(1, 501))

@@ -123,6 +123,29 @@ def test_it_is_named_with_its_operator_and_line(
     assert "has held its thread for " in first.getMessage()
 
 
+def test_a_coroutine_that_blocks_holds_all_of_them(
+    shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    block = Once(2)
+
+    async def look_up(record: int) -> int:
+        block()
+        return record
+
+    env = environment(slow_step_ms=200)
+    env.from_collection([1, 2]).map(look_up, name="look-up").collect(name="all")
+    shared_cluster.submit(env).wait(timeout=WAIT_S)
+
+    def of_coroutines() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.name.endswith(".slow_coroutines")]
+
+    eventually(lambda: any("in all" in each for each in of_coroutines()), "the end")
+    first = of_coroutines()[0]
+    assert first.startswith("operator 'look-up' in process (subtask 0, attempt 0) has held the event loop for ")
+    assert f"{__file__}:" in first
+    assert "time.sleep(seconds)  # it blocks here; all coroutines of this TaskManager wait meanwhile" in first
+
+
 def test_a_second_and_more_is_slow_if_nothing_else_is_said(
     shared_cluster: LocalCluster, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

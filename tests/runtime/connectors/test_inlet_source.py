@@ -45,7 +45,7 @@ class Stage:
         storage = CheckpointStorage(str(folder))
         root = storage.location() if job != "job-a" else ""
         access = TaskAccess(
-            storage, CheckpointStorage, root, from_savepoint, self._run_aside, lambda: pykka.ThreadingFuture()
+            storage, CheckpointStorage, root, from_savepoint, (), self._run_aside, lambda: pykka.ThreadingFuture()
         )
         self.source = InletSource(**options)
         self.source.context = replace(make_context(*where, attempt=attempt, job=job), task=access)

@@ -11,7 +11,8 @@ import pytest
 
 from understudy.actors.actor import Actor, Step
 from understudy.actors.operators.operator import Operator
-from understudy.runtime.output.slow_steps import LOGGED_IN_FULL, ONCE_IN_MS, SlowSteps
+from understudy.runtime.output.slow_places import LOGGED_IN_FULL, ONCE_IN_MS
+from understudy.runtime.output.slow_steps import SlowSteps
 from understudy.runtime.system import ActorSystem
 from understudy.runtime.system.stepping_dispatcher import SteppingDispatcher
 

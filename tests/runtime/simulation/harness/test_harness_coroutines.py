@@ -218,3 +218,35 @@ def test_many_records_at_once() -> None:
         harness.process([0.001] * 5000)
         harness.end()
         assert len(harness.output()) == 5000
+
+
+class PlainTotal(KeyedOperator):
+    """Total, as it was before it asked anybody."""
+
+    total = ValueState(int, default=0)
+
+    def process(self, record: Any, out: Collector) -> None:
+        self.total.update(self.total.value() + record[1])
+        out.collect((record[0], self.total.value()))
+
+
+def test_an_upgrade_from_plain_to_async_takes_the_state_and_back_without_records_in_flight() -> None:
+    with OperatorHarness(PlainTotal, key_by=0) as plain:
+        plain.process([("a", 1)])
+        snapshot = plain.snapshot()
+    with OperatorHarness(Total, key_by=0, restore_from=snapshot) as harness:
+        harness.process([("a", 2)])
+        harness.advance(2000)
+        assert harness.output() == [("a", 3)]
+        snapshot = harness.snapshot()
+    with OperatorHarness(PlainTotal, key_by=0, restore_from=snapshot) as back:
+        back.process([("a", 4)])
+        assert back.output() == [("a", 7)]
+
+
+def test_a_plain_operator_does_not_lose_records_that_were_in_flight() -> None:
+    with OperatorHarness(Total, key_by=0) as harness:
+        harness.process([("a", 1), ("a", 1), ("b", 1)])
+        snapshot = harness.snapshot()
+    with pytest.raises(HarnessMisused, match="holds 3 records that coroutines of 'plain-total-1' had in flight"):
+        OperatorHarness(PlainTotal, key_by=0, restore_from=snapshot)

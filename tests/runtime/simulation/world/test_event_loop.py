@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from understudy.runtime.simulation.world.event_loop import NotOnSimulatedLoop
 from understudy.runtime.simulation.world.world import Process, World
 
 
@@ -224,9 +225,38 @@ def test_what_the_garbage_collector_finds_is_no_part_of_the_history(world: World
     assert list(world.trace.lines()) == before
 
 
-def test_there_are_no_threads_to_run_on(process: Process) -> None:
+@pytest.mark.parametrize(
+    "connect",
+    [
+        lambda: asyncio.open_connection("localhost", 80),
+        lambda: asyncio.get_running_loop().getaddrinfo("localhost", 80),
+        lambda: asyncio.create_subprocess_exec("true"),
+        lambda: asyncio.start_server(lambda *_: None, "localhost", 0),
+    ],
+    ids=["connection", "getaddrinfo", "subprocess", "server"],
+)
+def test_there_is_nothing_outside_and_the_error_says_what_to_do(process: Process, connect: Any) -> None:
     async def main() -> None:
-        await asyncio.to_thread(print)
+        await connect()
 
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotOnSimulatedLoop, match=r"is simulated, without sockets.*give the operator a fake of its cl"):
         run(process, main())
+
+
+def test_what_would_go_to_a_thread_is_done_at_once(process: Process) -> None:
+    def blocking(number: int) -> int:
+        if number < 0:
+            raise ValueError(number)
+        return asyncio.run(asyncio.sleep(0, number))  # a thread has no event loop running
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(
+            asyncio.to_thread(blocking, 1),
+            asyncio.get_running_loop().run_in_executor(None, blocking, 2),
+            asyncio.to_thread(blocking, -3),
+            return_exceptions=True,
+        )
+
+    one, two, error = run(process, main())
+    assert (one, two) == (1, 2)
+    assert isinstance(error, ValueError)

@@ -15,8 +15,10 @@ from understudy import (
     AlreadyFinished,
     AlreadyRunning,
     FileSink,
+    InletClosed,
     JobHandle,
     KeyedOperator,
+    Sent,
     StreamEnvironment,
     ValueState,
 )
@@ -51,14 +53,8 @@ def environment(**settings: Any) -> StreamEnvironment:
 
 
 def cluster_of(seed: int, **settings: Any) -> SimulatedCluster:
-    return SimulatedCluster(
-        2,
-        seed=seed,
-        name_lease_ms=LEASE_MS,
-        heartbeat_interval_ms=500,
-        heartbeat_timeout_ms=3_000,
-        **settings,
-    )
+    chosen = {"name_lease_ms": LEASE_MS, "heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000} | settings
+    return SimulatedCluster(2, seed=seed, **chosen)
 
 
 def start(cluster: SimulatedCluster, **settings: Any) -> JobHandle:
@@ -148,3 +144,59 @@ def _is_over_and_exact(cluster: SimulatedCluster, first: JobHandle) -> None:
     assert first._last_details is None or first._last_details.failures[-1].error_type == "LostOwnership"
     assert published(cluster) == EXPECTED
     assert not cluster.probes.violations
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_an_inlet_has_acknowledged_is_processed_whoever_has(seed: int) -> None:
+    """By runs that died before a checkpoint; and an owner that has been frozen acknowledges nothing when it wakes."""
+    chance = random.Random(seed)
+    sent: dict[int, Sent] = {}
+
+    def start_with_inlet(cluster: SimulatedCluster) -> JobHandle:
+        env = StreamEnvironment(checkpoint_interval_ms=5_000, checkpoint_dir="sim://service/checkpoints")
+        env.from_inlet("numbers").map(lambda number: {"number": number}).sink_to(FileSink(OUT, "jsonl"))
+        return cluster.submit(env, "service", resume="latest")
+
+    def send(job: JobHandle, number: int) -> None:
+        sent[number] = job.inlet("numbers").send(number)
+
+    def is_acknowledged(number: int) -> bool:
+        try:
+            return sent[number].done() and sent[number].result() > 0
+        except InletClosed:
+            return False
+
+    with cluster_of(seed, heartbeat_timeout_ms=chance.choice((3_000, 60_000))) as cluster:
+        job, numbers = start_with_inlet(cluster), iter(range(1_000))
+        for _ in range(chance.randint(1, 3)):
+            for _ in range(chance.randint(0, 12)):
+                send(job, next(numbers))
+                cluster.run_for(chance.uniform(0, 900))
+            driver(cluster).kill("kill -9")
+            cluster.start_again()
+            job = start_with_inlet(cluster)
+        send(job, next(numbers))
+        cluster.run_for(chance.uniform(1_000, 8_000))
+        first, frozen = job, [driver(cluster)]
+        if chance.random() < 0.7:  # a whole machine is paused, with TaskManagers that are ready to go on
+            frozen = list(cluster.processes())
+        for process in frozen:
+            process.freeze()
+        cluster.run_for(LEASE_MS + 2_000)
+        cluster.start_again(host="another")
+        second = start_with_inlet(cluster)
+        cluster.run_for(chance.uniform(2_000, 4_000))
+        for process in frozen:
+            process.thaw()
+        for _ in range(5):
+            send(first, next(numbers))
+            cluster.run_for(chance.uniform(0, 50))
+            send(second, next(numbers))
+        cluster.run_for(20_000)
+        second.stop_with_savepoint(drain=True).result()
+        second.wait()
+        found = [number for (number,) in published(cluster)]
+        acknowledged = list(filter(is_acknowledged, sent))
+        assert len(acknowledged) >= 5
+        assert len(found) == len(set(found))
+        assert set(acknowledged) <= set(found)
