@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from understudy import Collector, JobHandle, KeyedOperator, LocalCluster, Operator, StateDoesNotFit, StreamEnvironment, ValueState
+from understudy import (
+    Collector,
+    JobHandle,
+    KeyedOperator,
+    LocalCluster,
+    Operator,
+    StateDoesNotFit,
+    StreamEnvironment,
+    ValueState,
+)
 
 from .jobs import WAIT_S, environment, eventually
 
