@@ -1,4 +1,4 @@
-"""From a savepoint an operator goes on as `async def` where it was plain, and back only if no record is lost by that."""
+"""From a savepoint an operator goes on as `async def` where it was plain; back only if no record is lost by that."""
 
 from __future__ import annotations
 
