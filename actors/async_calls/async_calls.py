@@ -217,7 +217,7 @@ class AsyncCalls:
                 self._settle(ended)
 
     def _is_crowded(self) -> bool:
-        """Enough may begin, or too many are held. Records of the backlog cost a checkpoint no time while it is taken."""
+        """Enough may begin, or too many are held. Records of the backlog cost no time while a checkpoint is taken."""
         table, settings = self._table, self._settings
         is_full = len(table) >= self._most_held or table.size_bytes >= settings.max_in_flight_bytes
         return is_full or self._running + len(table.ready) >= settings.max_in_flight
