@@ -135,8 +135,8 @@ class CallTable:
             self._enqueue(call)
 
     def frozen(self, prefix: str) -> Callable[[], Iterator[CallInFlight]]:
-        """All, as a snapshot holds them; the callable makes them, on any thread. What will change is taken now, for the
-        task stands still meanwhile. `prefix`: of idempotency keys.
+        """All, as a snapshot holds them; the callable makes them, on any thread. Only the values that will change are
+        taken now, for the task stands still meanwhile. `prefix`: of idempotency keys.
         """
         held = [
             (

@@ -24,10 +24,12 @@ def run(order: Order) -> None:
     pw: Any = importlib.import_module("pathway")
     wait_s = order.options["wait_ms"] / 1000
 
-    @pw.udf(executor=pw.udfs.async_executor(capacity=order.options["in_flight"]), deterministic=True)
-    async def waited(value: int) -> int:
+    async def wait(value: int) -> int:
         await asyncio.sleep(wait_s)
         return value
+
+    executor = pw.udfs.async_executor(capacity=order.options["in_flight"])
+    waited = pw.udf(wait, executor=executor, deterministic=True)
 
     class Numbers(pw.Schema):  # type: ignore[misc]
         key: int
