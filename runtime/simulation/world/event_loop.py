@@ -1,7 +1,7 @@
 """ProcessLoop: one simulated process's asyncio loop. All of a world's loops share its events and its virtual time.
 
 Tasks, futures, `asyncio.timeout` and timers work as on any loop. There are no sockets, threads or processes: what
-would come from outside has a simulated counterpart. What is given to an executor is done at once, in its place.
+would come from outside has a simulated counterpart. An executor's work is done at once, in its place.
 """
 
 from __future__ import annotations

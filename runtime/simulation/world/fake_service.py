@@ -6,10 +6,10 @@
         async def process(self, article, out):
             out.collect((article, await prices.call(article, key=self.idempotency_key)))
 
-A request that it has done is an *effect*: it stands in a ledger that outlives every process and restart of its world, as
-the books of a payment service do. It honours idempotency keys: to a request whose key it knows it gives the answer of the
-first one, and does nothing. An object of this class holds no more than its settings, so it may be pickled with an
-operator. In the simulator chance goes by the world's seed, the key, and how often the key was used; time is virtual,
+A request that it has done is an *effect*: it stands in a ledger that outlives every process and restart of its world,
+as the books of a payment service do. It honours idempotency keys: to a request whose key it knows it gives the answer
+of the first one, and does nothing. An object of this class holds no more than its settings, so it may be pickled with
+an operator. In the simulator chance goes by the world's seed, the key, and how often the key was used; time is virtual,
 and the process that asks may be killed before it has sent the request, and before it has the answer. Elsewhere time is
 real, chance goes by `seed`, and the ledger is that of the Python process.
 """
