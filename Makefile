@@ -8,7 +8,7 @@ OPTIONS ?=
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
 CORES ?= 2
-PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink
+PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink,pathway
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest -q
@@ -58,6 +58,7 @@ bench: $(READY)
 	for shape in tumbling sliding session; do \
 	  $(BIN)/python -m benchmarks windows --shape $$shape --runs 3 --peers "$(PEERS)" --json build/bench-windows-$$shape.json || exit 1; done
 	$(BIN)/python -m benchmarks timers --compiled --runs 3 --peers "$(PEERS)" --json build/bench-timers.json
+	$(BIN)/python -m benchmarks async --runs 3 --kills 20 --peers "$(PEERS)" --json build/bench-async.json
 	$(BIN)/python -m benchmarks latency --json build/bench-latency.json
 	$(BIN)/python -m benchmarks checkpoint --runs 3 --json build/bench-checkpoint.json
 	$(BIN)/python -m benchmarks growth --runs 3 --json build/bench-growth.json

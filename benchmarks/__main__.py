@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from .async_calls import async_calls
 from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
@@ -31,6 +32,7 @@ def main() -> None:
 for command in (
     keyed_aggregate,
     stateful_function,
+    async_calls,
     latency,
     outlet,
     checkpoint,

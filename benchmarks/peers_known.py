@@ -35,6 +35,7 @@ SPARK = Environment(
 BYTEWAX = Environment("bytewax", ("bytewax", "pyarrow", "numpy"))
 FLINK = Environment("flink", ("apache-flink==2.3.0",))
 POLARS = Environment("polars", ("polars", "numpy", "pyarrow"))
+PATHWAY = Environment("pathway", ("pathway", "numpy", "pyarrow"))
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,11 @@ class Peer:
     options: dict[str, object] = field(default_factory=dict, hash=False)
     reads_pairs: bool = False
     """Whether it wants the rows as raw pairs beside the Parquet files."""
+    needs: str = ""
+    """Python that fails where the peer's version lacks what the workload is about."""
 
 
-KEYED, STATEFUL, WINDOWS = "keyed-aggregate", "stateful-function", "windows"
+KEYED, STATEFUL, WINDOWS, ASYNC = "keyed-aggregate", "stateful-function", "windows", "async"
 
 WARM_UP_ROWS = 200_000
 
@@ -153,6 +156,27 @@ PEERS = (
         (TIMERS,),
         f"Java: DataStream; parallelism 2 in one process, {CHECKPOINTED}",
         reads_pairs=True,
+    ),
+    Peer(
+        "pyflink",
+        "pyflink",
+        "pyflink_async",
+        FLINK,
+        (ASYNC,),
+        "AsyncDataStream.unordered_wait, without a timeout, which would take a thread per record; a counter in a keyed "
+        f"function behind it, as an AsyncFunction has no keyed state; process mode, parallelism 1, {CHECKPOINTED}",
+        most_rows={ASYNC: 100_000},
+        needs="from pyflink.datastream import AsyncDataStream",
+    ),
+    Peer(
+        "pathway",
+        "pathway",
+        "pathway",
+        PATHWAY,
+        (ASYNC,),
+        "an async UDF with async_executor(capacity), and groupby(key).reduce behind it, as a UDF has no state; one "
+        "worker, no persistence, so no checkpoints",
+        needs="import pathway; pathway.udfs.async_executor",
     ),
 )
 

@@ -43,7 +43,7 @@ def shown(name: str, value: Any) -> str:
     """A method as the page shows it: names and plain defaults."""
     parameters, star = [], False
     for each in inspect.signature(value).parameters.values():
-        if each.name in ("self", "cls"):
+        if each.name in ("self", "cls", "_cls"):
             continue
         star = star or each.kind is each.VAR_POSITIONAL
         if each.kind is each.KEYWORD_ONLY and not star:
@@ -77,7 +77,7 @@ def members(name: str) -> Iterator[str]:
             yield member
         elif callable(value) or isinstance(value, classmethod | staticmethod):
             yield shown(member, getattr(kind, member))
-    if is_dataclass(kind) or issubclass(kind, dict):
+    if is_dataclass(kind) or hasattr(kind, "_fields") or issubclass(kind, dict):
         yield from (field for field in get_type_hints(kind) if not field.startswith("_") and field not in dir(dict))
 
 
@@ -96,7 +96,7 @@ def test_a_section_lists_each_public_member_once_as_it_is_called(name: str) -> N
 )
 def test_a_constructor_is_called_as_its_heading_says(heading: str, name: str) -> None:
     kind = found(name)
-    assert heading == shown(name, kind.__init__)
+    assert heading == shown(name, kind.__new__ if hasattr(kind, "_fields") else kind.__init__)
 
 
 @pytest.mark.parametrize(

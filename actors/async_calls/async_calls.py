@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
-from itertools import islice
+from itertools import chain, islice
 from math import ceil
 from operator import itemgetter
 from typing import Any, cast
@@ -224,7 +224,10 @@ class AsyncCalls:
                 self._settle(ended)
 
     def _is_crowded(self) -> bool:
-        return len(self._table) >= self._most_held or self._table.size_bytes >= self._settings.max_in_flight_bytes
+        """Enough may begin, or too many are held. Records of the backlog cost no time while a checkpoint is taken."""
+        table, settings = self._table, self._settings
+        is_full = len(table) >= self._most_held or table.size_bytes >= settings.max_in_flight_bytes
+        return is_full or self._running + len(table.ready) >= settings.max_in_flight
 
     # -- snapshots: it is a KeptState
 
@@ -234,16 +237,15 @@ class AsyncCalls:
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
         run, is_keyed = self._runs.current, self._keyed is not None
-        frozen = [*self._restored, *self._runs.frozen()]
+        done = [*self._restored, *self._runs.frozen()]
         number, piece = self._table.next_number, None
         if run is not None:
             number, piece = run.number, run.piece
-        frozen += self._table.frozen(self._prefix)
-        has_waiting = piece is not None or bool(self._backlog)
+        has_later, held = bool(piece or self._table or self._backlog), self._table.frozen(self._prefix)
         waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
         where = self._operator.context
-        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
-        return FrozenCalls(frozen, waiting, has_waiting, None if is_keyed else own.groups)
+        own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups
+        return FrozenCalls(done, lambda: chain(held(), waiting()), has_later, None if is_keyed else own)
 
     @property
     def _prefix(self) -> str:

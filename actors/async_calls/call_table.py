@@ -6,7 +6,7 @@ It knows which may begin, and which may leave; it begins and emits nothing. On t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...state.keys.key_hash import java_hash
@@ -135,18 +135,14 @@ class CallTable:
         for call in self.order.pass_watermark().take_held():
             self._enqueue(call)
 
-    def frozen(self, prefix: str) -> list[CallInFlight]:
-        """All, as a snapshot holds them. `prefix`: of idempotency keys."""
-        return [
-            CallInFlight(
-                call.key,
-                call.number,
-                call.identity or (f"{prefix}{call.number}" if call.tries else ""),
-                call.kind,
-                call.record,
-                call.time_ms,
-                call.watermark,
-                call.input_index,
+    def frozen(self, prefix: str) -> Callable[[], Iterator[CallInFlight]]:
+        """All, as a snapshot holds them; the callable makes them, on any thread. Only the values that will change are
+        taken now, for the task stands still meanwhile. `prefix`: of idempotency keys.
+        """
+        held = [
+            (
+                call,
+                call.tries,
                 call.failures,
                 call.began_wall_ms,
                 call.epoch.behind_ms,
@@ -155,6 +151,14 @@ class CallTable:
             )
             for call in self._held.values()
         ]
+
+        def calls() -> Iterator[CallInFlight]:
+            for call, tries, *later in held:
+                identity = call.identity or (f"{prefix}{call.number}" if tries else "")
+                where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
+                yield CallInFlight(call.key, *where, *later)
+
+        return calls
 
 
 def _results_of(call: Call) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ...messages import own_record
 from ..operators.collector import OutputTag
 
 ERRORS: Final = OutputTag("errors")
 
 
-@dataclass(frozen=True, slots=True)
-class FailedRecord:
-    """A record whose last try has failed, with `on_error="errors"`."""
+@own_record
+class FailedRecord(NamedTuple):
+    """A record whose last try has failed, with `on_error="errors"`. It may be collected, sent and kept in state."""
 
     record: Any
     error: str

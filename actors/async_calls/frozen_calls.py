@@ -57,11 +57,11 @@ class CallInFlight(NamedTuple):
 
 @dataclass(slots=True)
 class FrozenCalls:
-    """Those of one moment. `waiting` gives those of which no calls have been made yet."""
+    """Those of one moment. `later` gives those that are put into this form only when they are written."""
 
     calls: list[CallInFlight]
-    waiting: Callable[[], Iterable[CallInFlight]]
-    has_waiting: bool
+    later: Callable[[], Iterable[CallInFlight]]
+    has_later: bool
     dealt_over: range | None = None
     """The key groups of the subtask, where its operator has no keys."""
     name: str = NAME
@@ -72,10 +72,10 @@ class FrozenCalls:
 
     @property
     def is_empty(self) -> bool:
-        return not self.calls and not self.has_waiting
+        return not self.calls and not self.has_later
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
-        calls = [*self.calls, *self.waiting()]
+        calls = [*self.calls, *self.later()]
         self.calls, self.in_flight = [], sum(_records_in(each) for each in calls)
         groups: dict[int, list[CallInFlight]] = defaultdict(list)
         own_groups = self.dealt_over

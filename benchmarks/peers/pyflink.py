@@ -28,7 +28,7 @@ def run(order: Order) -> None:
     # Thread mode embeds an interpreter that does not know of the virtual environment.
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), sysconfig.get_path("purelib")])
     jar = java_side.jar(Path(pyflink.__file__).parent, Path(order.options["cache"]))
-    tables = _tables(order, jar)
+    tables = tables_of(order, jar, {"python.execution-mode": order.options["mode"]})
     out = order.out / "measured"
     out.mkdir()
     tables.execute_sql(ROWS.format(path=pairs_of(order.data).as_uri(), out=out))
@@ -44,14 +44,14 @@ def run(order: Order) -> None:
     answer(elapsed(out), ["apache-flink"], **read_digests(out))
 
 
-def _tables(order: Order, jar: Path) -> Any:
+def tables_of(order: Order, jar: Path, more: dict[str, str]) -> Any:
+    """A table environment with our connectors. `more`: settings of Flink that come before those here."""
     settings = importlib.import_module("pyflink.common").Configuration()
-    for name, value in {
+    chosen = {
         "parallelism.default": "2",
         "taskmanager.numberOfTaskSlots": "2",
         "pipeline.jars": jar.as_uri(),
         "pipeline.object-reuse": "true",
-        "python.execution-mode": order.options["mode"],
         "python.executable": sys.executable,
         "python.state.cache-size": "200000",
         "python.fn-execution.bundle.size": "100000",
@@ -61,7 +61,8 @@ def _tables(order: Order, jar: Path) -> Any:
         "execution.checkpointing.mode": "EXACTLY_ONCE",
         "execution.checkpointing.storage": "filesystem",
         "execution.checkpointing.dir": (order.out / "checkpoints").as_uri(),
-    }.items():
+    }
+    for name, value in (chosen | more).items():
         settings.set_string(name, value)
     streaming = importlib.import_module("pyflink.datastream").StreamExecutionEnvironment
     environment = streaming.get_execution_environment(settings)

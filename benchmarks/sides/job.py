@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ from understudy import (
 TASK_MANAGERS = 2
 CHECKPOINT_INTERVAL_MS = 1000
 PACKAGES = ("understudy", "numpy", "pyarrow", "pyzmq", "msgpack")
+
+Watched = Callable[[JobHandle], contextlib.AbstractContextManager[Any]]
+"""What goes on beside a job, from its begin to its end."""
 
 
 @dataclass
@@ -71,13 +74,14 @@ class Clock:
                 self.checkpoints.append(event)
 
 
-def timed(cluster: Cluster, env: StreamEnvironment, name: str) -> Timed:
+def timed(cluster: Cluster, env: StreamEnvironment, name: str, watched: Watched = contextlib.nullcontext) -> Timed:
     """Run the job to its end. Raises JobFailed."""
     clock = Clock()
     job = cluster.submit(env, name=name)
     job.on_event(clock.on_event)
     submitted_s = time.time()
-    job.wait()
+    with watched(job):
+        job.wait()
     ended_s = time.time()
     return Timed(job, ended_s - (clock.deployed_s or submitted_s), clock.checkpoints, ended_s)
 

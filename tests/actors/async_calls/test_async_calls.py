@@ -208,7 +208,7 @@ class Stage:
     def frozen(self) -> list[CallInFlight]:
         self.calls.settle()
         frozen = self.calls.freeze()
-        return sorted([*frozen.calls, *frozen.waiting()], key=lambda each: each.number)
+        return sorted([*frozen.calls, *frozen.later()], key=lambda each: each.number)
 
 
 def in_flight(number: int, record: Any, **changes: Any) -> CallInFlight:
@@ -262,6 +262,34 @@ def test_no_more_run_than_may_and_no_more_are_held_than_there_is_room_for() -> N
     assert len(stage.hand.begun) == 2
     assert stage.calls.is_full
     assert [each.record for each in stage.frozen()] == [*"abcde"]
+
+
+def test_of_records_that_could_not_begin_no_calls_are_made() -> None:
+    """They would only make a checkpoint stand still for longer. Those behind a key are passed."""
+    stage = Stage(ByKey(), max_in_flight=2)
+    stage.take(("a", 1), ("a", 2), ("b", 3), ("c", 4), ("d", 5))
+    assert stage.hand.records() == [("a", 1), ("b", 3)]
+    assert stage.calls.in_flight == 3
+
+    stage.hand.end(("a", 1))
+    stage.turn()
+
+    assert stage.hand.records() == [("b", 3), ("a", 2)]
+    assert stage.calls.in_flight == 2
+
+
+def test_a_snapshot_that_is_written_later_holds_what_was_when_it_was_taken() -> None:
+    stage = Stage(ByKey())
+    stage.take(("a", 1), ("a", 2), ("b", 3))
+    stage.calls.settle()
+    frozen = stage.calls.freeze()
+    for record in (("a", 1), ("b", 3), ("a", 2)):
+        stage.hand.end(record)
+        stage.turn()
+
+    written = [*frozen.calls, *frozen.later()]
+    assert [(each.record, each.results) for each in written] == [(("a", 1), None), (("a", 2), None), (("b", 3), None)]
+    assert [bool(each.identity) for each in written] == [True, False, True]
 
 
 def test_a_record_that_ends_a_run_by_failing_later_is_settled_once() -> None:
