@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "async-simulation-section.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "async.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text().split("## Break it")[1], re.DOTALL)
 
 
 @pytest.mark.processes
