@@ -104,7 +104,7 @@ class AsyncCalls:
         for call in self._table:
             call.is_over = True
         is_async = iscoroutinefunction(operator.close)
-        last = cast(Any, operator).close() if is_async else None
+        last = cast(Any, operator).close if is_async else None
         if runner is None and is_async:  # it was never opened
             runner = self._new_runner()
         if runner is not None:

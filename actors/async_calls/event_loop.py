@@ -38,7 +38,7 @@ class CallRunner(Protocol):
     def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
         """Run one that belongs to no call, as `open`; `then` is called on the loop's thread."""
 
-    def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
+    def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most, and not at all where
         nothing may block, as in the simulator. What ends from now on goes nowhere. Raises what `last` raises.
         """

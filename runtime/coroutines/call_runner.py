@@ -113,7 +113,7 @@ class LoopRunner:
 
         self._loop.call_soon_threadsafe(begin)
 
-    def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
+    def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         """Cancel all that runs, wait for its end, then run `last`; blocks for this long at most. What ends from now on
         goes nowhere. Raises what `last` raises.
         """
@@ -135,7 +135,7 @@ class LoopRunner:
 
     # -- on the loop's
 
-    async def _close(self, last: Coroutine[Any, Any, Any] | None) -> None:
+    async def _close(self, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         self._wheel.close()
         self._incoming.clear()
         of_workers = (worker.task for worker in self._workers)
@@ -145,7 +145,7 @@ class LoopRunner:
         if tasks:
             await asyncio.wait(tasks)
         if last is not None:
-            await last
+            await last()
 
     @staticmethod
     def _tell_of(coroutine: Coroutine[Any, Any, Any]) -> None:

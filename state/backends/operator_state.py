@@ -15,16 +15,19 @@ from typing import Any, TypeVar, cast
 from ...messages import MalformedMessage, OperatorListHandle, UnsupportedValue, pack_plain, refusal_of, unpack_plain
 from ..errors import (
     CorruptState,
+    InvalidState,
     ReadOnlyState,
     StateIncompatible,
     StateNotStorable,
     WrongStateType,
+    of_operator,
 )
 from ..kinds.descriptors import OperatorListState, describe_state
 from ..kinds.record_serializer import Convert, SchemaMismatch, packed_schema
 from ..kinds.value_fit import Misfit, first_misfit, plain_scalar
 from ..storage import inline_handle
 from .backend import ReadState
+from .unit_of_work import CURRENT
 
 S = TypeVar("S", bound=OperatorListState[Any])
 
@@ -86,6 +89,12 @@ class OperatorList:
     def _check_writable(self) -> None:
         if self._backend.is_read_only:
             raise ReadOnlyState(self.declaration.name)
+        if CURRENT.get() is not None:
+            raise InvalidState(
+                f"{of_operator(self._backend.operator_name)}list {self.declaration.name!r} was changed in a coroutine, "
+                "which a failed try, or a restart, could not undo: change it in on_checkpoint or another plain method, "
+                "or keep it by key, in a ListState of a KeyedOperator"
+            )
 
 
 class OperatorStateBackend:

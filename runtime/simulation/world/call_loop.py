@@ -34,6 +34,9 @@ class SimulatedCallLoop:
         return self._asked
 
     def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
-        """Nothing may block here: it goes on by itself."""
-        self._process.loop.create_task(coroutine)
+        """Nothing may block here: it goes on by itself, unless its process is dead."""
+        if self._process.is_alive:
+            self._process.loop.create_task(coroutine)
+        else:
+            coroutine.close()
         return True

@@ -239,7 +239,7 @@ def test_close_cancels_all_that_runs_waits_for_it_and_runs_the_last_one(loop: Ca
     running = Running(loop, work)
     running.submit("record", "another")
     assert waits.wait(DEADLINE_S)
-    running.runner.close(DEADLINE_S * 1_000, last())
+    running.runner.close(DEADLINE_S * 1_000, last)
 
     assert happened[-1] == "closed"
     assert set(happened[:-1]) <= {"cleaned up"}
@@ -316,7 +316,7 @@ def test_what_the_last_one_raises_close_raises(loop: CallLoopThread) -> None:
 
     running = Running(loop, lambda _: None)
     with pytest.raises(ValueError, match="cannot close"):
-        running.runner.close(DEADLINE_S * 1_000, last())
+        running.runner.close(DEADLINE_S * 1_000, last)
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no"), SystemExit(3)])
@@ -360,7 +360,7 @@ def test_close_cancels_one_that_still_opens(loop: CallLoopThread) -> None:
     running = Running(loop, lambda _: None)
     running.runner.run(opening(), lambda _: None)
     assert waits.wait(DEADLINE_S)
-    running.runner.close(DEADLINE_S * 1_000, last())
+    running.runner.close(DEADLINE_S * 1_000, last)
 
     assert ended.wait(DEADLINE_S)
     assert happened == ["cancelled", "closed"]
