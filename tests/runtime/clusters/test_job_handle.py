@@ -115,7 +115,7 @@ class Client:
                 future.set(None)
         return future
 
-    def ask_operator(self, question: AskOperator, wait_ms: float) -> ActorFuture[OperatorAnswer]:
+    def ask_operator(self, question: AskOperator, wait_ms: float, deadline_ms: float) -> ActorFuture[OperatorAnswer]:
         self.asked.append(question)
         self.waits_ms.append(wait_ms)
         future: ActorFuture[OperatorAnswer] = ActorFuture()

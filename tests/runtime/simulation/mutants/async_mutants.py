@@ -141,7 +141,7 @@ def state_of_unfinished_records_is_in_the_snapshot(patch: Patch) -> None:
 def what_a_failed_try_wrote_stays(patch: Patch) -> None:
     def forget(self: SharedBackend, unit: UnitOfWork) -> None:
         unit.is_over, unit.before, unit.timers = True, None, None
-        self._written.pop(unit, None)
+        self.written.pop(unit, None)
 
     patch.setattr(SharedBackend, "roll_back", forget)
 
