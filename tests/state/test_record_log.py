@@ -74,17 +74,81 @@ def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk
         assert log.read(writer.segment)[0] == [b"lasts"]
 
 
-def test_a_damaged_entry_with_others_behind_it_is_no_end(tmp_path: Path) -> None:
+FRAME = 16 + 4 + 100
+
+
+def ten_appends(folder: Path) -> tuple[RecordLog, Path]:
+    files, root = DurableFiles.at(str(folder))
+    log = RecordLog(files, root)
+    writer = log.writer("a")
+    for index in range(10):
+        writer.append([f"record {index}".encode().ljust(100)])
+    writer.close()
+    (path,) = folder.iterdir()
+    return log, path
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    found = path.read_bytes()
+    path.write_bytes(found[:at] + data + found[at + len(data) :])
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "data"),
+    [
+        (3, 0, b"?"),
+        (3, 12, b"\x01"),
+        (3, 15, b"\x07"),
+        (3, 50, b"?"),
+        (3, 20, bytes(512)),
+        (3, 50, b"?" * FRAME),
+        (8, 50, b"?"),
+        (0, 0, bytes(8 * FRAME)),
+    ],
+    ids=[
+        "mark",
+        "a length too great",
+        "a length",
+        "payload",
+        "512 zeros",
+        "two",
+        "the last but one",
+        "the first eight",
+    ],
+)
+def test_a_damaged_append_with_others_behind_it_is_no_end(tmp_path: Path, first: int, at: int, data: bytes) -> None:
+    log, path = ten_appends(tmp_path)
+    overwrite(path, first * FRAME + at, data)
+    with pytest.raises(CorruptState, match=f"a whole entry at byte {first * FRAME}"):
+        log.read(path.name)
+    with pytest.raises(CorruptState, match=f"a whole entry at byte {first * FRAME}"):
+        log.read(path.name, first * FRAME)
+    assert log.read(path.name, 9 * FRAME)[1] == 10 * FRAME, "what is damaged before it is not looked at"
+
+
+def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -> None:
+    """Pages of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
     files, root = DurableFiles.at(str(tmp_path))
     log = RecordLog(files, root)
     writer = log.writer("a")
-    writer.append([b"first"])
-    writer.append([b"second"])
+    writer.append([b"lasts"])
+    begin = writer.length
+    other = log.writer("b")
+    other.append([b"of another log"])
+    other.close()
+    copied = (tmp_path / other.segment).read_bytes()[: other.length]
+    writer.append([b"x" * 5000, copied, b"y" * 5000, copied])
     writer.close()
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes().replace(b"first", b"fault"))
-    with pytest.raises(CorruptState, match="a whole entry at byte 0"):
-        log.read(path.name)
+    path = tmp_path / writer.segment
+    whole = path.read_bytes()
+    pages = [range(at, min(at + 512, writer.length)) for at in range(begin, writer.length, 512)]
+    for seed in range(50):
+        random = Random(seed)
+        found = bytearray(whole)
+        for page in random.sample(pages, random.randint(1, len(pages))):
+            found[page.start : page.stop] = bytes(len(page))
+        path.write_bytes(found)
+        assert log.read(path.name) == ([b"lasts"], begin)
 
 
 def test_after_a_failure_nothing_is_appended_to_the_same_segment(tmp_path: Path) -> None:
