@@ -29,7 +29,7 @@ from ....state import key_group, operator_index_of
 from ..errors import InletLogDamaged
 from .inlet_log import Chunk, InletLog, Mark
 from .sender_numbers import SenderNumbers
-from .sent_records import SentRecords, batch_to_emit, from_payload, to_payload, without_first
+from .sent_records import SentRecords, batch_to_emit, checked, from_payload, to_payload, without_first
 
 Promise = pykka.Future[InletAnswer]
 Waiting = tuple[list[SentRecords], Promise]
@@ -227,7 +227,7 @@ class InletSource(Source):
     # -- taking
 
     def on_receive(self, message: Any) -> Promise:
-        """The promise of an InletAnswer."""
+        """The promise of an InletAnswer. Raises RecordMismatch for what could not be emitted."""
         assert self.context.task is not None, "an inlet needs a task around it"
         if not isinstance(message, SendToInlet):
             raise TypeError(f"inlet {self.context.name!r} takes what is sent with job.inlet({self.context.name!r})")
@@ -235,7 +235,7 @@ class InletSource(Source):
         if not self._has_ended and (not self._has_read or self._is_held):
             promise.set(_NOT_READY)
             return promise
-        records = from_payload(message.records)
+        records = checked(message.records, self.schema)
         if not (self._is_full or self._is_stopping or self._has_ended):
             self._take(records, message.records)
         if all(self._taken.last(each.sender) == self._lasting.last(each.sender) for each in records):

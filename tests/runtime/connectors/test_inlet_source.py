@@ -13,7 +13,7 @@ import pykka
 import pytest
 
 from understudy.actors.ask_errors import NotRunning
-from understudy.actors.flow.records import rows_of
+from understudy.actors.flow.records import RecordMismatch, rows_of
 from understudy.actors.operators.source import END
 from understudy.actors.operators.task_access import TaskAccess
 from understudy.messages import CheckpointId, InletAnswer, JobId, SendToInlet, SubtaskIndex, pack_plain
@@ -293,3 +293,38 @@ def test_records_that_are_being_written_count_for_the_bound(tmp_path: Path) -> N
     assert answer_of(second) == InletAnswer({"b": 0}, is_full=True)
     stage.settle()
     assert answer_of(first) == InletAnswer({}, is_full=True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (SentRecords("a", 1, 3, False, pack_plain("one")), "wanted 3 packed records"),
+        (SentRecords("a", 1, 1, False, pack_plain("one") * 2), "wanted 1 packed records"),
+        (SentRecords("a", 1, 1, False, b"\xc1"), "wanted 1 packed records"),
+        (SentRecords("a", 1, -1, False, b""), "wanted sender, first number, count"),
+        (SentRecords("a", 0, 1, False, pack_plain(1)), "wanted sender, first number, count"),
+        (SentRecords(7, 1, 1, False, pack_plain(1)), "wanted sender, first number, count"),  # type: ignore[arg-type]
+        (SentRecords("a", 1, 1, True, b"no arrow"), "wanted an Arrow stream of one batch"),
+        (
+            SentRecords("a", 1, 2, True, columns_to_bytes(pa.record_batch([[1]], schema=SCHEMA))),
+            "2 rows, found a batch of 1",
+        ),
+        (SentRecords("a", 1, 1, True, columns_to_bytes(pa.record_batch([["1"]], ["number"]))), "found number: string"),
+    ],
+)
+def test_what_could_not_be_emitted_is_refused_and_does_not_reach_the_log(
+    tmp_path: Path, sent: SentRecords, says: str
+) -> None:
+    stage = Stage(tmp_path, schema=SCHEMA)
+    good = SentRecords("b", 1, 1, False, pack_plain([7]))
+    with pytest.raises(RecordMismatch, match=says):
+        stage.send(good, sent)
+    assert stage.sent(SentRecords("a", 1, 0, False, b""), good) == InletAnswer({"a": 0})
+    assert Stage(tmp_path, attempt=1, schema=SCHEMA).emitted() == [7]
+
+
+@pytest.mark.parametrize("payload", [b"\xc1\xc1", b"\x92\x01\x02", b"\x07", b""])
+def test_a_request_that_holds_no_sent_records_is_refused(tmp_path: Path, payload: bytes) -> None:
+    stage = Stage(tmp_path)
+    with pytest.raises(RecordMismatch, match="what an inlet's sender makes"):
+        stage.source.on_receive(SendToInlet(JobId("job-a"), "operator", SubtaskIndex(0), payload))
