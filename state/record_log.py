@@ -67,18 +67,21 @@ class RecordLog:
         for segment in segments:
             self._files.remove(f"{self._folder}/{segment}")
 
-    def writer(self, name: str) -> LogWriter:
-        """Its segments are `name`-00000001 and so on; nobody else may use this name."""
-        return LogWriter(self._files, self._folder, name)
+    def writer(self, name: str, head: Sequence[bytes] = ()) -> LogWriter:
+        """Its segments are `name`-00000001 and so on; nobody else may use this name. `head`: payloads with which each
+        of them begins, when something is appended.
+        """
+        return LogWriter(self._files, self._folder, name, head)
 
 
 class LogWriter:
     """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
 
-    def __init__(self, files: DurableFiles, folder: str, name: str) -> None:
+    def __init__(self, files: DurableFiles, folder: str, name: str, head: Sequence[bytes] = ()) -> None:
         self._files = files
         self._folder = folder
         self._name = name
+        self._head = _content(head)
         self._number = 0
         self._open: _Segment | None = None
         self._spare: _Segment | None = None
@@ -92,18 +95,18 @@ class LogWriter:
     def append(self, payloads: Sequence[bytes]) -> None:
         """All of them last when it returns. If it raises, some may; the next append begins a new segment."""
         content = _content(payloads)
-        size = _FRAME.size + len(content)
-        if self._open is not None and self.length + size > self._limit():
+        if self._open is not None and self.length + _FRAME.size + len(content) > self._limit():
             self.roll()
         try:
             if self._open is None:
                 self._begin()
+                content = self._head + content
             assert self._open is not None
             self._open.append(_FRAME.pack(_mark(self.segment), zlib.crc32(content), len(content)) + content)
         except BaseException:
             self.roll()
             raise
-        self.length += size
+        self.length += _FRAME.size + len(content)
         if not self._open.goes_on:
             self.roll()
 

@@ -60,6 +60,20 @@ def test_segments_of_a_later_writer_come_later_and_can_be_removed(log: RecordLog
     assert log.read(first) == ([], 0)
 
 
+def test_each_segment_begins_with_the_head(log: RecordLog) -> None:
+    writer = log.writer("a", head=[b"head", b""])
+    writer.append([b"one"])
+    place = writer.segment, writer.length
+    writer.append([b"two"])
+    writer.roll()
+    writer.append([b"three"])
+    writer.close()
+    found = [payload for segment in log.segments() for payload in log.read(segment)[0]]
+    assert [each for each in found if each not in (b"head", b"")] == [b"one", b"two", b"three"]
+    assert all(log.read(segment)[0][:2] == [b"head", b""] for segment in log.segments())
+    assert all(b"head" not in log.read(segment, place[1])[0] for segment in log.segments() if segment == place[0])
+
+
 def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk: SimulatedDisk) -> None:
     files, root = DurableFiles.at("sim://logs")
     log = RecordLog(files, f"{root}/folder")

@@ -84,12 +84,8 @@ def _columns_problem(sent: SentRecords, schema: pa.Schema | None) -> str | None:
     if batch.num_rows != sent.rows:
         return f"wanted {sent.rows} rows, found a batch of {batch.num_rows}"
     if schema is not None and not batch.schema.equals(schema):
-        return f"wanted the columns {columns_text(schema)}, found {columns_text(batch.schema)}"
+        return f"wanted the columns {columns_text(schema)}; found {columns_text(batch.schema)}"
     return None
-
-
-def columns_text(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
 def columns_of(sent: SentRecords) -> pa.RecordBatch:
@@ -127,6 +123,13 @@ def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batc
     columns = zip(*records, strict=True)
     arrays = [pa.array(column, field.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def columns_text(schema: pa.Schema | None) -> str:
+    """For a user."""
+    if schema is None:
+        return "(no schema)"
+    return ", ".join(f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
 def to_payload(sent: Sequence[SentRecords]) -> bytes:
