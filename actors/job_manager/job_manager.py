@@ -177,7 +177,8 @@ class JobManager(Actor):
         try:
             return self._from_client(message)
         except (ActorError, MessageError, StateError, ValueError) as error:
-            log.info("refused %s: %s", type(message).__name__, error)
+            is_retried = isinstance(message, SendToInlet) and isinstance(error, NotRunning)
+            log.log(DEBUG if is_retried else INFO, "refused %s: %s", type(message).__name__, error)
             refusal = self.context.promise()
             refusal.set_exception()
             return refusal
