@@ -76,10 +76,10 @@ class LostTransaction(ConnectorError):
 class InletLogDamaged(ConnectorError):
     """A log on the checkpoint storage lacks records that were acknowledged: a file of it was removed or has rotted."""
 
-    def __init__(self, inlet: str, sender: str, last: int, found: int) -> None:
+    def __init__(self, inlet: str, found: str) -> None:
         super().__init__(
-            f"inlet {inlet!r}: of sender {sender!r} the log holds record {found} next, wanted {last + 1}: a file of "
-            "the log is missing or damaged; restore its files, or start the job from a savepoint, which needs none"
+            f"inlet {inlet!r}: {found}: a file of the log is missing or damaged; restore its files, or start the job "
+            "from a savepoint, which needs none"
         )
 
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ....actors.operators.operator import OperatorContext
 from ....actors.operators.task_access import TaskAccess
 from ....messages import JobId, OperatorId
-from ....state import LogWriter, inlets_directory
+from ....state import CorruptState, LogWriter, inlets_directory
+from ..errors import InletLogDamaged
 from .sent_records import SentRecords, from_payload
 
 _EPOCH_DIGITS = 8
@@ -58,6 +59,7 @@ class InletLog:
         """`schema`: of the records that it writes."""
         assert context.task is not None, "an inlet needs a task around it"
         self._task: TaskAccess = context.task
+        self._inlet = context.name
         self._name = str(context.attempt_id)
         self._schema = schema
         self._folder = folder_of(context.job_id, context.operator_id, context.subtask_index)
@@ -79,7 +81,9 @@ class InletLog:
     # -- reading
 
     def read(self, done: Callable[[Chunk], object]) -> None:
-        """Read on in the first log that is left. `has_read` wants the chunk. Fails the attempt if it cannot be read."""
+        """Read on in the first log that is left. `has_read` wants the chunk. Fails the attempt if it cannot be read,
+        with InletLogDamaged if it is not what was written.
+        """
         mark = self.left[0]
         storage = self._task.open_storage(mark.root) if mark.root else self._task.storage
 
@@ -90,7 +94,10 @@ class InletLog:
                 if segment < mark.segment:
                     continue
                 start = mark.length if segment == mark.segment else 0
-                payloads, end = log.read(segment, start)
+                try:
+                    payloads, end = log.read(segment, start)
+                except CorruptState as error:  # a checkpoint that is older would need the same
+                    raise InletLogDamaged(self._inlet, str(error)) from None
                 if payloads:
                     schema, entries = (mark.schema, payloads) if start else (payloads[0], payloads[1:])
                     sent = [each for entry in entries for each in from_payload(entry)]

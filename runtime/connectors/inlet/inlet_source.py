@@ -217,8 +217,9 @@ class InletSource(Source):
         self._is_reading = False
         for each in chunk.sent:
             if self._is_own(each.sender) and (new := self._new_of(each, self._lasting)) is not None:
-                if new.first > self._lasting.last(each.sender) + 1:
-                    raise InletLogDamaged(self.context.name, each.sender, self._lasting.last(each.sender), each.first)
+                if new.first > (wanted := self._lasting.last(each.sender) + 1):
+                    found = f"of sender {each.sender!r} the log holds record {each.first} next, wanted {wanted}"
+                    raise InletLogDamaged(self.context.name, found)
                 self._lasting.set(each.sender, new.last)
                 self._make_ready([self._fitted(new, chunk.mark.schema)])
         self._has_read = self._log.has_read(chunk)

@@ -286,6 +286,19 @@ def test_segments_go_when_no_checkpoint_needs_them_and_a_gap_is_said(tmp_path: P
         Stage(tmp_path, attempt=3, offset=offsets[0] | {"ready": to_payload([])})
 
 
+def test_a_log_that_has_rotted_is_said(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    for number in (1, 2, 3):
+        stage.sent(numbers("a", number, number))
+    (path,) = (tmp_path / "job-a" / "inlets" / "operator" / "0").glob("00000001-*1")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(numbers("a", 2, 2).data, b"?", 1))
+    with pytest.raises(
+        InletLogDamaged, match=r"^inlet 'operator': .*a whole entry at byte .*start the job from a save"
+    ):
+        Stage(tmp_path, attempt=1)
+
+
 def test_names_that_were_made_up_are_forgotten_when_there_are_many() -> None:
     found = SenderNumbers({"service": 7, f"{MADE_UP}first": 1, f"{MADE_UP}second": 2})
     found.set(f"{MADE_UP}first", 3)
