@@ -49,18 +49,21 @@ class RecordLog:
         """The whole payloads from this place on, and the place behind the last; a missing segment has none. Raises
         CorruptState when an append that others follow is not what was written.
         """
-        try:
-            data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
-        except FileNotFoundError:
-            return [], start
-        payloads: list[bytes] = []
-        mark, place = _mark(segment), 0
-        while (found := _content_at(data, place, mark)) is not None:
-            payloads += _payloads(found)
-            place += _FRAME.size + len(found)
-        if data.find(mark, place + 1) >= 0:
-            raise CorruptState(f"{self._folder}/{segment}", f"a whole entry at byte {start + place}", "a damaged one")
-        return payloads, start + place
+        damaged_at = -1
+        while True:
+            try:
+                data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
+            except FileNotFoundError:
+                return [], start
+            payloads, place = _whole(data, mark := _mark(segment))
+            if data.find(mark, place + 1) < 0:
+                return payloads, start + place
+            if place == damaged_at:
+                wanted = f"a whole entry at byte {start + place}"
+                raise CorruptState(f"{self._folder}/{segment}", wanted, "a damaged one")
+            damaged_at = (
+                place  # or a writer went on meanwhile, and what was read last is newer than what was read first
+            )
 
     def remove(self, segments: Iterable[str]) -> None:
         """One that is gone already is fine. After a power cut one may be back."""
@@ -191,6 +194,16 @@ def _payloads(content: bytes) -> list[bytes]:
         place = begin + _LENGTH.unpack_from(content, place)[0]
         found.append(content[begin:place])
     return found
+
+
+def _whole(data: bytes, mark: bytes) -> tuple[list[bytes], int]:
+    """The payloads of the frames up to the first that is not whole, and the place of that one."""
+    payloads: list[bytes] = []
+    place = 0
+    while (content := _content_at(data, place, mark)) is not None:
+        payloads += _payloads(content)
+        place += _FRAME.size + len(content)
+    return payloads, place
 
 
 def _content_at(data: bytes, place: int, mark: bytes) -> bytes | None:

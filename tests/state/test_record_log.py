@@ -140,6 +140,17 @@ def test_a_damaged_append_with_others_behind_it_is_no_end(tmp_path: Path, first:
     assert log.read(path.name, 9 * FRAME)[1] == 10 * FRAME, "what is damaged before it is not looked at"
 
 
+def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: Path) -> None:
+    """Reading is not atomic: what comes later in the file may be newer than what comes first."""
+    log, path = ten_appends(tmp_path)
+    whole = path.read_bytes()
+    views = [whole[: 8 * FRAME] + bytes(FRAME) + whole[9 * FRAME :], whole]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log._files.fs, "cat_file", lambda *_: views.pop(0))
+        assert log.read(path.name)[1] == 10 * FRAME
+    assert not views
+
+
 def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -> None:
     """Pages of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
     files, root = DurableFiles.at(str(tmp_path))
