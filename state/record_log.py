@@ -1,6 +1,10 @@
 """RecordLog: what was acknowledged, in files of one folder that grow; each append lasts before it returns.
 
-    <folder>/<segment>      frames, one after the other: length, CRC-32, payload; the first that is not whole is the end
+    <folder>/<segment>      a frame per append: the segment's mark, CRC-32, length, payloads
+
+The first frame that is not whole is the end, for a crash may leave anything of an append that had not returned. But an
+append begins when the one before it lasts. So where the segment's mark, which no payload can know, stands again behind
+the end, something that had lasted is damaged. Of the last append in a segment nobody can say which of both it is.
 
 One writer writes segments of its own, and never goes on in one that failed or that another has begun: whatever a writer
 that was given up appends later, stands in its own segments. On the local disk a segment begins as zeros, so that to
@@ -14,13 +18,16 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 from struct import Struct
 from typing import Protocol
 
 from .durable_files import DurableFiles
 from .errors import CorruptState
 
-_FRAME = Struct(">II")
+_FRAME = Struct(">8sII")
+_LENGTH = Struct(">I")
+"""Before each payload."""
 ZEROED_BYTES = 4 * 1024 * 1024
 """Of a new segment on the local disk."""
 SEGMENT_BYTES = 64 * 1024 * 1024
@@ -40,37 +47,44 @@ class RecordLog:
 
     def read(self, segment: str, start: int = 0) -> tuple[list[bytes], int]:
         """The whole payloads from this place on, and the place behind the last; a missing segment has none. Raises
-        CorruptState when one in the middle is not what was written.
+        CorruptState when an append that others follow is not what was written.
         """
-        try:
-            data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
-        except FileNotFoundError:
-            return [], start
-        payloads, place = [], 0
-        while (found := _payload_at(data, place)) is not None:
-            payloads.append(found)
-            place += _FRAME.size + len(found)
-        if _is_followed(data, place):
-            raise CorruptState(f"{self._folder}/{segment}", f"a whole entry at byte {start + place}", "a damaged one")
-        return payloads, start + place
+        damaged_at = -1
+        while True:
+            try:
+                data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
+            except FileNotFoundError:
+                return [], start
+            payloads, place = _whole(data, mark := _mark(segment))
+            if data.find(mark, place + 1) < 0:
+                return payloads, start + place
+            if place == damaged_at:
+                wanted = f"a whole entry at byte {start + place}"
+                raise CorruptState(f"{self._folder}/{segment}", wanted, "a damaged one")
+            damaged_at = (
+                place  # or a writer went on meanwhile, and what was read last is newer than what was read first
+            )
 
     def remove(self, segments: Iterable[str]) -> None:
         """One that is gone already is fine. After a power cut one may be back."""
         for segment in segments:
             self._files.remove(f"{self._folder}/{segment}")
 
-    def writer(self, name: str) -> LogWriter:
-        """Its segments are `name`-00000001 and so on; nobody else may use this name."""
-        return LogWriter(self._files, self._folder, name)
+    def writer(self, name: str, head: Sequence[bytes] = ()) -> LogWriter:
+        """Its segments are `name`-00000001 and so on; nobody else may use this name. `head`: payloads with which each
+        of them begins, when something is appended.
+        """
+        return LogWriter(self._files, self._folder, name, head)
 
 
 class LogWriter:
     """One writer. Its methods are called one at a time; what `spare_work` returns may run beside them."""
 
-    def __init__(self, files: DurableFiles, folder: str, name: str) -> None:
+    def __init__(self, files: DurableFiles, folder: str, name: str, head: Sequence[bytes] = ()) -> None:
         self._files = files
         self._folder = folder
         self._name = name
+        self._head = _content(head)
         self._number = 0
         self._open: _Segment | None = None
         self._spare: _Segment | None = None
@@ -83,19 +97,19 @@ class LogWriter:
 
     def append(self, payloads: Sequence[bytes]) -> None:
         """All of them last when it returns. If it raises, some may; the next append begins a new segment."""
-        pieces = [piece for each in payloads for piece in (_FRAME.pack(len(each), zlib.crc32(each)), each)]
-        data = b"".join(pieces)
-        if self._open is not None and self.length + len(data) > self._limit():
+        content = _content(payloads)
+        if self._open is not None and self.length + _FRAME.size + len(content) > self._limit():
             self.roll()
         try:
             if self._open is None:
                 self._begin()
+                content = self._head + content
             assert self._open is not None
-            self._open.append(data)
+            self._open.append(_FRAME.pack(_mark(self.segment), zlib.crc32(content), len(content)) + content)
         except BaseException:
             self.roll()
             raise
-        self.length += len(data)
+        self.length += _FRAME.size + len(content)
         if not self._open.goes_on:
             self.roll()
 
@@ -164,22 +178,43 @@ class LogWriter:
         return _new_segment(self._files, path)
 
 
-def _payload_at(data: bytes, place: int) -> bytes | None:
-    """The payload of the frame that begins here, if that is whole."""
+def _mark(segment: str) -> bytes:
+    """What each of its frames begins with: a writer's name holds an id that was drawn at random."""
+    return blake2b(segment.encode(), digest_size=8).digest()
+
+
+def _content(payloads: Sequence[bytes]) -> bytes:
+    return b"".join(piece for each in payloads for piece in (_LENGTH.pack(len(each)), each))
+
+
+def _payloads(content: bytes) -> list[bytes]:
+    found, place = [], 0
+    while place < len(content):
+        begin = place + _LENGTH.size
+        place = begin + _LENGTH.unpack_from(content, place)[0]
+        found.append(content[begin:place])
+    return found
+
+
+def _whole(data: bytes, mark: bytes) -> tuple[list[bytes], int]:
+    """The payloads of the frames up to the first that is not whole, and the place of that one."""
+    payloads: list[bytes] = []
+    place = 0
+    while (content := _content_at(data, place, mark)) is not None:
+        payloads += _payloads(content)
+        place += _FRAME.size + len(content)
+    return payloads, place
+
+
+def _content_at(data: bytes, place: int, mark: bytes) -> bytes | None:
+    """That of the frame that begins here, if it is whole."""
     begin = place + _FRAME.size
     if begin > len(data):
         return None
-    length, checksum = _FRAME.unpack_from(data, place)
-    payload = data[begin : begin + length]
-    return payload if length and len(payload) == length and zlib.crc32(payload) == checksum else None
-
-
-def _is_followed(data: bytes, place: int) -> bool:
-    """Whether a whole frame stands behind what is none: no writer leaves that behind."""
-    if place + _FRAME.size > len(data):
-        return False
-    length, _ = _FRAME.unpack_from(data, place)
-    return bool(length) and _payload_at(data, place + _FRAME.size + length) is not None
+    found, checksum, length = _FRAME.unpack_from(data, place)
+    content = data[begin : begin + length]
+    is_whole = found == mark and len(content) == length and zlib.crc32(content) == checksum
+    return content if is_whole else None
 
 
 class _Segment(Protocol):

@@ -58,6 +58,7 @@ from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
 from ..actor import Actor, SupervisorStrategy, Terminated
+from ..ask_errors import NotRunning
 from ..errors import ActorError, UnknownJob
 from ..job_graph import validate
 from ..jobs.job_master import JobMaster, JobMasterSettings
@@ -177,7 +178,8 @@ class JobManager(Actor):
         try:
             return self._from_client(message)
         except (ActorError, MessageError, StateError, ValueError) as error:
-            log.info("refused %s: %s", type(message).__name__, error)
+            is_put_again = isinstance(message, SendToInlet) and isinstance(error, NotRunning)
+            log.log(logging.DEBUG if is_put_again else logging.INFO, "refused %s: %s", type(message).__name__, error)
             refusal = self.context.promise()
             refusal.set_exception()
             return refusal

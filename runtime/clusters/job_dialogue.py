@@ -76,7 +76,8 @@ class JobDialogue(Blocking):
 
         `after`: the cursor of the last batch that was taken, of this job or of one whose savepoint or checkpoint it was
         started from; None: from the oldest record that is kept, or with `latest` from what is committed next.
-        Raises UnknownOperator, and ResultsUnavailable for another sink; of a wrong cursor the first read says so.
+        Raises UnknownOperator, ResultsUnavailable for another sink, and InvalidCursor for an empty cursor; of any other
+        wrong one the first read says so.
         """
         sink = self._results.sink(name)
         if not isinstance(sink, OutletSink):

@@ -26,7 +26,7 @@ from ...state.outlets.segments import records_of
 from ..system.errors import FutureTimeout
 from .async_twin import warn_of_event_loop
 from .job_future import JobFuture
-from .outlet_errors import refused
+from .outlet_errors import InvalidCursor, refused
 
 ANSWER_BYTES = 1 << 20
 """Of one answer, or one segment: the rest comes with the next."""
@@ -76,6 +76,8 @@ class Outlet:
     """
 
     def __init__(self, source: OutletSource, job_id: JobId, name: str, after: str | None, latest: bool) -> None:
+        if after == "":
+            raise InvalidCursor(f"outlet {name!r}: after='' is no cursor; None is the beginning")
         self._source = source
         self._job_id = job_id
         self._name = name

@@ -4,6 +4,7 @@ from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
     InletLogDamaged,
+    InletSchemaChanged,
     InputChanged,
     LostTransaction,
     NoInput,
@@ -46,6 +47,7 @@ __all__ = [
     "GeneratorSource",
     "IndexShare",
     "InletLogDamaged",
+    "InletSchemaChanged",
     "InletSource",
     "InputChanged",
     "LostTransaction",

@@ -11,6 +11,7 @@ ConnectorError
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
 ├── InletLogDamaged         records that were acknowledged are missing in the log of an inlet
+├── InletSchemaChanged      acknowledged records of an inlet do not fit the schema that it has now
 ├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
 └── LostTransaction         a pre-committed file that is neither where it was written nor where it belongs
 """
@@ -75,8 +76,19 @@ class LostTransaction(ConnectorError):
 class InletLogDamaged(ConnectorError):
     """A log on the checkpoint storage lacks records that were acknowledged: a file of it was removed or has rotted."""
 
-    def __init__(self, inlet: str, sender: str, last: int, found: int) -> None:
+    def __init__(self, inlet: str, found: str) -> None:
         super().__init__(
-            f"inlet {inlet!r}: of sender {sender!r} the log holds record {found} next, wanted {last + 1}: a file of "
-            "the log is missing or damaged; restore its files, or start the job from a savepoint, which needs none"
+            f"inlet {inlet!r}: {found}: a file of the log is missing or damaged; restore its files, or start the job "
+            "from a savepoint, which needs none"
+        )
+
+
+class InletSchemaChanged(ConnectorError):
+    """Records that were acknowledged under another schema are to be processed still, and do not fit that of today."""
+
+    def __init__(self, inlet: str, was: str, wanted: str, problem: str) -> None:
+        super().__init__(
+            f"inlet {inlet!r}: acknowledged records, not processed yet, have the columns {was}; its schema wants "
+            f"{wanted} ({problem}): start the job once more with the schema of then, and end it with job.stop(), which "
+            "processes them; or keep their columns, and let new ones be nullable"
         )

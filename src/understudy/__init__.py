@@ -202,6 +202,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
+    from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import NoInput as NoInput
@@ -306,7 +307,7 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InletLogDamaged InputChanged LostTransaction NoInput "
+        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction NoInput "
         "NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem UnreadableInput "
         "UnusableOutput"
     ),

@@ -15,6 +15,7 @@ to records that are not the outlet's any more. It is refused, with the last posi
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -25,9 +26,10 @@ OUTLET_STATE = "outlet"
 """The name of the state by which an operator is known to write an outlet."""
 
 CURSOR = re.compile(
-    r"(?P<outlet>.+)@(?P<position>\d{16})\.(?P<since>\d+)\.(?P<job>[0-9a-f]+)\.(?P<number>\d+)\.(?P<attempt>[0-9a-f]+)"
+    r"(?P<text>(?P<outlet>.+)@(?P<position>[0-9]{16})\.(?P<since>[0-9]+)\.(?P<job>[0-9a-f]+)\.(?P<number>[0-9]+)"
+    r"\.(?P<attempt>[0-9a-f]+))\.(?P<checksum>[0-9a-f]{8})"
 )
-"""Text that sorts by position."""
+"""Text that sorts by position. The CRC-32 of what is before it ends it, so that half a cursor is none."""
 
 
 class CursorRefused(Exception):
@@ -70,13 +72,16 @@ class OutletLineage:
         """The text for this position, which must be one of the outlet's."""
         branch = self._before(position)
         place = f"{position:016d}.{branch.first}.{branch.job}.{branch.attempt_number}.{branch.attempt}"
-        return f"{quote(self.outlet, safe='')}@{place}"
+        text = f"{quote(self.outlet, safe='')}@{place}"
+        return f"{text}.{_checksum(text)}"
 
     def locate(self, cursor: str, end: int) -> int:
         """The position of a cursor in this outlet, which ends at `end` now. Raises NoCursorOfThis, CursorForked."""
         found = CURSOR.fullmatch(cursor)
         if found is None:
             raise NoCursorOfThis("this is no cursor of an outlet")
+        if _checksum(found["text"]) != found["checksum"]:
+            raise NoCursorOfThis("this is no cursor of an outlet as it was given: its checksum is wrong")
         if found["outlet"] != quote(self.outlet, safe=""):
             raise NoCursorOfThis(f"this is a cursor of outlet {found['outlet']!r}")
         position = int(found["position"])
@@ -105,6 +110,10 @@ class OutletLineage:
         newer = [index for index in of_job if self.branches[index].attempt_number > branch.attempt_number]
         left_at = newer[0] if newer else of_job[-1] + 1
         return min(branch.first, self.branches[left_at].first if left_at < len(self.branches) else end)
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 def _same(one: OutletBranch, other: OutletBranch) -> bool:

@@ -60,6 +60,20 @@ def test_segments_of_a_later_writer_come_later_and_can_be_removed(log: RecordLog
     assert log.read(first) == ([], 0)
 
 
+def test_each_segment_begins_with_the_head(log: RecordLog) -> None:
+    writer = log.writer("a", head=[b"head", b""])
+    writer.append([b"one"])
+    place = writer.segment, writer.length
+    writer.append([b"two"])
+    writer.roll()
+    writer.append([b"three"])
+    writer.close()
+    found = [payload for segment in log.segments() for payload in log.read(segment)[0]]
+    assert [each for each in found if each not in (b"head", b"")] == [b"one", b"two", b"three"]
+    assert all(log.read(segment)[0][:2] == [b"head", b""] for segment in log.segments())
+    assert all(b"head" not in log.read(segment, place[1])[0] for segment in log.segments() if segment == place[0])
+
+
 def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk: SimulatedDisk) -> None:
     files, root = DurableFiles.at("sim://logs")
     log = RecordLog(files, f"{root}/folder")
@@ -74,17 +88,92 @@ def test_what_was_appended_survives_a_power_cut_and_what_is_torn_is_the_end(disk
         assert log.read(writer.segment)[0] == [b"lasts"]
 
 
-def test_a_damaged_entry_with_others_behind_it_is_no_end(tmp_path: Path) -> None:
+FRAME = 16 + 4 + 100
+
+
+def ten_appends(folder: Path) -> tuple[RecordLog, Path]:
+    files, root = DurableFiles.at(str(folder))
+    log = RecordLog(files, root)
+    writer = log.writer("a")
+    for index in range(10):
+        writer.append([f"record {index}".encode().ljust(100)])
+    writer.close()
+    (path,) = folder.iterdir()
+    return log, path
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    found = path.read_bytes()
+    path.write_bytes(found[:at] + data + found[at + len(data) :])
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "data"),
+    [
+        (3, 0, b"?"),
+        (3, 12, b"\x01"),
+        (3, 15, b"\x07"),
+        (3, 50, b"?"),
+        (3, 20, bytes(512)),
+        (3, 50, b"?" * FRAME),
+        (8, 50, b"?"),
+        (0, 0, bytes(8 * FRAME)),
+    ],
+    ids=[
+        "mark",
+        "a length too great",
+        "a length",
+        "payload",
+        "512 zeros",
+        "two",
+        "the last but one",
+        "the first eight",
+    ],
+)
+def test_a_damaged_append_with_others_behind_it_is_no_end(tmp_path: Path, first: int, at: int, data: bytes) -> None:
+    log, path = ten_appends(tmp_path)
+    overwrite(path, first * FRAME + at, data)
+    with pytest.raises(CorruptState, match=f"a whole entry at byte {first * FRAME}"):
+        log.read(path.name)
+    with pytest.raises(CorruptState, match=f"a whole entry at byte {first * FRAME}"):
+        log.read(path.name, first * FRAME)
+    assert log.read(path.name, 9 * FRAME)[1] == 10 * FRAME, "what is damaged before it is not looked at"
+
+
+def test_a_writer_that_goes_on_while_the_log_is_read_damages_nothing(tmp_path: Path) -> None:
+    """Reading is not atomic: what comes later in the file may be newer than what comes first."""
+    log, path = ten_appends(tmp_path)
+    whole = path.read_bytes()
+    views = [whole[: 8 * FRAME] + bytes(FRAME) + whole[9 * FRAME :], whole]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log._files.fs, "cat_file", lambda *_: views.pop(0))
+        assert log.read(path.name)[1] == 10 * FRAME
+    assert not views
+
+
+def test_whatever_a_crash_leaves_of_the_last_append_is_the_end(tmp_path: Path) -> None:
+    """Pages of it, in no order: also whole entries of it, behind one that is not, and bytes of another log."""
     files, root = DurableFiles.at(str(tmp_path))
     log = RecordLog(files, root)
     writer = log.writer("a")
-    writer.append([b"first"])
-    writer.append([b"second"])
+    writer.append([b"lasts"])
+    begin = writer.length
+    other = log.writer("b")
+    other.append([b"of another log"])
+    other.close()
+    copied = (tmp_path / other.segment).read_bytes()[: other.length]
+    writer.append([b"x" * 5000, copied, b"y" * 5000, copied])
     writer.close()
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes().replace(b"first", b"fault"))
-    with pytest.raises(CorruptState, match="a whole entry at byte 0"):
-        log.read(path.name)
+    path = tmp_path / writer.segment
+    whole = path.read_bytes()
+    pages = [range(at, min(at + 512, writer.length)) for at in range(begin, writer.length, 512)]
+    for seed in range(50):
+        random = Random(seed)
+        found = bytearray(whole)
+        for page in random.sample(pages, random.randint(1, len(pages))):
+            found[page.start : page.stop] = bytes(len(page))
+        path.write_bytes(found)
+        assert log.read(path.name) == ([b"lasts"], begin)
 
 
 def test_after_a_failure_nothing_is_appended_to_the_same_segment(tmp_path: Path) -> None:

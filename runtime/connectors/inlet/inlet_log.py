@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 from ....actors.operators.operator import OperatorContext
 from ....actors.operators.task_access import TaskAccess
 from ....messages import JobId, OperatorId
-from ....state import LogWriter, inlets_directory
+from ....state import CorruptState, LogWriter, inlets_directory
+from ..errors import InletLogDamaged
 from .sent_records import SentRecords, from_payload
 
 _EPOCH_DIGITS = 8
@@ -36,6 +37,8 @@ class Mark(NamedTuple):
     folder: str
     segment: str = ""
     length: int = 0
+    schema: bytes = b""
+    """Of the records of this segment, as each begins with it, see `logged_schema`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,13 @@ class Chunk:
 class InletLog:
     """Of one attempt. `left`: the logs to be read, as a checkpoint knows them; its own is among them or begins."""
 
-    def __init__(self, context: OperatorContext, left: Sequence[Mark]) -> None:
+    def __init__(self, context: OperatorContext, left: Sequence[Mark], schema: bytes) -> None:
+        """`schema`: of the records that it writes."""
         assert context.task is not None, "an inlet needs a task around it"
         self._task: TaskAccess = context.task
+        self._inlet = context.name
         self._name = str(context.attempt_id)
+        self._schema = schema
         self._folder = folder_of(context.job_id, context.operator_id, context.subtask_index)
         others = [mark for mark in left if mark.folder != self._folder]
         own = [mark for mark in left if mark.folder == self._folder] or [Mark("", self._folder)]
@@ -75,7 +81,9 @@ class InletLog:
     # -- reading
 
     def read(self, done: Callable[[Chunk], object]) -> None:
-        """Read on in the first log that is left. `has_read` wants the chunk. Fails the attempt if it cannot be read."""
+        """Read on in the first log that is left. `has_read` wants the chunk. Fails the attempt if it cannot be read,
+        with InletLogDamaged if it is not what was written.
+        """
         mark = self.left[0]
         storage = self._task.open_storage(mark.root) if mark.root else self._task.storage
 
@@ -86,10 +94,14 @@ class InletLog:
                 if segment < mark.segment:
                     continue
                 start = mark.length if segment == mark.segment else 0
-                payloads, end = log.read(segment, start)
+                try:
+                    payloads, end = log.read(segment, start)
+                except CorruptState as error:  # a checkpoint that is older would need the same
+                    raise InletLogDamaged(self._inlet, str(error)) from None
                 if payloads:
-                    sent = [each for payload in payloads for each in from_payload(payload)]
-                    return Chunk(mark._replace(segment=segment, length=end), sent, False, segments)
+                    schema, entries = (mark.schema, payloads) if start else (payloads[0], payloads[1:])
+                    sent = [each for entry in entries for each in from_payload(entry)]
+                    return Chunk(Mark(mark.root, mark.folder, segment, end, schema), sent, False, segments)
             return Chunk(mark, [], True, segments)
 
         self._in_turn(work, done, _raised)
@@ -104,7 +116,7 @@ class InletLog:
         if not self.left:
             epoch = 1 + max((_epoch(segment) for segment in self._known), default=0)
             name = f"{epoch:0{_EPOCH_DIGITS}d}-{self._name}"
-            self._writer = self._task.storage.log(self._folder).writer(name)
+            self._writer = self._task.storage.log(self._folder).writer(name, head=[self._schema])
             self._in_turn(_nothing_to_do, self._make_spare)
         return not self.left
 
@@ -119,7 +131,7 @@ class InletLog:
 
         def work() -> Mark:
             writer.append(payloads)
-            return Mark("", self._folder, writer.segment, writer.length)
+            return Mark("", self._folder, writer.segment, writer.length, self._schema)
 
         def appended(mark: Mark) -> None:
             if mark.segment != self.own.segment:

@@ -23,13 +23,15 @@ import pykka
 
 from ....actors.ask_errors import NotRunning
 from ....actors.flow.elements import Batch
+from ....actors.flow.records import RecordMismatch
 from ....actors.operators.source import END, Source, SourceState
 from ....messages import CheckpointId, InletAnswer, SendToInlet
 from ....state import key_group, operator_index_of
-from ..errors import InletLogDamaged
+from ..errors import InletLogDamaged, InletSchemaChanged
 from .inlet_log import Chunk, InletLog, Mark
+from .logged_schema import fitted, schema_from_bytes, schema_to_bytes
 from .sender_numbers import SenderNumbers
-from .sent_records import SentRecords, batch_to_emit, from_payload, to_payload, without_first
+from .sent_records import SentRecords, batch_to_emit, checked, columns_text, from_payload, to_payload, without_first
 
 Promise = pykka.Future[InletAnswer]
 Waiting = tuple[list[SentRecords], Promise]
@@ -81,7 +83,7 @@ class InletSource(Source):
     def _begin(
         self, logs: Sequence[Mark], senders: Iterable[tuple[str, int]] | dict[str, int], ready: Any, *, has_ended: bool
     ) -> None:
-        self._log = InletLog(self.context, logs)
+        self._log = InletLog(self.context, logs, schema_to_bytes(self.schema))
         self._is_reading = self._has_read = False
         self._lasting = SenderNumbers(senders)
         """Of each sender the last record that was taken from the state or lasts in the log."""
@@ -118,6 +120,7 @@ class InletSource(Source):
             "logs": [list(mark) for mark in self._log.marks()],
             "senders": self._lasting.plain(),
             "ready": to_payload(list(self._ready)),
+            "schema": schema_to_bytes(self.schema),
             "ended": self._has_ended,
         }
 
@@ -139,7 +142,12 @@ class InletSource(Source):
         senders = {
             sender: last for offset in offsets for sender, last in offset["senders"].items() if self._is_own(sender)
         }
-        ready = [each for offset in offsets for each in from_payload(offset["ready"]) if self._is_own(each.sender)]
+        ready = [
+            self._fitted(each, offset["schema"])
+            for offset in offsets
+            for each in from_payload(offset["ready"])
+            if self._is_own(each.sender)
+        ]
         self._begin(logs, senders, ready, has_ended=all(offset["ended"] for offset in offsets))
 
     def _earlier_logs(self) -> list[Mark]:
@@ -209,13 +217,23 @@ class InletSource(Source):
         self._is_reading = False
         for each in chunk.sent:
             if self._is_own(each.sender) and (new := self._new_of(each, self._lasting)) is not None:
-                if new.first > self._lasting.last(each.sender) + 1:
-                    raise InletLogDamaged(self.context.name, each.sender, self._lasting.last(each.sender), each.first)
+                if new.first > (wanted := self._lasting.last(each.sender) + 1):
+                    found = f"of sender {each.sender!r} the log holds record {each.first} next, wanted {wanted}"
+                    raise InletLogDamaged(self.context.name, found)
                 self._lasting.set(each.sender, new.last)
-                self._make_ready([new])
+                self._make_ready([self._fitted(new, chunk.mark.schema)])
         self._has_read = self._log.has_read(chunk)
         if self._has_read:
             self._taken = self._lasting.copy()
+
+    def _fitted(self, sent: SentRecords, schema: bytes) -> SentRecords:
+        """For the schema of today. Raises InletSchemaChanged."""
+        then = schema_from_bytes(schema)
+        try:
+            return fitted(sent, then, self.schema)
+        except RecordMismatch as error:
+            was, wanted = columns_text(then), columns_text(self.schema)
+            raise InletSchemaChanged(self.context.name, was, wanted, str(error)) from error
 
     def _new_of(self, sent: SentRecords, numbers: SenderNumbers) -> SentRecords | None:
         """Those whose numbers are not there yet; None when all are."""
@@ -227,7 +245,7 @@ class InletSource(Source):
     # -- taking
 
     def on_receive(self, message: Any) -> Promise:
-        """The promise of an InletAnswer."""
+        """The promise of an InletAnswer. Raises RecordMismatch for what could not be emitted."""
         assert self.context.task is not None, "an inlet needs a task around it"
         if not isinstance(message, SendToInlet):
             raise TypeError(f"inlet {self.context.name!r} takes what is sent with job.inlet({self.context.name!r})")
@@ -235,7 +253,7 @@ class InletSource(Source):
         if not self._has_ended and (not self._has_read or self._is_held):
             promise.set(_NOT_READY)
             return promise
-        records = from_payload(message.records)
+        records = checked(message.records, self.schema)
         if not (self._is_full or self._is_stopping or self._has_ended):
             self._take(records, message.records)
         if all(self._taken.last(each.sender) == self._lasting.last(each.sender) for each in records):

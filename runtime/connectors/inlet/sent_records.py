@@ -13,6 +13,7 @@ import msgpack
 import pyarrow as pa
 
 from ....actors.flow.elements import Batch
+from ....actors.flow.records import RecordMismatch
 from ....messages import dict_rows, unpack_plain
 
 _PACKER = msgpack.Packer()
@@ -39,6 +40,52 @@ def columns_to_bytes(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def checked(payload: bytes, schema: pa.Schema | None) -> list[SentRecords]:
+    """What a request brings. Raises RecordMismatch if an inlet with this schema could not emit it: it would fail every
+    attempt once it is in the log. The values of packed records are as the client has checked them.
+    """
+    try:
+        found = from_payload(payload)
+    except (TypeError, ValueError, msgpack.UnpackException) as error:
+        raise RecordMismatch(f"wanted what an inlet's sender makes, found {len(payload)} other bytes") from error
+    for sent in found:
+        if problem := _head_problem(sent) or (_columns_problem if sent.columns else _packed_problem)(sent, schema):
+            raise RecordMismatch(f"records of sender {sent.sender!r} from number {sent.first!r} on: {problem}")
+    return found
+
+
+def _head_problem(sent: SentRecords) -> str | None:
+    is_typed = [type(each) for each in sent] == [str, int, int, bool, bytes]
+    if not is_typed or sent.rows < 0 or sent.first < bool(sent.rows):
+        return "wanted sender, first number, count, whether they are columns, and bytes"
+    return None
+
+
+def _packed_problem(sent: SentRecords, _: pa.Schema | None) -> str | None:
+    head = _PACKER.pack_array_header(sent.rows)
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(head) + len(sent.data))
+    unpacker.feed(head + sent.data)
+    try:
+        unpacker.skip()
+        is_right = unpacker.tell() == len(head) + len(sent.data)
+    except (ValueError, msgpack.UnpackException):
+        is_right = False
+    return None if is_right else f"wanted {sent.rows} packed records, found {len(sent.data)} bytes that are not that"
+
+
+def _columns_problem(sent: SentRecords, schema: pa.Schema | None) -> str | None:
+    try:
+        batch = columns_of(sent)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, StopIteration) as error:
+        return f"wanted an Arrow stream of one batch, found {type(error).__name__}: {error}"
+    if batch.num_rows != sent.rows:
+        return f"wanted {sent.rows} rows, found a batch of {batch.num_rows}"
+    if schema is not None and not batch.schema.equals(schema):
+        return f"wanted the columns {columns_text(schema)}; found {columns_text(batch.schema)}"
+    return None
 
 
 def columns_of(sent: SentRecords) -> pa.RecordBatch:
@@ -76,6 +123,13 @@ def batch_to_emit(sent: Sequence[SentRecords], schema: pa.Schema | None) -> Batc
     columns = zip(*records, strict=True)
     arrays = [pa.array(column, field.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def columns_text(schema: pa.Schema | None) -> str:
+    """For a user."""
+    if schema is None:
+        return "(no schema)"
+    return ", ".join(f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
 def to_payload(sent: Sequence[SentRecords]) -> bytes:

@@ -216,6 +216,12 @@ def test_wrong_cursors_and_names_are_refused(shared_cluster: LocalCluster) -> No
     _, cursor = take(job, None, 1)
     with pytest.raises(InvalidCursor, match="no cursor of an outlet"):
         take(job, "garbage", 1)
+    assert cursor is not None
+    for damaged in (cursor[:-1], cursor + "0", cursor.replace(".0.", ".1.", 1)):
+        with pytest.raises(InvalidCursor, match="no cursor of an outlet"):
+            take(job, damaged, 1)
+    with pytest.raises(InvalidCursor, match="None is the beginning"):
+        job.outlet("out", after="")
     with pytest.raises(InvalidCursor, match="cursor of outlet 'out-"):
         job.outlet("other", after=cursor).read()
     with pytest.raises(UnknownOperator, match="no sink 'oups'"):

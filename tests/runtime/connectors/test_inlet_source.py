@@ -13,11 +13,18 @@ import pykka
 import pytest
 
 from understudy.actors.ask_errors import NotRunning
-from understudy.actors.flow.records import rows_of
+from understudy.actors.flow.records import RecordMismatch, rows_of
 from understudy.actors.operators.source import END
 from understudy.actors.operators.task_access import TaskAccess
 from understudy.messages import CheckpointId, InletAnswer, JobId, SendToInlet, SubtaskIndex, pack_plain
-from understudy.runtime.connectors import InletLogDamaged, InletSource, SentRecords, columns_to_bytes, to_payload
+from understudy.runtime.connectors import (
+    InletLogDamaged,
+    InletSchemaChanged,
+    InletSource,
+    SentRecords,
+    columns_to_bytes,
+    to_payload,
+)
 from understudy.runtime.connectors.inlet.sender_numbers import MADE_UP, REMEMBERED, SenderNumbers
 from understudy.state import CheckpointStorage, LogWriter
 
@@ -279,6 +286,19 @@ def test_segments_go_when_no_checkpoint_needs_them_and_a_gap_is_said(tmp_path: P
         Stage(tmp_path, attempt=3, offset=offsets[0] | {"ready": to_payload([])})
 
 
+def test_a_log_that_has_rotted_is_said(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    for number in (1, 2, 3):
+        stage.sent(numbers("a", number, number))
+    (path,) = (tmp_path / "job-a" / "inlets" / "operator" / "0").glob("00000001-*1")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(numbers("a", 2, 2).data, b"?", 1))
+    with pytest.raises(
+        InletLogDamaged, match=r"^inlet 'operator': .*a whole entry at byte .*start the job from a save"
+    ):
+        Stage(tmp_path, attempt=1)
+
+
 def test_names_that_were_made_up_are_forgotten_when_there_are_many() -> None:
     found = SenderNumbers({"service": 7, f"{MADE_UP}first": 1, f"{MADE_UP}second": 2})
     found.set(f"{MADE_UP}first", 3)
@@ -293,3 +313,103 @@ def test_records_that_are_being_written_count_for_the_bound(tmp_path: Path) -> N
     assert answer_of(second) == InletAnswer({"b": 0}, is_full=True)
     stage.settle()
     assert answer_of(first) == InletAnswer({}, is_full=True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (SentRecords("a", 1, 3, False, pack_plain("one")), "wanted 3 packed records"),
+        (SentRecords("a", 1, 1, False, pack_plain("one") * 2), "wanted 1 packed records"),
+        (SentRecords("a", 1, 1, False, b"\xc1"), "wanted 1 packed records"),
+        (SentRecords("a", 1, -1, False, b""), "wanted sender, first number, count"),
+        (SentRecords("a", 0, 1, False, pack_plain(1)), "wanted sender, first number, count"),
+        (SentRecords(7, 1, 1, False, pack_plain(1)), "wanted sender, first number, count"),  # type: ignore[arg-type]
+        (SentRecords("a", 1, 1, True, b"no arrow"), "wanted an Arrow stream of one batch"),
+        (
+            SentRecords("a", 1, 2, True, columns_to_bytes(pa.record_batch([[1]], schema=SCHEMA))),
+            "2 rows, found a batch of 1",
+        ),
+        (SentRecords("a", 1, 1, True, columns_to_bytes(pa.record_batch([["1"]], ["number"]))), "found number: string"),
+    ],
+)
+def test_what_could_not_be_emitted_is_refused_and_does_not_reach_the_log(
+    tmp_path: Path, sent: SentRecords, says: str
+) -> None:
+    stage = Stage(tmp_path, schema=SCHEMA)
+    good = SentRecords("b", 1, 1, False, pack_plain([7]))
+    with pytest.raises(RecordMismatch, match=says):
+        stage.send(good, sent)
+    assert stage.sent(SentRecords("a", 1, 0, False, b""), good) == InletAnswer({"a": 0})
+    assert Stage(tmp_path, attempt=1, schema=SCHEMA).emitted() == [7]
+
+
+@pytest.mark.parametrize("payload", [b"\xc1\xc1", b"\x92\x01\x02", b"\x07", b""])
+def test_a_request_that_holds_no_sent_records_is_refused(tmp_path: Path, payload: bytes) -> None:
+    stage = Stage(tmp_path)
+    with pytest.raises(RecordMismatch, match="what an inlet's sender makes"):
+        stage.source.on_receive(SendToInlet(JobId("job-a"), "operator", SubtaskIndex(0), payload))
+
+
+OLD = pa.schema([("customer", pa.string()), ("cents", pa.int32())])
+
+
+def under_the_old_schema(folder: Path) -> dict[str, Any]:
+    """Of four records, the state holds one to be emitted, another is behind its mark in the same segment, and one is in
+    a segment that follows. Of each kind one is packed.
+    """
+    stage = Stage(folder, schema=OLD)
+    stage.sent(SentRecords("a", 1, 1, False, pack_plain(["ann", 1])))
+    offset = stage.source.offset()
+    batch = pa.record_batch([["bob", "cid"], [2, 3]], schema=OLD)
+    stage.sent(SentRecords("a", 2, 2, True, columns_to_bytes(batch)))
+    stage.source.on_checkpoint(CheckpointId(1))
+    stage.settle()
+    stage.sent(SentRecords("a", 4, 1, False, pack_plain(["dot", 4])))
+    return offset
+
+
+def rows_emitted(stage: Stage) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while isinstance(batch := stage.source.poll(), pa.RecordBatch):
+        assert batch.schema.equals(stage.source.schema)
+        found += batch.to_pylist()
+        stage.settle()
+    return found
+
+
+@pytest.mark.parametrize("has_state", [True, False], ids=["from a checkpoint", "from the log alone"])
+def test_records_of_an_older_schema_are_converted_by_the_names_of_their_columns(
+    tmp_path: Path, has_state: bool
+) -> None:
+    offset = under_the_old_schema(tmp_path) if has_state else under_the_old_schema(tmp_path) and None
+    new = pa.schema([("cents", pa.int64()), ("shop", pa.string()), ("customer", pa.string())])
+    again = Stage(tmp_path, attempt=1, offset=offset, schema=new)
+    later = again.source.offset()
+    wanted = [
+        {"cents": cents, "shop": None, "customer": name} for cents, name in enumerate(("ann", "bob", "cid", "dot"), 1)
+    ]
+    assert rows_emitted(again) == wanted
+    again.sent(SentRecords("a", 5, 1, False, pack_plain([5, "mall", "eve"])))
+    third = Stage(tmp_path, attempt=2, offset=later, schema=new)
+    assert rows_emitted(third) == [*wanted, {"cents": 5, "shop": "mall", "customer": "eve"}]
+
+
+@pytest.mark.parametrize("has_state", [True, False], ids=["from a checkpoint", "from the log alone"])
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (pa.schema([("customer", pa.string()), ("cents", pa.list_(pa.int64()))]), "column 'cents'"),
+        (pa.schema([("customer", pa.string())]), "extra cents"),
+        (pa.schema([*OLD, pa.field("shop", pa.string(), nullable=False)]), "missing shop"),
+        (None, "without one are not converted"),
+    ],
+    ids=["other type", "fewer", "not null", "none"],
+)
+def test_records_of_another_schema_that_do_not_fit_are_named(
+    tmp_path: Path, has_state: bool, schema: pa.Schema | None, says: str
+) -> None:
+    offset = under_the_old_schema(tmp_path) if has_state else under_the_old_schema(tmp_path) and None
+    with pytest.raises(InletSchemaChanged, match=says) as caught:
+        Stage(tmp_path, attempt=1, offset=offset, schema=schema)
+    assert "have the columns customer: string, cents: int32; its schema wants" in str(caught.value)
+    assert [row["cents"] for row in rows_emitted(Stage(tmp_path, attempt=2, offset=offset, schema=OLD))] == [1, 2, 3, 4]

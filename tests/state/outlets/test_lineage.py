@@ -67,6 +67,28 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
         lineage((JOB, 0, 0)).locate(text, 50)
 
 
+@given(st.data())
+def test_a_cursor_that_was_damaged_is_none(data: st.DataObject) -> None:
+    """Cut off, grown, or with another character: what it says of other records would be wrong."""
+    of = lineage((JOB, 0, 0), (JOB, 1, 30))
+    cursor = of.cursor(40)
+    at = data.draw(st.integers(0, len(cursor) - 1))
+    other = data.draw(st.sampled_from("0123456789abcdef.@-z\N{ARABIC-INDIC DIGIT FOUR}"))
+    changed = cursor[:at] + other + cursor[at + 1 :]
+    for damaged in (cursor[:at], cursor[at + 1 :], cursor + other, cursor[:at] + other + cursor[at:], changed):
+        if damaged != cursor:
+            with pytest.raises(NoCursorOfThis):
+                of.locate(damaged, 50)
+
+
+def test_a_cursor_has_at_most_a_hundred_characters_more_than_the_name() -> None:
+    """docs/service.md says so: who stores it wants to know."""
+    most = 10**16 - 1
+    branch = OutletBranch("f" * 16, 2**31, "f" * 16, most - 1)
+    cursor = OutletLineage(f"{'n' * 40}-{'f' * 8}", (branch,)).cursor(most)
+    assert len(cursor) <= 40 + 100
+
+
 def test_a_cursor_of_another_outlet_is_refused() -> None:
     with pytest.raises(NoCursorOfThis, match="of outlet 'clicks-2e'"):
         lineage((JOB, 0, 0)).locate(lineage((JOB, 0, 0), outlet="clicks-2e").cursor(3), 50)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from understudy import NotRunning, StreamEnvironment, fixed_delay
@@ -45,3 +47,18 @@ def test_an_answer_that_comes_after_its_attempt_was_replaced_reaches_nobody(monk
         job.stop().result(timeout=60)
         job.wait(timeout=600)
         assert job.results("out") == ["order"]
+
+
+def test_a_client_that_waits_for_the_task_leaves_no_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """It asks several times a second."""
+    caplog.set_level(logging.DEBUG, "understudy.actors.job_manager")
+    env = StreamEnvironment(checkpoint_interval_ms=1_000, restart_strategy=fixed_delay(10, delay_ms=5_000))
+    env.from_inlet("orders").collect(name="out")
+    with SimulatedCluster(seed=3, faults=[KillProcess(8_000.0, 0)]) as cluster:
+        job = cluster.submit(env)
+        job.ready().result(timeout=60)
+        assert cluster.run_until(lambda: job.status is JobStatus.RESTARTING)
+        assert job.inlet("orders").send("order").result(timeout=60) == 1
+        job.cancel()
+    refused = [record for record in caplog.records if record.getMessage().startswith("refused SendToInlet")]
+    assert {record.levelno for record in refused} == {logging.DEBUG}
