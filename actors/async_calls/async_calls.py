@@ -16,11 +16,12 @@ from inspect import iscoroutinefunction
 from itertools import chain, islice
 from math import ceil
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ...messages import GrantPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
+from ...state.backends.timer_queue import TimerEntry
 from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
 from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
@@ -29,7 +30,7 @@ from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
 from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
 from .backlog import Backlog
-from .call import Call
+from .call import Call, NextTry, own_record
 from .call_table import CallTable
 from .event_loop import CallLoop, CallRunner
 from .failed_tries import FailedTries
@@ -39,6 +40,8 @@ from .retry import Retry
 from .run import Run
 from .runs import Runs
 from .settings import HELD_PER_CALL, AsyncSettings
+
+_LOOK_AGAIN_MS: Final = 10
 
 
 class AsyncCalls:
@@ -74,6 +77,8 @@ class AsyncCalls:
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
         self._running = 0
         self._runs = Runs(operator, settings, backend, host)
+        self._firing: set[Any] = set()
+        """The keys of which a timer has become a call that is not finished."""
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
@@ -102,7 +107,7 @@ class AsyncCalls:
         """Cancel all that runs and close the operator. Raises what its `close` raises."""
         operator, runner = self._operator, self._runner
         for call in self._table:
-            call.is_over = True
+            (call.retried or call).is_over = True
         is_async = iscoroutinefunction(operator.close)
         last = cast(Any, operator).close if is_async else None
         if runner is None and is_async:  # it was never opened
@@ -192,7 +197,10 @@ class AsyncCalls:
         ]
         if self._has_timers and not self.is_draining:
             assert self._keyed is not None
-            times.append(self._keyed.timers.queues.processing.next_ms())
+            timer_ms = self._keyed.timers.queues.processing.next_ms()
+            if timer_ms is not None and self._firing:  # those of keys of which one fires are due, and have to wait
+                timer_ms = max(timer_ms, now_ms + _LOOK_AGAIN_MS)
+            times.append(timer_ms)
         return min((each for each in times if each is not None), default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
@@ -296,7 +304,8 @@ class AsyncCalls:
         operator: Any = self._operator
         match call.kind:
             case "record":
-                return (operator.process_2 if call.input_index else operator.process)(call.record, call.out)
+                process = operator.process_2 if call.input_index else operator.process
+                return process(own_record(call.record), call.out)
             case "timer":
                 return operator.on_timer(call.record, call.out)
             case _:
@@ -316,8 +325,8 @@ class AsyncCalls:
         """Its try has ended. Raises UserCodeError where that fails the task."""
         error = call.error
         if error is not None:
-            self._backend.roll_back(call)
-            call.begin_again()
+            self._backend.roll_back(call.retried or call)
+            call.retried = NextTry(call)
             call.failures = call.tries
             call.out.close()
             call.out = Collector()
@@ -325,7 +334,9 @@ class AsyncCalls:
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
             self._failed.give_up(call, error)
-        self._backend.commit(call)
+        self._backend.commit(call.retried or call)
+        if call.kind == "timer":
+            self._firing.discard(call.key)
         call.out.close()
         self._table.finish(call)
 
@@ -388,13 +399,22 @@ class AsyncCalls:
         out.emit_element(Watermark(watermark_ms))
 
     def _fire(self, domain: Domain, until_ms: int) -> bool:
-        """Make calls of the timers that are due, at most FIRED_AT_ONCE of them; whether there were any."""
+        """Make calls of the timers that are due, the earliest of each key and at most FIRED_AT_ONCE; whether there are
+        any.
+        """
         assert self._keyed is not None
         queues, is_event = self._keyed.timers.queues, domain == "event"
         queue = queues.event if is_event else queues.processing
+        fired: list[TimerEntry] = []
         with self._backend.lock:
             due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
-        for time_ms, key, namespace in due:
+            for timer in due:
+                if timer[1] in self._firing:  # an earlier one of its key may delete it, or set one before it
+                    queue.add(timer)
+                else:
+                    self._firing.add(timer[1])
+                    fired.append(timer)
+        for time_ms, key, namespace in fired:
             watermark_ms = until_ms if is_event else self._keyed.watermark
             call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
             call.kind, call.time_ms = "timer", time_ms if is_event else None

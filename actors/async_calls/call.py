@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from ...messages import DictRow
+from ...state.backends.private_copy import private_copy
 from ...state.backends.unit_of_work import UnitOfWork
 from ..flow.elements import TimedBatch
 from ..operators.collector import Collector
@@ -18,6 +20,8 @@ class Call(UnitOfWork):
     What most calls never have stands in the class, as the value before it is set.
     """
 
+    retried: NextTry | None = None
+    """The unit of work of its try, from the second one on."""
     identity: str | None = None
     """The idempotency key of one that was restored; others have theirs from `number`."""
     kind: CallKind = "record"
@@ -74,3 +78,22 @@ class Call(UnitOfWork):
     def times(self) -> Any:
         """The event times of a batch's records."""
         return self.record.times if isinstance(self.record, TimedBatch) else None
+
+
+class NextTry(UnitOfWork):
+    """The unit of work of another try: whatever the one before has left running finds its own one over."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.key)
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+
+def own_record(record: Any) -> Any:
+    """The record, or a copy that the coroutine may change: another try, or a restart, begins with what came."""
+    return private_copy(record) if type(record) in _CHANGEABLE else record
+
+
+_CHANGEABLE: Final = frozenset({dict, list, set, bytearray, DictRow})

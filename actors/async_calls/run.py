@@ -10,7 +10,7 @@ record as done or as not begun.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable
 from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +26,7 @@ from ...state.kinds.descriptors import ValueState
 from ..flow.elements import NO_WATERMARK, TimedBatch
 from ..operators.collector import Collector
 from ..operators.operator import Operator
-from .call import Call
+from .call import Call, own_record
 from .frozen_calls import CallInFlight, Results
 
 if TYPE_CHECKING:
@@ -100,12 +100,17 @@ def _done(key: Any, number: int, results: Results) -> CallInFlight:
 class PlainStates:
     """The states of an operator whose values nobody can change in place: in a run they are used without a detour, as
     it is cheap to remember their values before a record. None where it has others, or ones that expire.
+
+    `call` is the one that may use them so: while its record is taken in a run, and has not waited. A method that was
+    looked up before, and is called after that, goes the usual way.
     """
 
     def __init__(self, operator: Operator, states: dict[str, SharedState]) -> None:
         self._operator = operator
         self._states = states
+        self._plain = {name: _PlainState(self, state) for name, state in states.items()}
         self.has_any = bool(states)
+        self.call: Call | None = None
         self._held = [state.inner.held for state in states.values()]
 
     @classmethod
@@ -120,13 +125,19 @@ class PlainStates:
         return cls(operator, states)
 
     def __enter__(self) -> None:
-        for name, state in self._states.items():
-            state.enter_default()
-            setattr(self._operator, name, state.inner)
+        self.enter_default()
+        for name, state in self._plain.items():
+            setattr(self._operator, name, state)
 
     def __exit__(self, *_: object) -> None:
+        self.call = None
         for name, state in self._states.items():
             setattr(self._operator, name, state)
+
+    def enter_default(self) -> None:
+        """Make the states those of the default namespace."""
+        for state in self._states.values():
+            state.enter_default()
 
     @property
     def images(self) -> Callable[[], Any]:
@@ -138,6 +149,31 @@ class PlainStates:
         """The same, as a unit of work remembers it."""
         held = [images] if len(self._held) == 1 else images
         return {(state, NO_NAMESPACE): each for state, each in zip(self._states.values(), held, strict=True)}
+
+
+class _PlainState:
+    """Stands in the place of a SharedState during a run."""
+
+    def __init__(self, states: PlainStates, shared: SharedState) -> None:
+        self._states = states
+        self._shared = shared
+        for name in ("value", "update", "clear"):
+            setattr(self, name, _while_plain(states, getattr(shared.inner, name), getattr(shared, name)))
+
+    def set_namespace(self, namespace: Hashable) -> None:
+        """From here on the record's state is used the usual way."""
+        self._states.call = None
+        self._shared.set_namespace(namespace)
+
+
+def _while_plain(states: PlainStates, plain: Callable[..., Any], usual: Callable[..., Any]) -> Callable[..., Any]:
+    current = CURRENT.get
+
+    def use(*args: Any, **named: Any) -> Any:
+        call = states.call
+        return (plain if call is not None and call is current() else usual)(*args, **named)
+
+    return use
 
 
 class Run:
@@ -185,32 +221,31 @@ class Run:
             return waiting
 
     def _take_some(self, refuse: Callable[[Any], BaseException]) -> tuple[Coroutine[Any, Any, Any], Any] | None:
-        """All records share a call that is over when they are, as long as none of them begins a task, which has the
-        call in its context: then the next one gets a call of its own.
-        """
         process, out, piece, backend, plain = self._process, self._out, self.piece, self._backend, self._plain
-        kept, ends = self.results.records, self.results.ends
-        is_timed, tasks_made = piece.times is not None, self._tasks_made
+        kept, ends, current, prefix = self.results.records, self.results.ends, CURRENT.set, self._prefix
+        is_timed, tasks_made, made = piece.times is not None, self._tasks_made, self._tasks_made()
         inner, images_of = backend.inner, plain.images if plain is not None and plain.has_any else None
         number = self.number
         images: Any = []
-        call, made = self._new_call(), tasks_made()
         for key, record, time_ms, watermark_ms in islice(self._left, LOCKED_RECORDS):
-            call.key, call.number = key, number
+            call = Call(number, key, record, watermark_ms)
+            call.prefix = prefix
             if is_timed:
                 call.time_ms = out.time_ms = time_ms
-                call.watermark = watermark_ms
-            if images_of is not None:
-                inner.current_key = key
+            current(call)
+            if plain is not None and images_of is not None:
+                inner.current_key, plain.call = key, call
                 images = images_of()
             try:
-                coroutine = process(record, out)
+                coroutine = process(own_record(record), out)
                 awaited = coroutine.send(None)
             except StopIteration as end:
                 if end.value is None:
-                    if call.timers is not None or (plain is None and call.before is not None):
+                    if call.timers is not None or call.before is not None:
                         backend.commit(call)
-                        call.begin_again()
+                    call.is_over = True
+                    if images_of is not None and plain is not None and plain.call is None:
+                        plain.enter_default()
                     if out._batches or out._sides:
                         self._keep_others(call, out)
                     elif out:
@@ -219,9 +254,8 @@ class Run:
                             self.results.times += [call.time_ms or 0] * len(out)
                         ends.append((key, number, len(kept)))
                         out.clear()
-                    if made != tasks_made():
-                        call.is_over = True
-                        call, made = self._new_call(), tasks_made()
+                    if made != tasks_made():  # one of them may have it, and live on
+                        made = tasks_made()
                         out.close()
                         out = self._out = Collector()
                     number += 1
@@ -229,31 +263,25 @@ class Run:
                 call.error = refuse(end.value)
             except BaseException as error:  # noqa: BLE001 - user code may call sys.exit; who takes the run decides
                 call.error = error
-            if plain is not None and plain.has_any:
-                backend.remember(call, plain.before(images))
-            self._stop(call, record, number + 1)
+            if plain is not None and images_of is not None:
+                plain.call = None
+                backend.remember(call, (call.before or {}) | plain.before(images))
+            self._stop(call, number + 1)
             self.waits = call.error is None
             return (coroutine, awaited) if self.waits else None
-        call.is_over = True
         piece.taken += number - self.number
         self.number = number
         self.is_over = piece.taken == len(piece.batch)
         return None
-
-    def _new_call(self) -> Call:
-        call = Call(0, None, None, self.piece.watermark_ms)
-        call.prefix = self._prefix
-        CURRENT.set(call)
-        return call
 
     def _keep_others(self, call: Call, out: Collector) -> None:
         results = out.all_taken()
         if results:
             self.results.others.append((len(self.results.records), call.key, call.number, results))
 
-    def _stop(self, call: Call, record: Any, next_number: int) -> None:
+    def _stop(self, call: Call, next_number: int) -> None:
         piece = self.piece
-        call.record, call.limit_ms, call.tries = record, self._limit_ms, 1
+        call.limit_ms, call.tries = self._limit_ms, 1
         call.position = piece.position + piece.taken + call.number - self.number
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
         piece.taken += next_number - self.number

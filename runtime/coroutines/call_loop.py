@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import Any, Self
 
 from ...actors.async_calls.event_loop import Begin
-from ..system.event_loop import SystemLoop
+from ..system.event_loop import SystemLoop, UnendingLoop
 from .call_runner import LoopRunner
 
 
@@ -42,7 +42,7 @@ class CallLoopThread:
         """It runs, from the first time that it is asked for."""
         with self._lock:
             if self._started is None:
-                self._started = SystemLoop("understudy-coroutines")
+                self._started = UnendingLoop("understudy-coroutines")
                 self._started.start()
                 self._started.loop.set_task_factory(self._make_task)
                 self._started.call(self._began, self._started.loop)

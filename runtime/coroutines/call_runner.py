@@ -203,9 +203,9 @@ class LoopRunner:
                     call, (coroutine, awaited) = item.stopped, waiting
                 else:
                     call = item
-                    CURRENT.set(call)
+                    CURRENT.set(call.retried or call)
                     try:
-                        coroutine = begin(call)
+                        coroutine = _begun(begin, call)
                         if coroutine is None:
                             self._end(call)
                             continue
@@ -225,7 +225,14 @@ class LoopRunner:
             CURRENT.set(None)
             worker.woken = self._loop.create_future()
             self._idle.append(worker)
-            yield from worker.woken
+            try:
+                yield from worker.woken
+            except asyncio.CancelledError:
+                if self._is_closed:
+                    raise
+                _forget_cancellation(worker)  # a record has left it behind, which is over
+                if worker in self._idle:
+                    self._idle.remove(worker)
             unpaused = 0
 
     def _wait(
@@ -236,11 +243,13 @@ class LoopRunner:
         call.task, worker.coroutine = worker.task, coroutine
         if call.limit_ms is not None:
             self._wheel.add((call, call.tries), call.limit_ms)
+        is_gone = False
         try:
             while True:
                 try:
                     sent = yield awaited
                 except GeneratorExit:  # the loop has gone away under it
+                    is_gone = True
                     coroutine.close()
                     raise
                 except BaseException as error:  # noqa: BLE001 - for the coroutine
@@ -251,8 +260,10 @@ class LoopRunner:
             call.error = None if end.value is None else self._refused(end.value)
             if call.is_expired:
                 _forget_cancellation(worker)
-        except GeneratorExit:
-            raise
+        except GeneratorExit as error:
+            if is_gone:
+                raise
+            call.error = error
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
@@ -265,6 +276,8 @@ class LoopRunner:
                 call.error.__suppress_context__ = True
         except BaseException as error:  # noqa: BLE001 - the same
             call.error = error
+            if call.is_expired:
+                _forget_cancellation(worker)
         call.task = worker.coroutine = None
         self._end(call)
 
@@ -310,3 +323,11 @@ def _forget_cancellation(worker: _Worker) -> None:
     assert task is not None
     while task.cancelling():
         task.uncancel()
+
+
+def _begun(begin: Begin, call: Call) -> Coroutine[Any, Any, Any] | None:
+    """Its coroutine. A plain method that raises StopIteration has failed, and not returned."""
+    try:
+        return begin(call)
+    except StopIteration as error:
+        raise RuntimeError("StopIteration was raised where no generator runs") from error

@@ -121,17 +121,35 @@ class SystemLoop:
             return await coroutine
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
 
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.run_forever()
+
     def _run(self) -> None:
         loop = self.loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
+            self._run_loop(loop)
         finally:
             _cancel_all_tasks(loop)
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
             asyncio.set_event_loop(None)
             loop.close()
+
+
+class UnendingLoop(SystemLoop):
+    """One on which users' tasks run: a task that exits, as by sys.exit(), ends itself and whoever awaits it, and not
+    the loop, as asyncio has it.
+    """
+
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                logger.warning("a task of coroutines raised %r: whoever awaits it gets that, and others go on", error)
+            else:
+                return
 
 
 def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -93,17 +93,17 @@ class Hand:
     def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
         raise AssertionError("these operators open at once")
 
-    def close(self, within_ms: float, last: Coroutine[Any, Any, Any] | None) -> None:
+    def close(self, within_ms: float, last: Callable[[], Coroutine[Any, Any, Any]] | None) -> None:
         self.is_closed = True
         if last is not None:
             with pytest.raises(StopIteration):
-                last.send(None)
+                last().send(None)
 
     def end(self, record: Any, *results: Any, error: BaseException | None = None, do: Any = None) -> None:
         """The coroutine of this record has done this, and ended."""
         call = next(each for each in self.begun if each.record == record)
         self.begun.remove(call)
-        token = CURRENT.set(call)
+        token = CURRENT.set(call.retried or call)
         if do is not None:
             do()
         CURRENT.reset(token)
