@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from understudy import AsyncSettings
+from understudy import AsyncSettings, Retry
 from understudy.testing import assert_exactly_once
 
 from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "async.md").read_text()
 JOB = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+TESTS = re.findall(r"```python\n(.*?)```", PAGE.split("## Test it")[1].split("## Break it")[0], re.DOTALL)[0]
 PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
@@ -30,6 +31,21 @@ def test_every_setting_is_described_with_its_default() -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE, re.MULTILINE)
     described = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(described) == sorted(AsyncSettings.__dataclass_fields__)
+
+
+def test_the_defaults_of_retry_are_those_of_the_page() -> None:
+    (shown,) = re.findall(r"its defaults are `(Retry\(.*?\))`", PAGE)
+    assert eval(shown) == Retry()
+    assert all(f"{name}=" in shown for name in Retry.__dataclass_fields__)
+
+
+def test_the_tests_of_one_operator_pass() -> None:
+    found: dict[str, Any] = {"__name__": "test_charging"}
+    exec(TESTS, found)
+    tests = [value for name, value in found.items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    assert len(tests) == 2
 
 
 def test_the_job_survives_failures() -> None:

@@ -7,7 +7,10 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from .known_names import known_names
 
+
+@known_names
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often, and after which pauses, a failed call is tried again. Raises ValueError for what makes no sense.

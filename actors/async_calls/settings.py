@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from ..flow.key_selector import field_values
+from .known_names import known_names, meant
 from .retry import Retry
 
 OnError = Literal["fail", "errors"]
@@ -18,12 +18,13 @@ other keys.
 """
 
 
+@known_names
 @dataclass(frozen=True, slots=True)
 class AsyncSettings:
     """How `async def process`, or an async function of `map`, `filter` or `flat_map`, runs in each subtask.
 
     As a class attribute `async_settings` of an operator, or for one use with `stream.map(fetch).async_settings(...)`.
-    Raises ValueError for a setting that cannot be.
+    Raises ValueError for a setting that cannot be, and TypeError for a name that is none of them.
     """
 
     max_in_flight: int = 1000
@@ -68,6 +69,11 @@ class AsyncSettings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"AsyncSettings: {name}: wanted a whole number of at least {least}, found {value!r}")
+        if self.timeout_ms and self.total_timeout_ms and self.total_timeout_ms < self.timeout_ms:
+            raise ValueError(
+                f"AsyncSettings: total_timeout_ms: wanted at least timeout_ms ({self.timeout_ms}), as all tries of a "
+                f"record take no less than one of them, found {self.total_timeout_ms}"
+            )
         if self.ordered not in (True, False, None):
             raise ValueError(f"AsyncSettings: ordered: wanted True, False or None, found {self.ordered!r}")
         if self.on_error not in ("fail", "errors"):
@@ -103,9 +109,8 @@ class AsyncSettings:
         """The same with some of them changed. Raises ValueError for a name that is none of them."""
         unknown = [name for name in changes if name not in self.__dataclass_fields__]
         if unknown:
-            close = get_close_matches(unknown[0], self.__dataclass_fields__, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
             known = ", ".join(self.__dataclass_fields__)
+            hint = meant(unknown[0], self.__dataclass_fields__)
             raise ValueError(f"async_settings: found {', '.join(unknown)}; wanted some of {known}{hint}")
         return replace(self, **changes)
 

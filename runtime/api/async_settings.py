@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Final
 
 from ...actors.async_calls.settings import AsyncSettings
 from ...actors.operators.operator import Operator
 from .errors import InvalidOperator, InvalidSetting
+
+_NAME: Final = "async_settings"
 
 
 def settings_of(operator: Operator) -> AsyncSettings:
@@ -21,6 +24,32 @@ def settings_of(operator: Operator) -> AsyncSettings:
             f"`async_settings = AsyncSettings(max_in_flight=100)`, found {given!r:.60}"
         )
     return given
+
+
+def check_settings(operator: Operator) -> None:
+    """Raises InvalidOperator for settings that nothing would read: of another name, or without coroutines."""
+    kind = type(operator)
+    own: dict[str, Any] = {}
+    for cls in reversed(kind.__mro__[: kind.__mro__.index(Operator)]):
+        own.update(vars(cls))
+    for name, value in (own | vars(operator)).items():
+        is_lost = operator.async_settings is None and isinstance(value, AsyncSettings)
+        if name != _NAME and not name.startswith("_") and (is_lost or _is_misspelt(name, value)):
+            raise InvalidOperator(
+                f"{kind.__name__}.{name}: nothing reads it: the settings of coroutines are called {_NAME}, as in "
+                f"`{_NAME} = AsyncSettings(max_in_flight=100)`"
+            )
+    if operator._is_async:
+        settings_of(operator)
+    elif operator.async_settings is not None:
+        raise InvalidOperator(
+            f"{kind.__name__}.{_NAME}: nothing reads it, as {kind.__name__} runs no coroutines: write "
+            f"`async def process`, or leave {_NAME} out"
+        )
+
+
+def _is_misspelt(name: str, value: object) -> bool:
+    return not callable(value) and bool(get_close_matches(name, [_NAME], 1, cutoff=0.85))
 
 
 def settings_with(operator: Operator, name: str, changes: Mapping[str, Any]) -> AsyncSettings:

@@ -123,7 +123,7 @@ def check_hooks(operator: Operator) -> None:
             sound = _SOUND.setdefault(method.__func__, set()) if _is_own(method, operator) else None
             if sound is None or (base, hook) not in sound:
                 if not (operator._is_async and hook in ASYNC_HOOKS and found(method).kind is FunctionKind.COROUTINE):
-                    _check(f"{kind}.{hook}", method, in_place_of_yield, _instead(operator, hook))
+                    check_runs(f"{kind}.{hook}", method, in_place_of_yield, _instead(operator, hook))
                 _check_arguments(operator, base, hook)
                 if sound is not None:
                     sound.add((base, hook))
@@ -137,7 +137,7 @@ def check_hooks(operator: Operator) -> None:
         for attribute, declared in declared_states(type(operator)).items():
             for name in _STATE_FUNCTIONS:
                 if callable(function := getattr(declared, name, None)):
-                    _check(f"{kind}.{attribute}: the {name} function", function, RETURN)
+                    check_runs(f"{kind}.{attribute}: the {name} function", function, RETURN)
 
 
 def _is_own(method: Any, operator: Operator) -> bool:
@@ -167,7 +167,7 @@ def check_function(method: str, function: Callable[..., Any]) -> None:
     what = f"{method}: the function {found(function).name}"
     if not is_async_function(method, function):
         instead = "write an operator with `async def process_batch`" if method == "map_batches" else NOT_ASYNC
-        _check(what, function, FUNCTIONS[method], instead)
+        check_runs(what, function, FUNCTIONS[method], instead)
     _check_takes(what, function, ARGUMENTS.get(method, ()))
 
 
@@ -222,7 +222,10 @@ def _check_one_way(operator: Operator) -> None:
         raise InvalidOperator(f"{first}, and so is process_batch: only one of them would be called; leave one out")
 
 
-def _check(what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC) -> None:
+def check_runs(
+    what: str, function: Callable[..., Any], in_place_of_yield: str | None, instead: str = NOT_ASYNC
+) -> None:
+    """Raises InvalidOperator for a function of which nothing would run when it is called."""
     there = found(function)
     if there.kind is FunctionKind.ASYNC_GENERATOR and in_place_of_yield is not None:
         raise InvalidOperator(f"{what} is {there}, and none of its code would run: {in_place_of_yield}")

@@ -13,9 +13,9 @@ from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.unrun import COLLECT
-from .async_settings import settings_of
+from .async_settings import check_settings
 from .errors import InvalidOperator
-from .hook_checks import check_function, check_hooks
+from .hook_checks import check_function, check_hooks, check_runs
 
 T = TypeVar("T", bound=Operator)
 
@@ -32,8 +32,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     for index in range(inputs):
         _check_defines_process(operator, index)
     check_hooks(operator)
-    if operator._is_async:
-        settings_of(operator)
+    check_settings(operator)
     return operator
 
 
@@ -99,9 +98,8 @@ def _check_defines_process(operator: Operator, index: int) -> None:
         return
     elif not _overrides(operator, Operator, batch_method):
         hint = ""
-        if inspect.isasyncgenfunction(getattr(operator, record_method, None)):
-            hint = f"; {record_method} is an async generator: {COLLECT}"
-        elif hasattr(operator, record_method):
+        if hasattr(operator, record_method):
+            check_runs(f"{kind}.{record_method}", getattr(operator, record_method), COLLECT)
             hint = f"; {record_method} is called on a KeyedOperator, or where it is `async def`"
         raise InvalidOperator(f"{kind} does not define {batch_method}(self, batch, out){hint}")
 

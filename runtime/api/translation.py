@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...actors.async_calls.failed_record import ERRORS
 from ...actors.job_graph import slots_needed, validate
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -117,6 +118,7 @@ def translate(
     )
     validate(graph)
     _warn_of_sinks_that_wait(nodes, checkpoints)
+    _warn_of_unread_errors(nodes)
     if slots is not None:
         _check_slots(graph, task_managers, slots)
     return Translation(
@@ -137,6 +139,19 @@ def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: Checkpoin
             "checkpoint_interval_ms",
             ", ".join(waiting),
         )
+
+
+def _warn_of_unread_errors(nodes: Sequence[StreamNode]) -> None:
+    """What operators with coroutines put on a stream of errors that leads nowhere is gone."""
+    read = {edge.source.position for node in nodes for edge in node.inputs if edge.output_tag == ERRORS.name}
+    for node in nodes:
+        settings = node.operator.async_settings if node.operator._is_async else None
+        if settings and settings.on_error == "errors" and settings.default is None and node.position not in read:
+            log.warning(
+                'operator %r has on_error="errors", and nothing reads its errors: records that it gives up are '
+                "dropped. Read them, as in stream.errors.collect(name=...), or leave on_error out",
+                node.name,
+            )
 
 
 def _checkpoints(config: CheckpointConfig, work_dir: str) -> CheckpointConfig:

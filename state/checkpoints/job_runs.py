@@ -173,7 +173,8 @@ class JobRuns:
             raise AlreadyFinished(
                 f"job {self.name!r} has finished ({run.job_id}, started at {_at(run.since_ms)}): there is nothing to "
                 "resume. To process its data again, give the job another name, or submit it without `resume`; to "
-                f"forget that it has finished, remove {self.place}"
+                f"forget that it has finished, remove {self.place}. A job that is to go on later is ended with "
+                "stop_with_savepoint(), which keeps its state for `resume`"
             )
         now_ms = self._claimant.wall_ms()
         is_silent = now_ms - run.renewed_ms > run.lease_ms

@@ -240,6 +240,40 @@ class Yielding(Operator):
         yield record
 
 
+class YieldingByKey(KeyedOperator):
+    async def process(self, record: Any, out: Collector) -> Any:
+        yield record
+
+
+class Misspelt(Operator):
+    async_setting = AsyncSettings(timeout_ms=3)
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class MisspeltDict(Operator):
+    asyncsettings = dict(timeout_ms=3)  # noqa: RUF012, C408 - the mistake
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class OtherName(Operator):
+    def __init__(self) -> None:
+        self.limits = AsyncSettings(timeout_ms=3)
+
+    async def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
+class NoCoroutines(KeyedOperator):
+    async_settings = AsyncSettings(timeout_ms=3)
+
+    def process(self, record: Any, out: Collector) -> None:
+        out.collect(record)
+
+
 class WrongSettings(Operator):
     async_settings = dict(timeout_ms=3)  # noqa: RUF012, C408 - the mistake
 
@@ -248,7 +282,29 @@ class WrongSettings(Operator):
 
 
 REFUSED: dict[str, tuple[Callable[[DataStream], Any], type[Exception], str]] = {
-    "a generator": (using(Yielding), InvalidOperator, r"process is an async generator: write out.collect\(x\) in"),
+    "a generator": (
+        using(Yielding),
+        InvalidOperator,
+        r"^Yielding.process is an async generator \(.*mistakes.py:\d+\), and none .*: write out.collect\(x\) in",
+    ),
+    "a generator by key": (
+        using(YieldingByKey),
+        InvalidOperator,
+        r"^YieldingByKey.process is an async generator \(.*mistakes.py:\d+\), and none .*: write out.collect",
+    ),
+    "misspelt settings": (using(Misspelt), InvalidOperator, r"Misspelt.async_setting: .* called async_settings, as in"),
+    "misspelt, and a dict": (using(MisspeltDict), InvalidOperator, "MisspeltDict.asyncsettings: .* called async_set"),
+    "settings of another name": (using(OtherName), InvalidOperator, "OtherName.limits: .* called async_settings"),
+    "settings without coroutines": (
+        using(NoCoroutines),
+        InvalidOperator,
+        "NoCoroutines.async_settings: nothing reads it, as NoCoroutines runs no coroutines: write `async def process`",
+    ),
+    "all tries shorter than one": (
+        lambda numbers: numbers.map(fetch).async_settings(timeout_ms=500, total_timeout_ms=100),
+        InvalidSetting,
+        r"total_timeout_ms: wanted at least timeout_ms \(500\), as all tries .* found 100",
+    ),
     "compiled": (using(Compiled), InvalidOperator, "machine code cannot wait for anything; write `def`"),
     "a misspelt setting": (
         lambda numbers: numbers.map(fetch).async_settings(timeout=100),
@@ -289,6 +345,33 @@ def test_what_shows_in_the_program_is_refused_there(
 ) -> None:
     with pytest.raises(error, match=told):
         build(StreamEnvironment().from_collection([1]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"), [(AsyncSettings, "timeout", "timeout_ms"), (Retry, "attempt", "attempts")]
+)
+def test_an_unknown_name_of_a_setting_says_which_is_meant(kind: Callable[..., Any], name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=rf"{kind.__name__}: found {name}; wanted some of .*did you mean '{meant}'\?"):
+        kind(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("read", "changes", "warned"),
+    [(False, {}, True), (True, {}, False), (False, {"default": 0}, False)],
+    ids=["unread", "read", "with a default"],
+)
+def test_errors_that_nobody_reads_are_warned_of(
+    read: bool, changes: dict[str, Any], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = StreamEnvironment()
+    fetched = env.from_collection([1]).map(fetch, name="op").async_settings(on_error="errors", **changes)
+    fetched.collect(name="out")
+    if read:
+        fetched.errors.collect(name="given up")
+    with cluster_named("simulated") as cluster, caplog.at_level(logging.WARNING):
+        cluster.submit(env).wait(WAIT_S)
+    said = [each.getMessage() for each in caplog.records]
+    assert any("'op' has on_error=\"errors\", and nothing reads its errors" in each for each in said) == warned
 
 
 def test_a_client_made_in_init_cannot_travel() -> None:

@@ -335,16 +335,13 @@ def test_a_serializer_that_cannot_be_shipped_is_refused_at_submit(env: StreamEnv
         program.translated(env)
 
 
-class FetchSettings:
-    """As AsyncSettings has it."""
-
-    rate_per_second = 2.5
+async def fetched(record: Any) -> Any:
+    return record
 
 
 def test_an_operators_rate_is_in_the_graph(env: StreamEnvironment, program: Any) -> None:
-    class Fetch(program.Swallow):  # type: ignore[misc, name-defined]
-        async_settings = FetchSettings()
-
-    env.from_collection([1], name="a").sink_to(Fetch, name="fetch")
-    (vertex,) = program.translated(env).graph.vertices
-    assert {each.name: each.rate_per_second for each in vertex.operators} == {"a": None, "fetch": 2.5}
+    fetch = env.from_collection([1], name="a").map(fetched, name="fetch").async_settings(rate_per_second=2.5)
+    fetch.sink_to(program.Swallow, name="b")
+    vertices = program.translated(env).graph.vertices
+    rates = {each.name: each.rate_per_second for vertex in vertices for each in vertex.operators}
+    assert rates == {"a": None, "fetch": 2.5, "b": None}

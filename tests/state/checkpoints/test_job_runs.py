@@ -103,7 +103,7 @@ def test_a_job_that_has_finished_is_not_run_again(machines: Machines) -> None:
     machines.claim(1).end(RunOutcome.FINISHED)
     machines.dead.add(1)
     machines.now_ms += 10 * LEASE_MS
-    with pytest.raises(AlreadyFinished, match=r"job-1.*another name"):
+    with pytest.raises(AlreadyFinished, match=r"job-1.*another name.*stop_with_savepoint\(\)"):
         machines.claim(2)
 
 
