@@ -61,9 +61,7 @@ class RecordLog:
             if place == damaged_at:
                 wanted = f"a whole entry at byte {start + place}"
                 raise CorruptState(f"{self._folder}/{segment}", wanted, "a damaged one")
-            damaged_at = (
-                place  # or a writer went on meanwhile, and what was read last is newer than what was read first
-            )
+            damaged_at = place  # a writer may have gone on meanwhile: the later bytes are newer then
 
     def remove(self, segments: Iterable[str]) -> None:
         """One that is gone already is fine. After a power cut one may be back."""
