@@ -64,7 +64,7 @@ class CallTable:
 
     def add_restored(self, each: CallInFlight) -> Call:
         call = Call(self._take_number(), each.key, each.record, each.watermark_ms)
-        call.kind = each.kind  # and its time for all tries begins anew
+        call.kind = each.kind  # and the time for all its tries begins again
         call.tries = call.failures = each.tries
         call.time_ms, call.input_index, call.identity = each.time_ms, each.input_index, each.identity or None
         self._hold(call, self.order.last)
