@@ -163,8 +163,11 @@ def test_continuous_processing_time_goes_on_in_a_session_that_merges() -> None:
     assert stage.holds() == (0, 0)
 
 
-def test_processing_time_may_close_windows_of_event_time() -> None:
-    stage = counting(tumbling(10), processing_time())
+def test_processing_time_alone_may_not_close_windows_of_event_time() -> None:
+    """They are forgotten when the watermark has passed them, with all they hold."""
+    with pytest.raises(InvalidWindow, match=r"use event_time\(\)"):
+        counting(tumbling(10), processing_time())
+    stage = counting(tumbling(10), any_of(event_time(), processing_time()))
     stage.clock(0)
     put(stage, 1)
     assert stage.clock(9) == [1]

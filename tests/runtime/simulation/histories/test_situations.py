@@ -48,6 +48,9 @@ LED_TO: dict[mix.Theme, tuple[str, ...]] = {
     mix.falls_silent: (reached.FELL_SILENT,),
 }
 
+OF_THEIR_OWN = (mix.asking, mix.asked_again, mix.asked_elsewhere, mix.asked_in_flight, mix.sent_in)
+"""Themes that see to it by themselves that they lead somewhere: test_async_themes.py, test_inlets.py."""
+
 DIRECT = (mix.crossing_savepoints, mix.while_storing, mix.behind_the_data, mix.drained, mix.unsealed, mix.falls_silent)
 
 AT_LEAST = 2
@@ -75,10 +78,10 @@ def test_a_theme_leads_to(theme: mix.Theme, situation: str) -> None:
 
 def test_each_situation_has_a_theme_and_each_theme_situations() -> None:
     assert {each for led_to in LED_TO.values() for each in led_to} == set(SITUATIONS)
-    assert set(LED_TO) == set(mix.THEMES)
+    assert set(LED_TO) == set(mix.THEMES) - set(OF_THEIR_OWN)
 
 
-def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_1_000_standard_histories_each_theme_leads_30(monkeypatch: pytest.MonkeyPatch) -> None:
     led: Counter[str] = Counter()
     lead = mix.themed
 
@@ -90,7 +93,7 @@ def test_of_1_000_standard_histories_each_theme_leads_40(monkeypatch: pytest.Mon
     for seed in range(1_000):
         standard_history(seed)
     assert set(led) == {theme.__name__ for theme in mix.THEMES}
-    assert min(led.values()) >= 40
+    assert min(led.values()) >= 30
 
 
 @pytest.mark.parametrize("topology", CATALOGUE)

@@ -44,7 +44,8 @@ def _frozen(patch: Patch, change: Callable[[AsyncCalls, list[CallInFlight]], lis
 
     def changed(self: AsyncCalls) -> FrozenCalls:
         frozen = freeze(self)
-        frozen.calls = change(self, frozen.calls)
+        calls = change(self, [*frozen.calls, *frozen.later()])
+        frozen.calls, frozen.later, frozen.has_later = calls, list, False
         return frozen
 
     patch.setattr(AsyncCalls, "freeze", changed)

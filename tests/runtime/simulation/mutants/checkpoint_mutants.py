@@ -187,7 +187,7 @@ def _finalize_anyway(self: PendingCheckpoint, vertices: Any, completed_ms: int, 
 FINALIZE = PendingCheckpoint.finalize
 
 
-@mutant(EARLY, within=20)
+@mutant(EARLY, LIVENESS, within=20)
 def completion_is_told_before_the_metadata_is_written(patch: Patch) -> None:
     acknowledge = CheckpointCoordinator._acknowledge
 

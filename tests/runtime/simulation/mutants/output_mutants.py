@@ -152,7 +152,7 @@ def leftovers_are_removed_though_they_are_needed(patch: Patch) -> None:
 
 @mutant(UNREADABLE, LIVENESS, within=60, scenarios=also(PowerFailure))
 def files_are_not_synced(patch: Patch) -> None:
-    patch.setattr(DurableFiles, "_flush", lambda self, file: file.flush())
+    patch.setattr(DurableFiles, "sync", lambda self, file: file.flush())
 
 
 @mutant(LIVENESS, OUTPUT, within=60, scenarios=also(PowerFailure))

@@ -165,9 +165,9 @@ def a_job_leaves_its_checkpoints_though_it_was_not_to(patch: Patch) -> None:
 def a_savepoint_is_answered_for_before_its_metadata_is_durable(patch: Patch) -> None:
     store = JobFiles.store
 
-    def hasty(self: JobFiles, job_id: Any, storage: CheckpointStorage, effect: Any) -> None:
+    def hasty(self: JobFiles, job_id: Any, storage: CheckpointStorage, effect: Any, *more: Any) -> None:
         if not effect.savepoints:
-            store(self, job_id, storage, effect)
+            store(self, job_id, storage, effect, *more)
             return
         draft = effect.draft
         path = f"{job_id}/chk-{draft.checkpoint_id}/_metadata"
