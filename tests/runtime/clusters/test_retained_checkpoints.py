@@ -99,6 +99,8 @@ def test_a_canceled_job_leaves_its_checkpoint_only_where_that_was_asked_for(
         job = shared_cluster.submit(env)
         Witness(job).checkpoints(3)
         error = canceled(job)
+        if retention != "on_cancellation":
+            eventually(lambda job=job: not folders_of(job, tmp_path), "its checkpoints gone")  # type: ignore[misc]
         left[retention] = len(folders_of(job, tmp_path))
         assert ("from_savepoint=" in str(error)) is (retention == "on_cancellation")
     assert left == {"on_cancellation": 2, "on_failure": 0, "never": 0}
