@@ -59,7 +59,6 @@ class Numbers(Source):
 class Calling(Operator):
     """Begins a call for each record as soon as it may, and passes it on. The call of `throttling` is one too many."""
 
-    async_settings = Settings()
     kept = OperatorListState(int)
 
     def __init__(self, throttling: int | None = None) -> None:
@@ -99,7 +98,9 @@ class Calling(Operator):
 def program(throttling: int | None = None) -> StreamEnvironment:
     env = StreamEnvironment(checkpoint_interval_ms=500, parallelism=2)
     numbers = env.from_source(Numbers(), name="numbers")
-    numbers.rebalance().process(Calling(throttling), name="calling").collect(name="out")
+    calling = numbers.rebalance().process(Calling(throttling), name="calling")
+    calling._own_node().operator.async_settings = Settings()  # it runs no coroutines, and asks for permits by itself
+    calling.collect(name="out")
     return env
 
 
