@@ -42,6 +42,7 @@ from .runs import Runs
 from .settings import HELD_PER_CALL, AsyncSettings
 
 _LOOK_AGAIN_MS: Final = 10
+"""While a timer of a key fires, those that are due are looked at again after this time."""
 
 
 class AsyncCalls:
@@ -151,6 +152,8 @@ class AsyncCalls:
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
+            if each.kind == "timer" and each.results is None:
+                self._firing.add(each.key)
             call = self._table.add_restored(each)
             is_next = each.again_wall_ms and ready and ready[-1] is call
             if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
@@ -418,7 +421,7 @@ class AsyncCalls:
             watermark_ms = until_ms if is_event else self._keyed.watermark
             call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
             call.kind, call.time_ms = "timer", time_ms if is_event else None
-            self._table.add_timer(call, first=is_event)
+            self._table.add_timer(call)
         return bool(due)
 
     def _now_ms(self) -> float:

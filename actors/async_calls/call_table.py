@@ -56,10 +56,12 @@ class CallTable:
         self._enqueue(call)
         return call
 
-    def add_timer(self, call: Call, *, first: bool) -> None:
-        """`first`: its time has come before the first watermark may pass."""
+    def add_timer(self, call: Call) -> None:
+        """Before the first watermark passes, be it one of the clock: a timer that waited for a watermark would hold up
+        those of its key that the watermark waits for.
+        """
         call.number = self._take_number()
-        self._hold(call, self.order.first if first else self.order.last)
+        self._hold(call, self.order.first)
         self._enqueue(call)
 
     def add_restored(self, each: CallInFlight) -> Call:

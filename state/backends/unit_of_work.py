@@ -26,11 +26,6 @@ class UnitOfWork:
     def __init__(self, key: Any) -> None:
         self.key = key
 
-    def begin_again(self) -> None:
-        """After it was rolled back."""
-        self.before = self.namespaces = self.timers = None
-        self.is_over = False
-
 
 CURRENT: Final[ContextVar[UnitOfWork | None]] = ContextVar("understudy-unit-of-work", default=None)
 """The unit whose code runs."""

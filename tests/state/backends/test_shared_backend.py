@@ -103,15 +103,16 @@ def test_units_that_are_over_may_touch_nothing() -> None:
                 as_unit(unit, touched)
 
 
-def test_after_its_end_a_unit_may_begin_again() -> None:
+def test_another_try_is_a_unit_of_its_own_and_the_one_before_stays_over() -> None:
     backend = shared()
     count = backend.state(COUNT)
-    unit = UnitOfWork("key")
+    unit, again = UnitOfWork("key"), UnitOfWork("key")
     as_unit(unit, count.update, 1)
     backend.roll_back(unit)
-    unit.begin_again()
-    as_unit(unit, count.update, as_unit(unit, count.value) + 5)
-    backend.commit(unit)
+    as_unit(again, count.update, as_unit(again, count.value) + 5)
+    with pytest.raises(CallIsOver):
+        as_unit(unit, count.update, 1)
+    backend.commit(again)
     backend.current_key = "key"
 
     assert count.value() == 5
@@ -277,14 +278,14 @@ class UnitsOfWork(RuleBasedStateMachine):
         self._apply(self.model, unit.key)
         del self.under_way[unit.key]
 
-    @rule(unit=units)
-    def fail(self, unit: UnitOfWork) -> None:
+    @rule(target=units, unit=consumes(units))
+    def fail(self, unit: UnitOfWork) -> UnitOfWork:
         """It is tried again."""
         if unit.key is None:
-            return
+            return unit
         self.backend.roll_back(unit)
-        unit.begin_again()
         self.under_way[unit.key] = []
+        return UnitOfWork(unit.key)
 
     @rule(key=st.sampled_from(KEYS), each=changes)
     def on_the_task(self, key: Any, each: Any) -> None:

@@ -139,6 +139,32 @@ def test_timers_of_a_key_fire_one_after_the_other_and_a_deleted_one_does_not(ope
     assert harness.output() == [10, 20, 30]
 
 
+class Both(KeyedOperator):
+    """Timers of both times for one key, and another key that holds a watermark up."""
+
+    async def process(self, record: str, out: Collector) -> None:
+        if record == "slow":
+            await asyncio.sleep(1)
+        else:
+            self.timers.at_event_time(10)
+            self.timers.at_processing_time(self.processing_time() + 50)
+
+    async def on_timer(self, timer: KeyedTimer, out: Collector) -> None:
+        out.collect((self.key, timer.domain))
+
+
+@pytest.mark.timeout(30)
+def test_a_timer_of_the_clock_that_is_due_behind_a_watermark_holds_no_timer_of_its_key_up() -> None:
+    harness = OperatorHarness(Both, key_by=lambda record: record)
+    harness.process(["a"])
+    harness.process(["slow"])
+    harness.watermark(20)
+    harness.advance(100)
+    assert harness.output() == [("a", "processing")]
+    harness.advance(2_000)
+    assert harness.output() == [("a", "processing"), ("a", "event")]
+
+
 class Cancelling(Operator):
     """A deadline of its own that nobody takes back."""
 
