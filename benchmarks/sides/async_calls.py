@@ -78,6 +78,10 @@ class Waits(KeyedOperator):
         self._running = 0
 
     async def process(self, record: Any, out: Any) -> None:
+        out.collect((self.key, await self._waited(), record.value, 0))
+
+    async def _waited(self) -> int:
+        """The record's number among those of its key, after the wait."""
         self._running += 1
         try:
             await asyncio.sleep(self._wait_s)
@@ -85,7 +89,7 @@ class Waits(KeyedOperator):
             self._running -= 1
         number = self.seen.value() + 1
         self.seen.update(number)
-        out.collect((self.key, number, record.value, 0))
+        return number
 
     def on_checkpoint(self, checkpoint_id: Any) -> None:
         with (self._out / AT_BARRIERS).open("a") as file:
@@ -101,14 +105,7 @@ class WaitsKilled(Waits):
 
     async def process(self, record: Any, out: Any) -> None:
         os.write(self._begun, b".")
-        self._running += 1
-        try:
-            await asyncio.sleep(self._wait_s)
-        finally:
-            self._running -= 1
-        number = self.seen.value() + 1
-        self.seen.update(number)
-        out.collect((record.id, self.key, number))
+        out.collect((record.id, self.key, await self._waited()))
 
     def close(self) -> None:
         os.close(self._begun)
