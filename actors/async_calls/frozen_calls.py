@@ -27,6 +27,9 @@ from .call import CallKind
 
 NAME: Final = CALLS.name
 
+_TOGETHER: Final = "together"
+"""Where the number of a call would stand."""
+
 Results = list[tuple[str, Any]]
 """What a call has emitted, in order: the name of a side output or "", and a batch."""
 
@@ -53,6 +56,12 @@ class CallInFlight(NamedTuple):
     """When it is to be tried again, by the time of day; 0: at once."""
     results: Results | None
     """None: it is not done."""
+
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether it is a record that waits, and no more: most are, behind a large batch."""
+        has_begun = self.identity or self.tries or self.began_wall_ms or self.again_wall_ms
+        return self.kind == "record" and self.results is None and not has_begun
 
 
 @dataclass(slots=True)
@@ -88,8 +97,13 @@ class FrozenCalls:
             ):
                 groups[int(group)].append(call)
         for group, own in groups.items():
-            keys = [each.key if encode_key is None else encode_key(each.key) for each in own]
-            values = [_packed(each) for each in own]
+            together = [each for each in own if encode_key is None and each.has_not_begun]
+            single = own if not together else [each for each in own if not each.has_not_begun]
+            keys = [each.key if encode_key is None else encode_key(each.key) for each in single]
+            values = [_packed(each) for each in single]
+            for packed_together in _packed_together(together):
+                keys.append(packed_together[2][0])
+                values.append(packed_together)
             columns = column_of(keys), column_of(values)
             yield group, pack_plain([(), *(packed(column, 0, len(own)) for column in columns)])
 
@@ -102,7 +116,10 @@ def calls_of(stored: Stored) -> Iterator[CallInFlight]:
     """What a snapshot holds. Raises MalformedMessage."""
     for _, keys, values in stored.entries():
         for key, value in zip(keys, values, strict=True):
-            yield _unpacked(key, value)
+            if isinstance(value, tuple) and value[:1] == (_TOGETHER,):
+                yield from _unpacked_together(value)
+            else:
+                yield _unpacked(key, value)
 
 
 def _packed(call: CallInFlight) -> tuple[Any, ...]:
@@ -118,6 +135,29 @@ def _packed(call: CallInFlight) -> tuple[Any, ...]:
             assert_never(call.kind)
     results = None if call.results is None else [(tag, pack_batch(batch)) for tag, batch in call.results]
     return (*call[1:4], record, *call[5:-1], results)
+
+
+def _packed_together(calls: list[CallInFlight]) -> Iterator[tuple[Any, ...]]:
+    """Of each input, and behind each watermark, all that have not begun: their records are columns."""
+    alike: dict[tuple[int, int], list[CallInFlight]] = defaultdict(list)
+    for call in calls:
+        alike[call.input_index, call.behind_ms].append(call)
+    for (input_index, behind_ms), each in alike.items():
+        keys, numbers, _, _, records, times, watermarks, *_ = map(list, zip(*each, strict=True))
+        yield _TOGETHER, numbers, keys, pack_batch(records), times, watermarks, input_index, behind_ms
+
+
+def _unpacked_together(value: tuple[Any, ...]) -> Iterator[CallInFlight]:
+    match value:
+        case (_, list() as numbers, list() as keys, bytes() as stored, list() as times, list() as marks, int(), int()):
+            records = unpack_batch(stored)
+        case _:
+            raise MalformedMessage(f"wanted records that have not begun, found {value!r:.60}")
+    if not isinstance(records, list) or len({len(each) for each in (numbers, keys, records, times, marks)}) != 1:
+        raise MalformedMessage(f"wanted {len(numbers)} records that have not begun, found {value!r:.60}")
+    input_index, behind_ms = value[6:]
+    for key, number, record, time_ms, mark_ms in zip(keys, numbers, records, times, marks, strict=True):
+        yield CallInFlight(key, number, "", "record", record, time_ms, mark_ms, input_index, 0, 0, behind_ms, 0, None)
 
 
 def _unpacked(key: Any, value: Any) -> CallInFlight:

@@ -1,7 +1,7 @@
-"""Run: the records of a batch, one after the other, as long as no coroutine waits.
+"""Run: records of a batch, one after the other, as long as no coroutine waits.
 
 Where no record is in flight, nothing has to be kept in order: so records are taken as they come, and what they emit is
-kept together, which costs a third of what a call for each would. The first coroutine that waits, or fails, ends the
+kept together, which costs less than half of a call for each. The first coroutine that waits, or fails, ends the
 run: it goes on as a call, and calls are made of the records behind it.
 
 It goes on, on the event loop's thread, with the lock of the state in hand: a snapshot, which takes the lock, finds each
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LOCKED_RECORDS: Final = 256
 """This many are taken with the lock in hand: a snapshot may have to wait for them."""
+MOST_RECORDS: Final = 2048
+"""A run ends after about this many: until then a snapshot has to hold all that it has emitted."""
 
 
 class RunResults:
@@ -191,7 +193,7 @@ class Run:
         limit_ms: float | None,
     ) -> None:
         self.piece = piece
-        self.number = first_number
+        self.number = self._first = first_number
         """Of the next record."""
         self.results = RunResults()
         self.is_over = False
@@ -271,7 +273,7 @@ class Run:
             return (coroutine, awaited) if self.waits else None
         piece.taken += number - self.number
         self.number = number
-        self.is_over = piece.taken == len(piece.batch)
+        self.is_over = piece.taken == len(piece.batch) or number - self._first >= MOST_RECORDS
         return None
 
     def _keep_others(self, call: Call, out: Collector) -> None:

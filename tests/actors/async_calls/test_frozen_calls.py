@@ -82,6 +82,17 @@ def test_each_call_is_the_same_again(calls: list[CallInFlight]) -> None:
     assert there_and_back(list(calls)) == sorted(calls, key=lambda each: each.number)
 
 
+def test_records_that_have_not_begun_are_packed_together() -> None:
+    """Of a large batch most have not, and each by itself would take longer than the time between two checkpoints."""
+    begun = call(1_000, identity="operator-attempt-1000", tries=1)
+    waiting = [call(number, {"number": number, "name": "x"}, time_ms=number, watermark_ms=7) for number in range(500)]
+    behind = [call(500 + number, ("y", number), input_index=1, behind_ms=40) for number in range(20)]
+
+    assert there_and_back([begun], [*waiting, *behind]) == [*waiting, *behind, begun]
+    values = sum(len(unpacked(unpack_plain(payload)[2])) for _, payload in payloads([begun], [*waiting, *behind]))
+    assert values <= 2 * MAX_PARALLELISM + 1
+
+
 def test_a_timer_is_the_same_again() -> None:
     timer = call(3, KeyedTimer(17, "event", ("window", 4)), kind="timer", time_ms=17)
 
