@@ -32,8 +32,16 @@ COUNT = 2_400
 
 SCRIPT = """
 import logging, os, sys, threading, time
-from understudy import FileSink, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
+from understudy import END, FileSink, KeyedOperator, LocalCluster, StreamEnvironment, ValueState
 from understudy.runtime.connectors import GeneratorSource
+
+class Numbers(GeneratorSource):
+    # Does not end while there is a file of this name.
+    def poll(self):
+        batch = super().poll()
+        if batch is not END or not os.path.exists(f"{folder}/held"):
+            return batch
+        self._delay_ms = 10.0
 
 class Counting(KeyedOperator):
     seen = ValueState(int, default=0)
@@ -44,7 +52,7 @@ class Counting(KeyedOperator):
 folder = sys.argv[1]
 logging.basicConfig(level="INFO", stream=sys.stderr)
 env = StreamEnvironment(checkpoint_interval_ms=50, checkpoint_dir=f"{folder}/checkpoints")
-numbers = env.generate(lambda index: index, COUNT, records_per_second=400, name="numbers")
+numbers = env.from_source(Numbers(lambda index: index, COUNT, 400), name="numbers")
 numbers.key_by(lambda index: index % 24).process(Counting, name="count").sink_to(FileSink(f"{folder}/out", "jsonl"))
 with LocalCluster(task_managers=2, name_lease_ms=600_000) as cluster:
     job = cluster.submit(env, "counts", resume="latest")
@@ -128,10 +136,13 @@ def test_a_driver_that_is_killed_again_and_again_is_exact_in_the_end(
 
 @pytest.mark.chaos
 def test_of_two_drivers_the_second_is_refused_and_harms_nothing(start: Start, tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    held.touch()
     first = start()
     lines_until(first, "CheckpointCompleted")
     second = start()
     _, errors = second.communicate(timeout=WAIT_S)
+    held.unlink()
     assert second.returncode == 1
     assert "AlreadyRunning: job 'counts' runs already, as job-" in errors
     assert f"process {first.pid} (script.py) on " in errors
