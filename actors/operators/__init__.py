@@ -6,9 +6,12 @@ from .collector import Collector, OutputTag
 from .event_times import UnusableTime
 from .filter import Filter
 from .flat_map import FlatMap
+from .idempotent_sink import IdempotentSink
 from .keyed_operator import KeyedOperator
+from .ledger_sink import LedgerSink
 from .map import Map
 from .map_batches import MapBatches
+from .marker import Marker
 from .operator import Operator, OperatorContext
 from .reduce import KeyedReduce
 from .source import END, FromSplit, Source, SourceState
@@ -32,11 +35,14 @@ __all__ = [
     "Filter",
     "FlatMap",
     "FromSplit",
+    "IdempotentSink",
     "KeyedOperator",
     "KeyedReduce",
     "KeyedTimer",
+    "LedgerSink",
     "Map",
     "MapBatches",
+    "Marker",
     "Max",
     "Min",
     "Operator",
