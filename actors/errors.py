@@ -184,7 +184,7 @@ class MarkerMismatch(ActorError):
     def behind(cls, who: str, writer: str, wanted: int, found: int) -> MarkerMismatch:
         return cls(
             f"sink {who!r}: marker {writer!r} stands at {found}, wanted {wanted} or more, which this sink has applied: "
-            "the outside system has lost what was written (an older backup, a table that was dropped, a deleted marker), or "
+            "the outside system has lost what was written (an older backup, a dropped table, a deleted marker), or "
             f"is another one. Put back what was lost, with its markers; or set the marker's row to {wanted} if the gap "
             "is meant to stay"
         )

@@ -1,8 +1,8 @@
 """LedgerSink: exactly-once output into systems with any atomic act: data and a marker in one transaction.
 
 The batches before a barrier are *staged* with the snapshot, in state. When the checkpoint is complete they are
-*applied*: one atomic act of the outside system writes the data and moves the writer's marker from one sequence number to the next.
-Nothing is prepared in the outside system and left open there, so no time-out of its own can lose data.
+*applied*: one atomic act of the outside system writes the data and moves the writer's marker from one sequence number
+to the next. Nothing is prepared in the outside system and left open there, so no time-out of its own can lose data.
 
     barrier:    stage(batches) -> handle          state: handles with writer and sequence
     complete:   apply(batches, marker)            refused unless the marker stands where it must (compare and set)
