@@ -3,6 +3,7 @@
 from .aggregate import Avg, ColumnarAggregate, Count, Max, Min, Sum
 from .assign_timestamps import AssignTimestamps
 from .collector import Collector, OutputTag
+from .committer import CommittableWriter, Committer
 from .event_times import UnusableTime
 from .filter import Filter
 from .flat_map import FlatMap
@@ -31,6 +32,8 @@ __all__ = [
     "Avg",
     "Collector",
     "ColumnarAggregate",
+    "CommittableWriter",
+    "Committer",
     "Count",
     "Filter",
     "FlatMap",

@@ -15,6 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...actors.operators.committer import CommittableWriter, Committer
 from ...actors.operators.idempotent_sink import IdempotentSink
 from ...actors.operators.keyed_operator import KeyedOperator
 from ...actors.operators.ledger_sink import LedgerSink
@@ -76,6 +77,8 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "stage": RETURN,
         "unstage": RETURN,
     },
+    CommittableWriter: {"write": NO_YIELD, "finish": RETURN},
+    Committer: {"commit": NO_YIELD, "merge": RETURN},
     IdempotentSink: {"upsert": NO_YIELD},
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from .actors.operators import END as END
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
+    from .actors.operators import CommittableWriter as CommittableWriter
+    from .actors.operators import Committer as Committer
     from .actors.operators import Count as Count
     from .actors.operators import FromSplit as FromSplit
     from .actors.operators import IdempotentSink as IdempotentSink
@@ -283,9 +285,9 @@ _HOMES = {
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector Count END FromSplit IdempotentSink KeyedOperator KeyedTimer LedgerSink Marker Max Min Operator "
-        "OperatorContext OutputTag Source SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator "
-        "WatermarkStrategy bounded_out_of_orderness monotonous punctuated"
+        "Avg Collector CommittableWriter Committer Count END FromSplit IdempotentSink KeyedOperator KeyedTimer "
+        "LedgerSink Marker Max Min Operator OperatorContext OutputTag Source SourceState Sum Timers TwoPhaseCommitSink "
+        "UnusableTime WatermarkGenerator WatermarkStrategy bounded_out_of_orderness monotonous punctuated"
     ),
     "actors.windows": (
         "AggregateFunction Change Evictor GlobalWindow InvalidWindow ProcessWindowFunction TimeWindow TimedRecord "
