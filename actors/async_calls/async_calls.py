@@ -144,21 +144,36 @@ class AsyncCalls:
         if not self._restored:
             return
         restored = sorted(
-            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+            ((min(each.behind_ms, watermark_ms), each.kind == "waiting", each.number, each) for each in self._restored),
+            key=itemgetter(0, 1, 2),
         )
         self._restored = []
-        passed_ms, ready = NO_WATERMARK, self._table.ready
-        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+        behind = len(restored)  # from here on there are only records that wait
+        while behind and restored[behind - 1][1]:
+            behind -= 1
+        passed_ms = NO_WATERMARK
+        for behind_ms, is_waiting, _, each in restored[:behind]:
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
-            if each.kind == "timer" and each.results is None:
-                self._firing.add(each.key)
-            call = self._table.add_restored(each)
-            is_next = each.again_wall_ms and ready and ready[-1] is call
-            if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
-                ready.pop()
+            for call in self._backlog.calls_of(each) if is_waiting else (each,):
+                self._hold_restored(call)
+        for behind_ms, _, _, each in restored[behind:]:
+            if behind_ms > passed_ms:
+                self._backlog.add_watermark(behind_ms)
+                passed_ms = behind_ms
+            self._backlog.add_restored(each)
+        self._fill()
         self._submit()
+
+    def _hold_restored(self, each: CallInFlight) -> None:
+        if each.kind == "timer" and each.results is None:
+            self._firing.add(each.key)
+        ready = self._table.ready
+        call = self._table.add_restored(each)
+        is_next = each.again_wall_ms and ready and ready[-1] is call
+        if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
+            ready.pop()
 
     def take(self, batch: Any, input_index: int) -> None:
         self._take_restored(NO_WATERMARK)
@@ -248,15 +263,16 @@ class AsyncCalls:
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
         run, is_keyed = self._runs.current, self._keyed is not None
-        done = [*self._restored, *self._runs.frozen()]
         number, piece = self._table.next_number, None
         if run is not None:
             number, piece = run.number, run.piece
-        has_later, held = bool(piece or self._table or self._backlog), self._table.frozen(self._prefix)
+        has_later = bool(piece or self._table or self._backlog or self._runs.results)
+        past, held = self._runs.frozen(), self._table.frozen(self._prefix)
         waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups
-        return FrozenCalls(done, lambda: chain(held(), waiting()), has_later, None if is_keyed else own)
+        later = lambda: chain(past(), held(), waiting())  # noqa: E731
+        return FrozenCalls(self._restored[:], later, has_later, None if is_keyed else own)
 
     @property
     def _prefix(self) -> str:

@@ -206,9 +206,12 @@ class Stage:
         return found
 
     def frozen(self) -> list[CallInFlight]:
+        """Record by record, also those of which no calls have been made."""
         self.calls.settle()
-        frozen = self.calls.freeze()
-        return sorted([*frozen.calls, *frozen.later()], key=lambda each: each.number)
+        frozen, found = self.calls.freeze(), list[CallInFlight]()
+        for each in [*frozen.calls, *frozen.later()]:
+            found += self.calls._backlog.calls_of(each) if each.kind == "waiting" else (each,)
+        return sorted(found, key=lambda each: each.number)
 
 
 def in_flight(number: int, record: Any, **changes: Any) -> CallInFlight:
