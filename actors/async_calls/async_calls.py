@@ -45,6 +45,10 @@ _LOOK_AGAIN_MS: Final = 10
 """While a timer of a key fires, those that are due are looked at again after this time."""
 
 
+_SETTLED_AT_BARRIER: Final = 500
+"""A few milliseconds of work."""
+
+
 class AsyncCalls:
     """Made before the operator's state is restored, which gives it all that was in flight; owned by the task."""
 
@@ -225,7 +229,7 @@ class AsyncCalls:
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name, None) from self._failure
         self._take_restored(NO_WATERMARK)
-        self.settle()
+        self._settle_ended()
         if self._runs.current is None:
             self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
@@ -241,8 +245,14 @@ class AsyncCalls:
             self._submit()
 
     def settle(self) -> None:
+        """At a barrier; the task stands still meanwhile, so no more than some. What has ended and is left runs still,
+        as the snapshot has it.
+        """
+        self._settle_ended(_SETTLED_AT_BARRIER)
+
+    def _settle_ended(self, most: int | None = None) -> None:
         """Commit those that have ended well, and decide about the others."""
-        for ended in self._runner.taken() if self._runner is not None else ():
+        for ended in self._runner.taken(most) if self._runner is not None else ():
             if isinstance(ended, Run):
                 self._end_run(ended)
             else:
