@@ -84,6 +84,8 @@ class AsyncCalls:
         self._runs = Runs(operator, settings, backend, host)
         self._firing: set[Any] = set()
         """The keys of which a timer has become a call that is not finished."""
+        self._has_ended_well = False
+        """Whether some coroutine has, in this attempt."""
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
@@ -362,7 +364,9 @@ class AsyncCalls:
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
-            self._failed.give_up(call, error)
+            self._failed.give_up(call, error, others_ended=self._has_ended_well)
+        else:
+            self._has_ended_well = True
         self._backend.commit(call.retried or call)
         if call.kind == "timer":
             self._firing.discard(call.key)
@@ -401,6 +405,7 @@ class AsyncCalls:
     def _end_run(self, run: Run) -> None:
         """What it has emitted leaves next; the call that ended it is in flight."""
         call = self._runs.end(run, self._backlog, self._table.next_number)
+        self._has_ended_well |= run.number - self._table.next_number > (call is not None)
         self._table.next_number = run.number
         if call is None:
             return

@@ -617,3 +617,29 @@ def test_an_operator_is_closed_even_if_it_could_not_be_opened(opened: bool) -> N
     Stage(operator, opened=opened).calls.close()
 
     assert operator.closed == 1
+
+
+# ---- which record has failed
+
+
+def test_a_failure_names_the_record_and_says_whether_others_were_answered() -> None:
+    """By the key, the JobManager knows it again after a restart."""
+    stage = Stage(ByKey(), [in_flight(7, ("a", 1), identity="paid"), in_flight(8, ("b", 2))])
+    stage.turn()
+    stage.hand.end(("b", 2), "B")
+    stage.turn()
+    stage.hand.end(("a", 1), error=TimeoutError())
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn()
+    assert (caught.value.record_key, caught.value.others_ended, caught.value.record_position) == ("paid", True, None)
+
+
+def test_where_nothing_was_answered_the_failure_says_so() -> None:
+    stage = Stage(ByKey(), [in_flight(7, ("a", 1), identity="paid"), in_flight(8, ("b", 2))])
+    stage.turn()
+    stage.hand.end(("a", 1), error=TimeoutError())
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn()
+    assert not caught.value.others_ended
