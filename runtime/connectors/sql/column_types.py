@@ -102,7 +102,9 @@ def may_become(found: pa.DataType, wanted: pa.DataType, declared: str) -> bool:
         return True
     families = (_is_number, pa.types.is_boolean, _is_text, _is_binary, _is_time_like)
     if _is_text(wanted):
-        return _is_text(found) or pa.types.is_nested(found) or not declared.upper().startswith(("TEXT", "VARCHAR", "CHAR"))
+        return (
+            _is_text(found) or pa.types.is_nested(found) or not declared.upper().startswith(("TEXT", "VARCHAR", "CHAR"))
+        )
     return any(family(found) and family(wanted) for family in families)
 
 

@@ -31,8 +31,8 @@ _GRACE_S = 5.0
 _REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
 """SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
 _MISSING = ("42P01", "3F000")
-_PASSING = ("08", "53", "57P01", "57P02", "57P03", "57P05", "40001", "40P01", "55P03", "58030")
-"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, and the disk's errors."""
+_PASSING = ("08", "53", "57P01", "57P02", "57P03", "57P05", "40001", "40P01", "55P03", "55006", "58030")
+"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, what is in use, and the disk's errors."""
 
 _REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
 """While connecting, libpq gives no SQLSTATE."""
@@ -96,7 +96,7 @@ class Database:
                 if not isinstance(meant, DatabaseUnreachable) or waited_s + wait_s > self.retry_ms / 1000:
                     raise meant from error
                 if not has_waited:
-                    log.warning("%s: cannot %s, trying for %d s: %s", self.name, what, self.retry_ms / 1000, meant)
+                    log.warning("%s, trying for %d s", meant, self.retry_ms / 1000)
                 has_waited = True
                 pause(wait_s)
                 wait_s = min(wait_s * 2, _LONGEST_PAUSE_S)
@@ -145,7 +145,7 @@ class Database:
 
         def give_up() -> None:
             is_over.set()
-            _shut(connection)
+            shut(connection)
 
         timer = threading.Timer(self.statement_timeout_ms / 1000 + _GRACE_S, give_up)
         timer.daemon = True
@@ -160,6 +160,16 @@ class Database:
             raise
         finally:
             timer.cancel()
+
+    @property
+    def conninfo(self) -> str:
+        """PostgreSQL's, for a connection without SQLAlchemy. With the password."""
+        from psycopg.conninfo import make_conninfo
+
+        url = self.engine.url
+        parts = {"host": url.host, "port": url.port, "user": url.username, "password": url.password}
+        given = {**parts, "dbname": url.database, "connect_timeout": CONNECT_S, **url.query}
+        return make_conninfo(**{name: value for name, value in given.items() if value is not None})
 
     def _engine_of(self, text: str) -> Engine:
         from sqlalchemy import create_engine, event, make_url
@@ -181,7 +191,9 @@ class Database:
                 options["check_same_thread"] = False  # made on one thread and used on another, never on both
             engine = create_engine(url, poolclass=NullPool, connect_args=options)
         except (ArgumentError, NoSuchModuleError) as error:
-            raise ValueError(f"url: wanted one like postgresql://user@host/database or sqlite:///file ({error})") from error
+            raise ValueError(
+                f"url: wanted one like postgresql://user@host/database or sqlite:///file ({error})"
+            ) from error
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _settle_sqlite)
             event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
@@ -230,8 +242,8 @@ def _kind_of_sqlite(error: BaseException, words: str) -> type[SqlError]:
     return StatementFailed
 
 
-def _shut(connection: Any) -> None:
-    """Whoever waits for its socket sees its end."""
+def shut(connection: Any) -> None:
+    """Whoever waits for the socket of psycopg's connection, on another thread, sees its end."""
     import os
     import socket
 

@@ -51,7 +51,10 @@ class PageReader:
 
     def _read(self, connection: Connection, low: Key | None, high: Key | None, rows: int) -> pa.RecordBatch:
         if self._database.is_postgresql:
-            return _copied(self._relation, driver_of(connection), low, high, rows)
+            driver = driver_of(connection)
+            page = copied_page(self._relation, driver, low, high, rows)
+            driver.rollback()
+            return page
         found = connection.execute(self._relation.select(low, high).limit(rows)).fetchall()
         connection.rollback()
         return rows_as_batch(found, self._relation.read_schema, self._relation.name)
@@ -76,20 +79,22 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(kind):
         return pa.array([value if value is None or isinstance(value, str) else str(value) for value in values], kind)
     if pa.types.is_decimal(kind):
-        return pa.array(values).cast(kind) if any(value is not None for value in values) else pa.nulls(len(values), kind)
+        return (
+            pa.array(values).cast(kind) if any(value is not None for value in values) else pa.nulls(len(values), kind)
+        )
     return pa.array(values, kind)
 
 
-def _copied(relation: Relation, driver: Any, low: Key | None, high: Key | None, rows: int) -> pa.RecordBatch:
-    statement = copy_statement(relation, low, high, rows)
+def copied_page(relation: Relation, driver: Any, low: Key | None, high: Key | None, rows: int) -> pa.RecordBatch:
+    """The same over psycopg's connection, in whatever transaction it is."""
+    statement = _copy_statement(relation, low, high, rows)
     with relation.database.deadline(driver), driver.cursor() as cursor:
         with cursor.copy(statement) as copy:
             data = b"".join(copy)
-    driver.rollback()
     return batch_of_csv(data, relation.read_schema)
 
 
-def copy_statement(relation: Relation, low: Key | None, high: Key | None, rows: int | None) -> Any:
+def _copy_statement(relation: Relation, low: Key | None, high: Key | None, rows: int) -> Any:
     """psycopg's Composed: COPY (SELECT ...) TO STDOUT."""
     from psycopg import sql
 
@@ -101,12 +106,12 @@ def copy_statement(relation: Relation, low: Key | None, high: Key | None, rows: 
         if bound is not None
     ]
     of = sql.SQL(f"({relation.query}) AS q") if relation.query is not None else sql.Identifier(*relation.parts)  # type: ignore[arg-type, unused-ignore]
-    return sql.SQL("COPY (SELECT {} FROM {}{} ORDER BY {}{}) TO STDOUT (FORMAT csv)").format(
+    return sql.SQL("COPY (SELECT {} FROM {}{} ORDER BY {} LIMIT {}) TO STDOUT (FORMAT csv)").format(
         sql.SQL(", ").join(map(sql.Identifier, relation.read_schema.names)),
         of,
         sql.SQL(" WHERE {}").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL(""),
         sql.SQL(", ").join(keys),
-        sql.SQL(" LIMIT {}").format(sql.Literal(rows)) if rows is not None else sql.SQL(""),
+        sql.Literal(rows),
     )
 
 

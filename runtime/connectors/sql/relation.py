@@ -39,6 +39,7 @@ class Relation:
         columns: Sequence[str] | None,
         key: Sequence[str] | None,
         schema: pa.Schema | None,
+        needs_key: bool = True,
     ) -> None:
         self.database, self.table, self.query, self.db_schema = database, table, query, db_schema
         self.name = table if table is not None else "the query"
@@ -52,7 +53,7 @@ class Relation:
             primary, unique, not_null = self._keys_of_table(connection)
         found = self._columns(connection) if schema is None else schema
         self.key = tuple(primary if key is None else key)
-        if not self.key:
+        if not self.key and needs_key:
             raise TableMismatch(
                 f"{self.name} of {database.name} has no primary key: say by which columns its rows are told apart and "
                 "ordered, key=[...]"
@@ -71,7 +72,13 @@ class Relation:
         """Of what is read: with the key."""
         self.key_types = self._declared_types(connection) if database.is_postgresql else ()
         """As PostgreSQL calls them."""
-        self._check_key(connection, not_null, known_unique=any(set(one) <= set(self.key) for one in (primary, *unique) if one))
+        if self.key:
+            self._check_key(
+                connection, not_null, known_unique=any(set(one) <= set(self.key) for one in (primary, *unique) if one)
+            )
+
+    def key_of(self, batch: pa.RecordBatch, row: int) -> Key:
+        return tuple(batch.column(name)[row].as_py() for name in self.key)
 
     # -- SQL
 

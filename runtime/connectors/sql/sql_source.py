@@ -77,7 +77,9 @@ class SqlSource(PacedSource):
                 key=(key,) if isinstance(key, str) else key,
                 schema=schema,
             )
-            self._splits = [_Split(f"{self._relation.name}[{i}]", *r) for i, r in enumerate(self._ranges(connection, splits))]
+            self._splits = [
+                _Split(f"{self._relation.name}[{i}]", *r) for i, r in enumerate(self._ranges(connection, splits))
+            ]
         self._page_rows = page_rows or (TABLE_PAGE_ROWS if query is None else QUERY_PAGE_ROWS)
 
     def __repr__(self) -> str:
@@ -147,7 +149,7 @@ class SqlSource(PacedSource):
             split, page = self._left[0], self._page
             batch, page.rest = page.rest.slice(0, max_records), page.rest.slice(max_records)
             if batch.num_rows:
-                split.low = self._key_of(batch, batch.num_rows - 1)
+                split.low = self._relation.key_of(batch, batch.num_rows - 1)
             if not page.rest.num_rows:
                 self._page = None
                 if page.is_last:
@@ -160,7 +162,7 @@ class SqlSource(PacedSource):
     def _fetch_behind(self, page: _Page) -> None:
         """While a page is emitted the next one is read."""
         if not page.is_last:
-            self._fetch(self._left[0], self._key_of(page.rest, page.rest.num_rows - 1))
+            self._fetch(self._left[0], self._relation.key_of(page.rest, page.rest.num_rows - 1))
         elif len(self._left) > 1:
             self._fetch(self._left[1], self._left[1].low)
 
@@ -172,9 +174,6 @@ class SqlSource(PacedSource):
             return _Page(page, is_last=page.num_rows < rows)
 
         self._background.begin(read)
-
-    def _key_of(self, batch: pa.RecordBatch, row: int) -> Key:
-        return tuple(batch.column(name)[row].as_py() for name in self._relation.key)
 
     # -- how it is split
 
