@@ -7,6 +7,7 @@ from .errors import (
     InletSchemaChanged,
     InputChanged,
     LostTransaction,
+    MissingExtra,
     NoInput,
     NonDeterministicSource,
     NotAScan,
@@ -21,11 +22,12 @@ from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.outlet_sink import OutletSink
-from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
+from .frames import table_of
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -34,6 +36,7 @@ from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
+from .table_source import TableSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -51,6 +54,7 @@ __all__ = [
     "InletSource",
     "InputChanged",
     "LostTransaction",
+    "MissingExtra",
     "NoInput",
     "NonDeterministicSource",
     "NotAScan",
@@ -67,6 +71,7 @@ __all__ = [
     "ScanSource",
     "SentRecords",
     "SparkSource",
+    "TableSource",
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
@@ -74,5 +79,6 @@ __all__ = [
     "read_collected",
     "scan_plan",
     "subtask_of",
+    "table_of",
     "to_payload",
 ]

@@ -205,6 +205,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
     from .runtime.connectors import LostTransaction as LostTransaction
+    from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
@@ -307,9 +308,9 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction NoInput "
-        "NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem UnreadableInput "
-        "UnusableOutput"
+        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
+        "MissingExtra NoInput NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem "
+        "UnreadableInput UnusableOutput"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
