@@ -126,7 +126,9 @@ def decode(data: bytes) -> Message | None:
             case b"T":
                 (number,) = _INT32.unpack_from(data, 1)
                 return Truncate(tuple(_RELATION.unpack_from(data, 6 + 4 * place)[0] for place in range(number)))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except MalformedReplication:
+        raise
+    except (struct.error, IndexError, ValueError) as error:
         raise MalformedReplication(f"a message of kind {kind!r} cannot be read: {error}") from error
     if kind in (b"O", b"Y", b"M"):
         return None
@@ -157,9 +159,10 @@ def _tuple(data: bytes, place: int) -> tuple[Texts, int]:
         place += 1
         if kind == 0x74:  # t
             (size,) = _INT32.unpack_from(data, place)
-            place += 4
-            values.append(data[place : place + size].decode())
-            place += size
+            place += 4 + size
+            if place > len(data):
+                raise MalformedReplication("a value ends before its size")
+            values.append(data[place - size : place].decode())
         elif kind == 0x6E:  # n
             values.append(None)
         elif kind == 0x75:  # u
