@@ -22,6 +22,7 @@ from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.outlet_sink import OutletSink
+from .files.watched_file_source import WatchedFileSource
 from .frames import table_of
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
@@ -75,6 +76,7 @@ __all__ = [
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
+    "WatchedFileSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",
