@@ -177,8 +177,10 @@ class SqlSink(_TableSink, LedgerSink):
             self._transact(f"make table {LEDGER}", make)
         except DatabaseRefused as error:
             raise DatabaseRefused(
-                f"{error}. A table of this name keeps what was written, in the same transaction: let somebody who may make "
-                f"it: CREATE TABLE {LEDGER} (writer varchar(64) PRIMARY KEY, sink varchar(32) NOT NULL, sequence bigint "
+                f"{error}. A table of this name keeps what was written, in the same transaction: let somebody "
+                "who may make "
+                f"it: CREATE TABLE {LEDGER} (writer varchar(64) PRIMARY KEY, sink varchar(32) NOT NULL, "
+                "sequence bigint "
                 "NOT NULL), and grant SELECT, INSERT and UPDATE on it"
             ) from error
 
