@@ -45,6 +45,10 @@ _LOOK_AGAIN_MS: Final = 10
 """While a timer of a key fires, those that are due are looked at again after this time."""
 
 
+_SETTLED_AT_BARRIER: Final = 500
+"""A few milliseconds of work."""
+
+
 class AsyncCalls:
     """Made before the operator's state is restored, which gives it all that was in flight; owned by the task."""
 
@@ -80,6 +84,8 @@ class AsyncCalls:
         self._runs = Runs(operator, settings, backend, host)
         self._firing: set[Any] = set()
         """The keys of which a timer has become a call that is not finished."""
+        self._has_ended_well = False
+        """Whether some coroutine has, in this attempt."""
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
@@ -144,21 +150,36 @@ class AsyncCalls:
         if not self._restored:
             return
         restored = sorted(
-            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
+            ((min(each.behind_ms, watermark_ms), each.kind == "waiting", each.number, each) for each in self._restored),
+            key=itemgetter(0, 1, 2),
         )
         self._restored = []
-        passed_ms, ready = NO_WATERMARK, self._table.ready
-        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+        behind = len(restored)  # from here on there are only records that wait
+        while behind and restored[behind - 1][1]:
+            behind -= 1
+        passed_ms = NO_WATERMARK
+        for behind_ms, is_waiting, _, each in restored[:behind]:
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
-            if each.kind == "timer" and each.results is None:
-                self._firing.add(each.key)
-            call = self._table.add_restored(each)
-            is_next = each.again_wall_ms and ready and ready[-1] is call
-            if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
-                ready.pop()
+            for call in self._backlog.calls_of(each) if is_waiting else (each,):
+                self._hold_restored(call)
+        for behind_ms, _, _, each in restored[behind:]:
+            if behind_ms > passed_ms:
+                self._backlog.add_watermark(behind_ms)
+                passed_ms = behind_ms
+            self._backlog.add_restored(each)
+        self._fill()
         self._submit()
+
+    def _hold_restored(self, each: CallInFlight) -> None:
+        if each.kind == "timer" and each.results is None:
+            self._firing.add(each.key)
+        ready = self._table.ready
+        call = self._table.add_restored(each)
+        is_next = each.again_wall_ms and ready and ready[-1] is call
+        if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
+            ready.pop()
 
     def take(self, batch: Any, input_index: int) -> None:
         self._take_restored(NO_WATERMARK)
@@ -210,7 +231,7 @@ class AsyncCalls:
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name, None) from self._failure
         self._take_restored(NO_WATERMARK)
-        self.settle()
+        self._settle_ended()
         if self._runs.current is None:
             self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
@@ -226,8 +247,14 @@ class AsyncCalls:
             self._submit()
 
     def settle(self) -> None:
+        """At a barrier; the task stands still meanwhile, so no more than some. What has ended and is left runs still,
+        as the snapshot has it.
+        """
+        self._settle_ended(_SETTLED_AT_BARRIER)
+
+    def _settle_ended(self, most: int | None = None) -> None:
         """Commit those that have ended well, and decide about the others."""
-        for ended in self._runner.taken() if self._runner is not None else ():
+        for ended in self._runner.taken(most) if self._runner is not None else ():
             if isinstance(ended, Run):
                 self._end_run(ended)
             else:
@@ -248,15 +275,16 @@ class AsyncCalls:
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
         run, is_keyed = self._runs.current, self._keyed is not None
-        done = [*self._restored, *self._runs.frozen()]
         number, piece = self._table.next_number, None
         if run is not None:
             number, piece = run.number, run.piece
-        has_later, held = bool(piece or self._table or self._backlog), self._table.frozen(self._prefix)
+        has_later = bool(piece or self._table or self._backlog or self._runs.results)
+        past, held = self._runs.frozen(), self._table.frozen(self._prefix)
         waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups
-        return FrozenCalls(done, lambda: chain(held(), waiting()), has_later, None if is_keyed else own)
+        later = lambda: chain(past(), held(), waiting())  # noqa: E731
+        return FrozenCalls(self._restored[:], later, has_later, None if is_keyed else own)
 
     @property
     def _prefix(self) -> str:
@@ -336,7 +364,9 @@ class AsyncCalls:
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
-            self._failed.give_up(call, error)
+            self._failed.give_up(call, error, others_ended=self._has_ended_well)
+        else:
+            self._has_ended_well = True
         self._backend.commit(call.retried or call)
         if call.kind == "timer":
             self._firing.discard(call.key)
@@ -375,6 +405,7 @@ class AsyncCalls:
     def _end_run(self, run: Run) -> None:
         """What it has emitted leaves next; the call that ended it is in flight."""
         call = self._runs.end(run, self._backlog, self._table.next_number)
+        self._has_ended_well |= run.number - self._table.next_number > (call is not None)
         self._table.next_number = run.number
         if call is None:
             return

@@ -86,8 +86,8 @@ class Hand:
             else:
                 self.begun.append(each)
 
-    def taken(self) -> list[Any]:
-        ended, self.ended = self.ended, []
+    def taken(self, most: int | None = None) -> list[Any]:
+        ended, self.ended = self.ended[:most], [] if most is None else self.ended[most:]
         return ended
 
     def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:
@@ -206,9 +206,12 @@ class Stage:
         return found
 
     def frozen(self) -> list[CallInFlight]:
+        """Record by record, also those of which no calls have been made."""
         self.calls.settle()
-        frozen = self.calls.freeze()
-        return sorted([*frozen.calls, *frozen.later()], key=lambda each: each.number)
+        frozen, found = self.calls.freeze(), list[CallInFlight]()
+        for each in [*frozen.calls, *frozen.later()]:
+            found += self.calls._backlog.calls_of(each) if each.kind == "waiting" else (each,)
+        return sorted(found, key=lambda each: each.number)
 
 
 def in_flight(number: int, record: Any, **changes: Any) -> CallInFlight:
@@ -289,7 +292,27 @@ def test_a_snapshot_that_is_written_later_holds_what_was_when_it_was_taken() -> 
 
     written = [*frozen.calls, *frozen.later()]
     assert [(each.record, each.results) for each in written] == [(("a", 1), None), (("a", 2), None), (("b", 3), None)]
-    assert [bool(each.identity) for each in written] == [True, False, True]
+    assert all(each.identity for each in written), "one that has begun meanwhile is asked with the same key again"
+
+
+def test_a_barrier_settles_some_and_what_is_left_runs_still_with_its_key() -> None:
+    """The task stands still for a barrier, however many have ended."""
+    operator = ByKey()
+    stage = Stage(operator, max_in_flight=5_000)
+    records = [(f"key {number}", number) for number in range(2_000)]
+    stage.take(*records)
+    for record in records:
+        stage.hand.end(record, record[1], do=lambda: operator.count.update(1))
+
+    frozen = stage.frozen()
+    done = [each for each in frozen if each.results is not None]
+
+    assert len(frozen) == 2_000
+    assert 0 < len(done) < 1_000
+    assert all(each.identity for each in frozen)
+    stage.turn()
+    assert sorted(stage.emitted()) == list(range(2_000))
+    assert len(stage.backend.keys("count")) == 2_000
 
 
 def test_a_record_that_ends_a_run_by_failing_later_is_settled_once() -> None:
@@ -594,3 +617,29 @@ def test_an_operator_is_closed_even_if_it_could_not_be_opened(opened: bool) -> N
     Stage(operator, opened=opened).calls.close()
 
     assert operator.closed == 1
+
+
+# ---- which record has failed
+
+
+def test_a_failure_names_the_record_and_says_whether_others_were_answered() -> None:
+    """By the key, the JobManager knows it again after a restart."""
+    stage = Stage(ByKey(), [in_flight(7, ("a", 1), identity="paid"), in_flight(8, ("b", 2))])
+    stage.turn()
+    stage.hand.end(("b", 2), "B")
+    stage.turn()
+    stage.hand.end(("a", 1), error=TimeoutError())
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn()
+    assert (caught.value.record_key, caught.value.others_ended, caught.value.record_position) == ("paid", True, None)
+
+
+def test_where_nothing_was_answered_the_failure_says_so() -> None:
+    stage = Stage(ByKey(), [in_flight(7, ("a", 1), identity="paid"), in_flight(8, ("b", 2))])
+    stage.turn()
+    stage.hand.end(("a", 1), error=TimeoutError())
+
+    with pytest.raises(UserCodeError) as caught:
+        stage.turn()
+    assert not caught.value.others_ended
