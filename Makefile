@@ -11,7 +11,8 @@ CORES ?= 2
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink,pathway
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
-PYTEST := $(BIN)/python -m pytest -q
+# The slowest are named at the end, so that what makes the check long can be read from any run of it.
+PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 

@@ -51,6 +51,8 @@ ROOMS = (
     "runtime.connectors.files",
     "runtime.connectors.inlet",
     "runtime.connectors.spark",
+    "runtime.connectors.sql",
+    "runtime.connectors.sql.changes",
     "runtime.transport",
     "runtime.api",
     "runtime.output",

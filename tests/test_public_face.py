@@ -7,6 +7,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -219,3 +221,14 @@ def test_a_duration_without_its_unit_is_seen(name: str) -> None:
 )
 def test_what_is_no_duration_or_is_named_well_is_let_pass(name: str, annotation: str) -> None:
     assert is_well_named(name, annotation)
+
+
+def test_an_import_brings_no_library_that_most_jobs_do_not_need() -> None:
+    """Half a second each, in the user's process and in each of the cluster's."""
+    code = (
+        "import sys, understudy, understudy.testing\n"
+        "for name in understudy.__all__: getattr(understudy, name)\n"
+        "print(*(each for each in ('pandas', 'numba', 'pyspark', 'acero', 'fastapi') if each in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -8,6 +8,7 @@ null.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -32,7 +33,11 @@ INSERT, BEFORE, AFTER, DELETE = "+I", "-U", "+U", "-D"
 KINDS: Final = (INSERT, BEFORE, AFTER, DELETE)
 """A result that is new; a result that changes, before and after; one that is no result any more. Flink: RowKind."""
 
-_KIND_TEXTS = pa.array(KINDS)
+
+@cache
+def _kind_texts() -> pa.Array:
+    """Made when it is wanted: with its first array Arrow imports pandas, if installed, which takes half a second."""
+    return pa.array(KINDS)
 
 
 def checked_how(how: str) -> How:
@@ -44,7 +49,7 @@ def checked_how(how: str) -> How:
 
 def kinds_column(codes: npt.NDArray[np.int8]) -> pa.Array:
     """The column `kind` from places in KINDS."""
-    return _KIND_TEXTS.take(pa.array(codes))
+    return _kind_texts().take(pa.array(codes))
 
 
 class JoinedColumns:

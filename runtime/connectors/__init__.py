@@ -7,6 +7,7 @@ from .errors import (
     InletSchemaChanged,
     InputChanged,
     LostTransaction,
+    MissingExtra,
     NoInput,
     NonDeterministicSource,
     NotAScan,
@@ -21,11 +22,13 @@ from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.outlet_sink import OutletSink
-from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
+from .files.watched_file_source import WatchedFileSource
+from .frames import table_of
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -34,13 +37,35 @@ from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
+from .sql.changes.postgres_changes import PostgresChanges
+from .sql.errors import (
+    ChangesLost,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    KeyNotUnique,
+    NoSuchTable,
+    NotReplicable,
+    ReplicationError,
+    SlotInUse,
+    SqlError,
+    StatementFailed,
+    TableChanged,
+    TableMismatch,
+)
+from .sql.lookup import SqlLookupJoin, SqlTable
+from .sql.sql_sinks import SqlSink, SqlUpsertSink
+from .sql.sql_source import SqlSource
+from .table_source import TableSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "ChangesLost",
     "CollectSink",
     "CollectionSource",
     "ConnectorError",
+    "DatabaseRefused",
+    "DatabaseUnreachable",
     "FileSink",
     "FileSource",
     "Fingerprint",
@@ -50,29 +75,48 @@ __all__ = [
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KeyNotUnique",
     "LostTransaction",
+    "MissingExtra",
     "NoInput",
+    "NoSuchTable",
     "NonDeterministicSource",
     "NotAScan",
+    "NotReplicable",
     "OffsetMismatch",
     "OutletSink",
     "Pacer",
     "PartitionFailed",
     "PartitionFeed",
     "PartitionPosition",
+    "PostgresChanges",
     "PrintSink",
+    "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
+    "SlotInUse",
     "SparkSource",
+    "SqlError",
+    "SqlLookupJoin",
+    "SqlSink",
+    "SqlSource",
+    "SqlTable",
+    "SqlUpsertSink",
+    "StatementFailed",
+    "TableChanged",
+    "TableMismatch",
+    "TableSource",
     "UnknownFileSystem",
     "UnreadableInput",
     "UnusableOutput",
+    "WatchedFileSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",
     "subtask_of",
+    "table_of",
     "to_payload",
 ]

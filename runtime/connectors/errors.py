@@ -1,6 +1,7 @@
 """What can go wrong where data enters and leaves.
 
 ConnectorError
+├── MissingExtra            a connector whose client library is not installed; names the extra that brings it
 ├── UnknownFileSystem       a URL that fsspec cannot open; names the package that is missing
 ├── NoInput                 a path that names no readable file
 ├── UnreadableInput         a file whose content is not what its format or schema says
@@ -18,9 +19,21 @@ ConnectorError
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
 
 class ConnectorError(Exception):
     """Base of all errors of the connectors."""
+
+
+class MissingExtra(ConnectorError, ImportError):
+    """The client library of this connector is an optional dependency; known when the source or sink is made."""
+
+    def __init__(self, module: str, extra: str, wanted_by: str) -> None:
+        package = module.replace("_", "-")
+        super().__init__(f'{wanted_by} needs {package}: pip install "understudy[{extra}]"', name=module)
 
 
 class UnknownFileSystem(ConnectorError, ValueError):
@@ -92,3 +105,20 @@ class InletSchemaChanged(ConnectorError):
             f"{wanted} ({problem}): start the job once more with the schema of then, and end it with job.stop(), which "
             "processes them; or keep their columns, and let new ones be nullable"
         )
+
+
+def check_extra(module: str, *, extra: str, wanted_by: str) -> None:
+    """Raises MissingExtra if the top-level `module` is not installed. Imports nothing: what makes a source need not
+    pay for its client.
+    """
+    if find_spec(module) is None:
+        raise MissingExtra(module, extra, wanted_by)
+
+
+def require(module: str, *, extra: str, wanted_by: str) -> ModuleType:
+    """Import the module of an optional client library; raises MissingExtra if it is not installed.
+
+    Only the absence of the library is a MissingExtra: an import that fails inside of it raises as it is.
+    """
+    check_extra(module.partition(".")[0], extra=extra, wanted_by=wanted_by)
+    return import_module(module)

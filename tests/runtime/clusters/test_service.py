@@ -40,6 +40,8 @@ class Service:
             "PORT": str(port),
         }
         self.process: subprocess.Popen[bytes] | None = None
+        self.client = httpx.Client(base_url=self.url, timeout=WAIT_S)
+        """One for all threads: each loads the certificates anew."""
 
     def start(self) -> None:
         """It answers when this returns."""
@@ -66,30 +68,30 @@ class Service:
         assert self.process.wait(timeout=WAIT_S) == -signal.SIGTERM, self._log.read_text()
 
     def close(self) -> None:
+        self.client.close()
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
     def order(self, number: int) -> str:
         """Send an order until it is answered with 200, as a client does that does not know whether it has arrived."""
         wanted = {"id": f"order-{number}", "customer": f"customer-{number % CUSTOMERS}", "cents": number}
-        with httpx.Client(base_url=self.url, timeout=WAIT_S) as client:
 
-            def is_taken() -> bool:
-                try:
-                    return client.post("/orders", json=wanted).status_code == 200
-                except httpx.TransportError:
-                    return False
+        def is_taken() -> bool:
+            try:
+                return self.client.post("/orders", json=wanted).status_code == 200
+            except httpx.TransportError:
+                return False
 
-            eventually(is_taken, f"order {number} to be taken: {self._log.read_text()}")
+        eventually(is_taken, lambda: f"order {number} to be taken: {self._log.read_text()}")
         return str(wanted["id"])
 
     def accounts(self) -> dict[str, dict[str, int]]:
         names = [f"customer-{number}" for number in range(CUSTOMERS)]
-        return {name: httpx.get(f"{self.url}/customers/{name}", timeout=WAIT_S).json() for name in names}
+        return {name: self.client.get(f"/customers/{name}").json() for name in names}
 
     def savepoint(self) -> str:
         def taken() -> Any:
-            answer = httpx.post(f"{self.url}/savepoints", timeout=WAIT_S)
+            answer = self.client.post("/savepoints")
             return answer.json()["path"] if answer.status_code == 200 else None
 
         return str(eventually(taken, "a savepoint"))
@@ -98,7 +100,7 @@ class Service:
         assert self.process is not None
         assert self.process.poll() is None, self._log.read_text()
         try:
-            return httpx.get(f"{self.url}/docs").status_code == 200
+            return self.client.get("/docs").status_code == 200
         except httpx.TransportError:
             return False
 
@@ -153,7 +155,7 @@ class Follower(threading.Thread):
         while not self.is_enough.is_set():
             headers = {"Last-Event-ID": cursor} if cursor else {}
             try:
-                with httpx.stream("GET", f"{self._service.url}/receipts", headers=headers, timeout=WAIT_S) as answer:
+                with self._service.client.stream("GET", "/receipts", headers=headers) as answer:
                     for line in answer.iter_lines():
                         if line.startswith("id: "):
                             coming = line.removeprefix("id: ")
