@@ -27,6 +27,19 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -39,9 +52,11 @@ from .spark.spark_source import SparkSource
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
     "CollectSink",
     "CollectionSource",
     "ConnectorError",
+    "DataGone",
     "FileSink",
     "FileSource",
     "Fingerprint",
@@ -51,9 +66,16 @@ __all__ = [
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
+    "NoSuchTopic",
     "NonDeterministicSource",
     "NotAScan",
     "OffsetMismatch",
@@ -69,8 +91,10 @@ __all__ = [
     "ScanSource",
     "SentRecords",
     "SparkSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
     "UnusableOutput",
     "columns_to_bytes",
     "read_collected",

@@ -198,21 +198,32 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ConnectorError as ConnectorError
+    from .runtime.connectors import DataGone as DataGone
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import KafkaError as KafkaError
+    from .runtime.connectors import KafkaFormat as KafkaFormat
+    from .runtime.connectors import KafkaRefused as KafkaRefused
+    from .runtime.connectors import KafkaSink as KafkaSink
+    from .runtime.connectors import KafkaSource as KafkaSource
+    from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
+    from .runtime.connectors import NoSuchTopic as NoSuchTopic
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import TransactionLost as TransactionLost
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
+    from .runtime.connectors import UnreadableMessage as UnreadableMessage
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
@@ -308,9 +319,10 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
-        "MissingExtra NoInput NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem "
-        "UnreadableInput UnusableOutput"
+        "AvroFormat ConnectorError DataGone FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged "
+        "KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable LostTransaction MissingExtra "
+        "NoInput NoSuchTopic NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible TransactionLost "
+        "UnknownFileSystem UnreadableInput UnreadableMessage UnusableOutput"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
