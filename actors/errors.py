@@ -16,6 +16,9 @@ ActorError
 │   ├── StateDoesNotFit     it does not fit the program; lists what does and what does not
 │   └── NoReadableCheckpoint    a job that is to be resumed has checkpoints, and each is spoilt
 ├── CannotRescale           a source that cannot go on with another parallelism
+├── OutsideUnavailable      a sink's outside system has refused for as long as the sink tries again
+├── MarkerMoved             a LedgerSink's `apply` found the marker elsewhere, and wrote nothing
+├── MarkerMismatch          that marker cannot be what it is; says what was lost, or who else counts
 ├── InvalidTimeout          a timeout that is no number; says what to write
 └── IllegalTransition       an execution or job got an event that its transition table does not allow
 """
@@ -146,6 +149,53 @@ class NoReadableCheckpoint(CannotRestore):
 
 class CannotRescale(ActorError):
     """A source was restored with another parallelism than it was stored with, and cannot deal out its records again."""
+
+
+class OutsideUnavailable(ActorError):
+    """What a sink writes to has not done what it was asked, again and again; `__cause__` is the last error. Nothing is
+    lost: the checkpoint has all that it covers.
+    """
+
+    may_pass = True
+
+    def __init__(self, who: str, what: str, tries: int, tried_ms: float, error: BaseException) -> None:
+        super().__init__(
+            f"{who}: {what} has failed {tries} times in {tried_ms / 1000:.1f} s, the last time with "
+            f"{type(error).__name__}: {error}. See whether the outside system can be reached and takes what is "
+            "written; a larger retry_ms of the sink is more patient"
+        )
+
+
+class MarkerMoved(ActorError):
+    """For `LedgerSink.apply` to raise: the marker does not stand at `marker.after`, so nothing was written."""
+
+    def __init__(self, writer: str, wanted: int, found: int | None = None) -> None:
+        """`wanted`: marker.after; `found`: what the row says, if that is known."""
+        there = "" if found is None else f", found {found}"
+        super().__init__(f"marker {writer!r}: wanted it at {wanted}{there}: somebody else has moved it")
+
+
+class MarkerMismatch(ActorError):
+    """The marker of a LedgerSink contradicts the sink's state. Nothing was written."""
+
+    may_pass = False
+
+    @classmethod
+    def behind(cls, who: str, writer: str, wanted: int, found: int) -> MarkerMismatch:
+        return cls(
+            f"sink {who!r}: marker {writer!r} stands at {found}, wanted {wanted} or more, which this sink has applied: "
+            "the outside system has lost what was written (an older backup, a dropped table, a deleted marker), or "
+            f"is another one. Put back what was lost, with its markers; or set the marker's row to {wanted} if the gap "
+            "is meant to stay"
+        )
+
+    @classmethod
+    def ahead(cls, who: str, writer: str, wanted: int, found: int) -> MarkerMismatch:
+        return cls(
+            f"sink {who!r}: marker {writer!r} stands at {found}, wanted at most {wanted}: another attempt goes on "
+            "under this name. If this one is a zombie, its end is right; if not, it was restored from a checkpoint "
+            "that is not the newest: start the job again from that checkpoint as a new job"
+        )
 
 
 class InvalidTimeout(ActorError, TypeError, ValueError):

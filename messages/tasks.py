@@ -100,6 +100,8 @@ class TaskDeployment:
     """The URL that the paths in `restored` are relative to; empty: the job's own checkpoint directory."""
     restored_savepoint: bool = False
     """Whether `restored` is a savepoint of another job, which may run on beside this one."""
+    is_failover: bool = False
+    """Whether `restored` is the newest checkpoint that this very job has completed."""
     earlier_inlets: tuple[str, ...] = ()
     """Folders of inlets' logs that come behind what is restored: see JobGraph."""
     finishing: bool = False

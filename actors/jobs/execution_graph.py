@@ -151,6 +151,7 @@ class ExecutionGraph:
         *,
         restored_root: str = "",
         restored_savepoint: bool = False,
+        is_failover: bool = False,
         earlier_inlets: tuple[str, ...] = (),
         finishing: bool = False,
     ) -> tuple[TaskDeployment, ...]:
@@ -175,6 +176,7 @@ class ExecutionGraph:
                 restored=states.get(execution.subtask, ()),
                 restored_root=restored_root,
                 restored_savepoint=restored_savepoint,
+                is_failover=is_failover,
                 earlier_inlets=earlier_inlets,
             )
             for execution in executions

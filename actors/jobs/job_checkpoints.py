@@ -54,7 +54,7 @@ class JobCheckpoints:
                     yield from self._orders.send(attempt_id, message)
                 case Publish(message):
                     if isinstance(message, CheckpointCompleted):
-                        self._restore_points.completed()
+                        self._restore_points.completed(message.checkpoint_id)
                         self._failures.checkpoint_completed()
                     yield Tidings(message)
                 case FailJob() | Schedule() | CancelTimer() | StoreMetadata() | Discard() | AnswerSavepoint():

@@ -63,6 +63,7 @@ class RegionDeployer:
             restored.checkpoint_id if restored else None,
             restored_root=self._restore_points.root_of(restored) if restored else "",
             restored_savepoint=restored is not None and self._restore_points.is_savepoint(restored),
+            is_failover=restored is not None and self._restore_points.is_failover(restored),
             earlier_inlets=self._restore_points.earlier_inlets(restored),
             finishing=is_last,
         )

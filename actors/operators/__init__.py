@@ -3,12 +3,16 @@
 from .aggregate import Avg, ColumnarAggregate, Count, Max, Min, Sum
 from .assign_timestamps import AssignTimestamps
 from .collector import Collector, OutputTag
+from .committer import CommittableWriter, Committer
 from .event_times import UnusableTime
 from .filter import Filter
 from .flat_map import FlatMap
+from .idempotent_sink import IdempotentSink
 from .keyed_operator import KeyedOperator
+from .ledger_sink import LedgerSink
 from .map import Map
 from .map_batches import MapBatches
+from .marker import Marker
 from .operator import Operator, OperatorContext
 from .reduce import KeyedReduce
 from .source import END, FromSplit, Source, SourceState
@@ -28,15 +32,20 @@ __all__ = [
     "Avg",
     "Collector",
     "ColumnarAggregate",
+    "CommittableWriter",
+    "Committer",
     "Count",
     "Filter",
     "FlatMap",
     "FromSplit",
+    "IdempotentSink",
     "KeyedOperator",
     "KeyedReduce",
     "KeyedTimer",
+    "LedgerSink",
     "Map",
     "MapBatches",
+    "Marker",
     "Max",
     "Min",
     "Operator",

@@ -61,6 +61,10 @@ class OperatorContext:
     """What this TaskManager lends to operators by name: "spark-partition" is the feed of its Spark partition."""
     task: TaskAccess | None = None
     """For built-in operators; None without a task around them."""
+    is_failover: bool = False
+    """Whether that is the newest completed checkpoint of this very job, in which nothing has changed since: what comes
+    now goes on where it ended. False for a fresh start, a savepoint, an older checkpoint, or one of another job.
+    """
     report: Callable[[Message], None] = unheard
     """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
@@ -249,6 +253,16 @@ class Operator(Actor):
         """The clock has reached `_due_ms`: do a part of what there is to do. `_due_ms` says whether there is more."""
         if self._calls is not None:
             self._calls.do_due(now_ms, out)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the task should take no input for now. Checkpoints go on, and `on_idle` is called meanwhile."""
+        return False
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether all is done that the job's last checkpoint has made due: the task does not finish before."""
+        return True
 
     def _permits_granted(self, message: GrantPermits) -> None:
         """The permits that it has requested of its job are there; a part of them at least."""

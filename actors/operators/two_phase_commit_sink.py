@@ -47,6 +47,11 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     ignore_failures_after_timeout: bool = False
     """On restore, log instead of raise when a transaction older than the timeout cannot be committed. It is lost."""
 
+    warn_after: float | None = 0.8
+    """Log a warning when a transaction is committed, also on restore, after more than this part of
+    `transaction_timeout_ms`; None: never. Flink: enableTransactionTimeoutWarnings.
+    """
+
     _transactions = OperatorListState(tuple, name="two-phase-commit")
     _current: _Transaction[T] | None = None
     _pending: list[_Transaction[T]]
@@ -123,6 +128,7 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     def on_checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         """Commit in order; one that fails stays pending and fails the task, whose restore commits it again."""
         while self._pending and (self._pending[0].checkpoint_id or 0) <= checkpoint_id:
+            self._warn_of_age(self._pending[0])
             self._transact("commit", self._pending[0].handle)
             del self._pending[0]
 
@@ -146,7 +152,21 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
     def _uncommitted(self) -> list[_Transaction[T]]:
         return self._pending + ([] if self._current is None else [self._current])
 
+    def _warn_of_age(self, transaction: _Transaction[T]) -> None:
+        limit_ms, part = self.transaction_timeout_ms, self.warn_after
+        age_ms = self.context.clock.wall_ms() - transaction.began_ms
+        if limit_ms is not None and part is not None and age_ms > part * limit_ms:
+            log.warning(
+                "%s: transaction %s has been open for %.1f s, and the outside system gives it up after %.1f s: raise "
+                "transaction_timeout_ms and the limit there, or take checkpoints more often",
+                self.context.name,
+                transaction.handle,
+                age_ms / 1000,
+                limit_ms / 1000,
+            )
+
     def _recover_and_commit(self, transaction: _Transaction[T]) -> None:
+        self._warn_of_age(transaction)
         try:
             self._transact("recover_and_commit", transaction.handle)
         except Exception:

@@ -38,6 +38,7 @@ class RestorePoints:
         self._store = store
         self._origin = origin
         self._condemned: set[CheckpointId] = set()
+        self._newest_completed = CheckpointId(0)
         self._chosen: dict[Region, CheckpointId] = {}
 
     @property
@@ -56,9 +57,10 @@ class RestorePoints:
         newest = self._newest()
         return None if self._origin is not None and newest is self._origin.checkpoint else newest
 
-    def completed(self) -> None:
-        """A checkpoint of the job is complete, a savepoint too."""
+    def completed(self, checkpoint_id: CheckpointId) -> None:
+        """A checkpoint of the job is complete, a savepoint too. Savepoints may come in any order."""
         self._origin = None
+        self._newest_completed = max(self._newest_completed, checkpoint_id)
 
     def choose(self, region: Region) -> CompletedCheckpoint | None:
         """What this region restores from: the newest that can be read; None for a fresh start, if none are used up."""
@@ -99,6 +101,12 @@ class RestorePoints:
     def is_savepoint(self, restored: CompletedCheckpoint) -> bool:
         """Whether it is one of another job."""
         return bool(self._origin and restored is self._origin.checkpoint and self._origin.is_savepoint)
+
+    def is_failover(self, restored: CompletedCheckpoint) -> bool:
+        """Whether it is the newest that this very job has completed, readable or not: nothing that came behind it has
+        been committed. Of what was completed before this JobManager began, that is not known.
+        """
+        return restored.job_id == self._graph.job_id and restored.checkpoint_id == self._newest_completed
 
     def states(self, restored: CompletedCheckpoint, region: Region) -> dict[SubtaskKey, tuple[SubtaskState, ...]]:
         """The region's subtasks' shares of a checkpoint; one without state has no entry."""

@@ -47,6 +47,7 @@ class OperatorChain:
             for index, each in enumerate(self.operators)
             if each._calls is not None or index in _overriding(self.operators, "_due_ms")
         )
+        self._fillable = tuple(self.operators[index] for index in _overriding(self.operators, "_is_full"))
         self.calls = self.operators[0]._calls if self.operators else None
         """Of the first operator, if it runs coroutines; no other one does."""
 
@@ -132,8 +133,15 @@ class OperatorChain:
 
     @property
     def is_full(self) -> bool:
-        """Whether the first operator has as many records in flight as it may have."""
-        return self.calls is not None and self.calls.is_full
+        """Whether the first operator has as many records in flight as it may have, or another one wants no more."""
+        if self.calls is not None and self.calls.is_full:
+            return True
+        return any([each._is_full for each in self._fillable])  # noqa: C419 (nearly always empty, and asked at each step)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no operator has anything left to do for the job's last checkpoint."""
+        return all(each._is_settled for each in self.operators)
 
     @property
     def is_draining(self) -> bool:

@@ -111,6 +111,8 @@ class Task(Actor):
         """No record comes any more. Timers of the end of time fire next."""
         self._data_ended = False
         self._is_ending = False
+        self._is_final = False
+        """The job's last checkpoint is complete."""
         self._expected: CheckpointId | None = None
         """The barrier of this checkpoint is on its way: what comes before it is taken, however much is in flight."""
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
@@ -318,6 +320,12 @@ class Task(Actor):
         if self._source is not None and message.oldest_needed is not None:
             self._source._forget_before(message.oldest_needed)
         if message.final:
+            self._is_final = True
+            self._finish(parts)
+
+    def _finish(self, parts: TaskParts) -> None:
+        """The job's last checkpoint is complete: this was all, unless an operator has yet to commit what it covers."""
+        if parts.chain.is_settled:
             parts.outputs.broadcast(EndOfPartition())
             self._end(ExecutionState.FINISHED)
 
@@ -397,6 +405,8 @@ class Task(Actor):
             with blame(self._source, self._counters.records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
+        if self._is_final:
+            self._finish(parts)
 
     @property
     def _polls(self) -> bool:
@@ -404,7 +414,7 @@ class Task(Actor):
         return not self._input_ended and self._held_by is None
 
     def _step_source(self, source: Source) -> bool:
-        if not self._polls:
+        if not self._polls or self._running_parts().chain.is_full:
             self._own_time().stands_still()
             return False
         with blame(source, self._counters.records_in):

@@ -121,6 +121,7 @@ def place(
             wake=wake,
             resources=resources,
             task=access,
+            is_failover=deployment.is_failover,
             report=report,
         )
         equip(operator)

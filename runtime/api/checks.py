@@ -30,6 +30,11 @@ def more_than(name: str, value: Any, bound: float) -> float:
     return float(value)
 
 
+def rate(records_per_second: Any) -> float | None:
+    """Above 0, or None for as fast as it goes."""
+    return None if records_per_second is None else more_than("records_per_second", records_per_second, 0)
+
+
 def finite_ms(name: str, value: Any) -> float:
     """A duration: a finite number (not a bool) of at least 1 millisecond, and less than a year."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 366 * 86_400_000:

@@ -27,8 +27,10 @@ from ..connectors import (
     SparkSource,
     scan_plan,
 )
-from .checks import at_least, at_least_or_none, check_records, more_than, one_of, text
+from .checks import at_least, at_least_or_none, check_records, one_of, rate, text
 from .errors import InvalidSetting
+from .frame_sources import FrameSources
+from .kafka_streams import KafkaStreams
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
@@ -57,7 +59,7 @@ class FileOptions(TypedDict, total=False):
     parallelism: int | None
 
 
-class StreamEnvironment:
+class StreamEnvironment(FrameSources, KafkaStreams):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
@@ -168,14 +170,14 @@ class StreamEnvironment:
         between subtasks there is none, and Spark decides which rows stand in which partition.
         """
         name = self.graph.name_for(name, SparkSource.__name__)
-        schema, rate = dataframe_schema(dataframe), _rate(records_per_second)
+        schema, pace = dataframe_schema(dataframe), rate(records_per_second)
         if read_files:
             try:
-                scan = ScanSource(scan_plan(dataframe), schema, records_per_second=rate, **self._batching())
+                scan = ScanSource(scan_plan(dataframe), schema, records_per_second=pace, **self._batching())
                 return self._start(scan, name, parallelism, None)
             except NotAScan as reason:
                 log.info("source %r: the DataFrame's rows come through Spark, since %s", name, reason)
-        return self._start(SparkSource(schema, records_per_second=rate), name, parallelism, None, dataframe)
+        return self._start(SparkSource(schema, records_per_second=pace), name, parallelism, None, dataframe)
 
     def from_collection(
         self,
@@ -204,7 +206,7 @@ class StreamEnvironment:
             better = "list(d.items()), or [d] for one record" if isinstance(items, Mapping) else "sorted(...) of it"
             found = type(items).__name__
             raise InvalidSetting(f"from_collection: wanted records in an order of their own, found a {found}: {better}")
-        source = CollectionSource(items, records_per_second=_rate(records_per_second), **self._batching())
+        source = CollectionSource(items, records_per_second=rate(records_per_second), **self._batching())
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
 
@@ -231,7 +233,7 @@ class StreamEnvironment:
                 format,
                 columns=columns,
                 schema=declared_schema(schema),
-                records_per_second=_rate(records_per_second),
+                records_per_second=rate(records_per_second),
                 **self._batching(),
             )
         except ConnectorError as error:
@@ -271,7 +273,7 @@ class StreamEnvironment:
         source = GeneratorSource(
             function_of(function, "generate"),
             at_least_or_none("count", count, 0),
-            _rate(records_per_second),
+            rate(records_per_second),
             schema=declared_schema(schema),
             **self._batching(),
         )
@@ -328,10 +330,6 @@ class StreamEnvironment:
             leads=leads,
         )
         return DataStream(self.graph, [StreamEdge(node)])
-
-
-def _rate(records_per_second: float | None) -> float | None:
-    return None if records_per_second is None else more_than("records_per_second", records_per_second, 0)
 
 
 def _absolute(directory: str) -> str:

@@ -15,7 +15,10 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...actors.operators.committer import CommittableWriter, Committer
+from ...actors.operators.idempotent_sink import IdempotentSink
 from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.of_call import ASYNC_HOOKS, PROCESSING
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
@@ -67,6 +70,16 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
         "recover_and_commit": NO_YIELD,
         "recover_and_abort": NO_YIELD,
     },
+    LedgerSink: {
+        "apply": NO_YIELD,
+        "last_marker": RETURN,
+        "write": NO_YIELD,
+        "stage": RETURN,
+        "unstage": RETURN,
+    },
+    CommittableWriter: {"write": NO_YIELD, "finish": RETURN},
+    Committer: {"commit": NO_YIELD, "merge": RETURN},
+    IdempotentSink: {"upsert": NO_YIELD},
 }
 """By the class whose users define it: what to write in a hook in place of `yield`."""
 

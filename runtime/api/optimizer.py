@@ -2,8 +2,8 @@
 
 - A columnar aggregation, over windows too, takes two phases: rows become partials before the shuffle, and partials are
   merged after it. Windows whose late records are wanted take one: partials are records no more.
-- A source of files that is read for aggregation alone, perhaps of records with event times, reads only the columns that
-  count, and in larger batches; one that compiled operators alone read gives larger batches too.
+- A source of files or a table that is read for aggregation alone, perhaps of records with event times, reads only the
+  columns that count, and in larger batches; one that compiled operators alone read gives larger batches too.
 
 The user's graph stays as it is: nodes are copied. Names and identities of the user's operators stay too, so state is
 found again whichever way it was written.
@@ -24,7 +24,7 @@ from ...actors.operators.operator import Operator
 from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.local_windows import LocalWindows
 from ...messages import Partitioning
-from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource
+from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource, TableSource
 from .schemas import key_columns
 from .stream_graph import StreamEdge, StreamNode
 
@@ -102,10 +102,15 @@ def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
     return key_columns(edge.selector.parts, edge.schema) == keys
 
 
+_NARROWED = (FileSource, ScanSource, TableSource)
+
+
 def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
-    """Let a source of files read what its readers want, in batches as large as they like them."""
+    """Let a source of columns read what its readers want, in batches as large as they like them. A user's subclass is
+    left alone.
+    """
     source = node.operator
-    if type(source) is not FileSource and type(source) is not ScanSource:
+    if not isinstance(source, FileSource | ScanSource | TableSource) or type(source) not in _NARROWED:
         return
     names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
     wanted = _wanted(node, nodes)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...actors.async_calls.failed_record import ERRORS
 from ...actors.job_graph import slots_needed, validate
+from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator, described_states
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ...actors.tasks.job_program import JobProgram, NotShippable, ProgramOperator
@@ -143,7 +144,8 @@ def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig)
 
 def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
     """Transactions are committed when a checkpoint completes."""
-    waiting = [repr(node.name) for node in nodes if isinstance(node.operator, TwoPhaseCommitSink) and not node.bounded]
+    kinds = (TwoPhaseCommitSink, LedgerSink)
+    waiting = [repr(node.name) for node in nodes if isinstance(node.operator, kinds) and not node.bounded]
     if waiting and checkpoints.interval_ms is None:
         log.warning(
             "sink %s publishes with each checkpoint, and this job, which has no end, takes none but savepoints: set "

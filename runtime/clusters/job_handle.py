@@ -46,8 +46,9 @@ from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import EventCallback, JobClient, savepoint_path
 from .job_dialogue import JobDialogue
-from .job_errors import JobLost, ResultsUnavailable, how_it_ended
+from .job_errors import JobLost, how_it_ended
 from .job_future import JobFuture
+from .job_output import JobOutput
 from .job_results import JobResults
 from .paths import AnyPath, target_folder
 from .readiness import Readiness
@@ -62,7 +63,7 @@ _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
 
-class JobHandle(JobDialogue):
+class JobHandle(JobDialogue, JobOutput):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
@@ -276,34 +277,6 @@ class JobHandle(JobDialogue):
         check_function("on_event", callback)
         with self._lock:
             self._listeners.append(callback)
-
-    # -- results
-
-    def results(self, name: str, *, after: int = 0) -> list[Any]:
-        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
-
-        The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
-        while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
-        Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
-        """
-        return self._results.collected(name, after)
-
-    results_async = async_twin(results)
-
-    def to_dataframe(self, name: str, spark: Any) -> Any:
-        """What a finished job's FileSink has written, as a DataFrame of this SparkSession.
-
-        Only this job's files are read, whatever else is in the folder. Of a job that was started from a savepoint or
-        checkpoint also what the jobs before it had committed to this folder by then, so that the whole is exact.
-        Raises ResultsUnavailable when there is no file, as there are no columns then.
-        """
-        if self._status is not JobStatus.FINISHED:
-            raise ResultsUnavailable(
-                f"job {self.name!r} is {self._status.value}; its output is whole once it has finished: wait() first"
-            )
-        return self._results.dataframe(name, spark)
-
-    to_dataframe_async = async_twin(to_dataframe)
 
     # -- inside
 

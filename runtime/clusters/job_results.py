@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
+from ...actors.flow.records import batch_of
 from ...actors.operators.operator import Operator
 from ...messages import Predecessor
 from ..api.errors import InvalidSetting
 from ..api.translation import Translation
 from ..connectors import CollectSink, FileSink, read_collected
 from ..connectors.files.committed_files import OutputOf
+from ..connectors.files.file_source import read_table
+from ..connectors.files.locations import located
 from ..connectors.files.output_directory import OutputDirectory
 from .job_errors import ResultsUnavailable, UnknownOperator
 
@@ -48,23 +53,41 @@ class JobResults:
             return self._kept[name][after:]
         return read_collected(sink.path, of=self._output_of(name))[after:]
 
+    def is_collected(self, name: str) -> bool:
+        return isinstance(self.sink(name), CollectSink)
+
     def keep(self) -> None:
         """Take the results home."""
         for name, sink in self._sinks.items():
             if isinstance(sink, CollectSink) and name not in self._kept:
                 self._kept[name] = read_collected(sink.path, of=self._output_of(name))
 
+    def table(self, name: str) -> pa.Table:
+        """The records of a `collect`, or the files of a FileSink, as columns. Raises as `collected`, and where there is
+        no file; RecordMismatch for collected records that are not of one kind.
+        """
+        sink = self.sink(name)
+        if isinstance(sink, FileSink) and not isinstance(sink, CollectSink):
+            fs, root = located(sink.path)
+            return read_table(fs, [f"{root}/{each}" for each in self._files(name, sink)], sink.format)
+        records = self.collected(name)
+        return pa.Table.from_batches([batch_of(records)]) if records else pa.table({})
+
     def dataframe(self, name: str, spark: Any) -> Any:
-        """The files of a FileSink as a DataFrame. Raises as `collected`, and where there is no file."""
+        """The files of a FileSink as a DataFrame of Spark. Raises as `collected`, and where there is no file."""
         sink = self.sink(name)
         if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
         format, options = _SPARK_READERS[sink.format]
+        root = sink.path.rstrip("/")
+        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in self._files(name, sink)])
+
+    def _files(self, name: str, sink: FileSink) -> list[str]:
+        """This job's, and of the jobs that it continues. Raises ResultsUnavailable when there is none."""
         names = self._output_of(name).among(OutputDirectory(sink.path, "").committed(""))
         if not names:
             raise ResultsUnavailable(f"job {self._graph.name!r} has committed no record to {sink.path}")
-        root = sink.path.rstrip("/")
-        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in names])
+        return list(names)
 
     def _output_of(self, name: str) -> OutputOf:
         described = (one for vertex in self._graph.vertices for one in vertex.operators)

@@ -22,7 +22,7 @@ from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.outlet_sink import OutletSink
-from .files.split_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
+from .frames import table_of
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
@@ -40,6 +40,7 @@ from .kafka import (
     TransactionLost,
     UnreadableMessage,
 )
+from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
 from .spark.fingerprint import Fingerprint
@@ -48,6 +49,7 @@ from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
+from .table_source import TableSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -91,6 +93,7 @@ __all__ = [
     "ScanSource",
     "SentRecords",
     "SparkSource",
+    "TableSource",
     "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
@@ -100,5 +103,6 @@ __all__ = [
     "read_collected",
     "scan_plan",
     "subtask_of",
+    "table_of",
     "to_payload",
 ]

@@ -12,6 +12,11 @@ from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, Source, SourceState
 from .pacer import Pacer
 
+RECORD_BATCH_ROWS, COMPILED_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536, 524_288
+"""How many rows are read at a time, unless the user says, for functions of a record, compiled ones, and whole columns:
+a step of Python records must stay short, and what is paid per batch must not outweigh quick readers.
+"""
+
 
 class PacedSource(Source):
     """A subclass defines `read`, `offset` and `seek`, and perhaps `rescale`, and calls `super().open()` when it has an

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
+from ...actors.operators.committer import CommittableWriter, Committer
+from ...actors.operators.idempotent_sink import IdempotentSink
 from ...actors.operators.keyed_operator import KeyedOperator
+from ...actors.operators.ledger_sink import LedgerSink
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
 from ...actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
@@ -18,7 +21,16 @@ _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 _HOOKS = frozenset(
     name
-    for base in (Operator, KeyedOperator, Source, TwoPhaseCommitSink)
+    for base in (
+        Operator,
+        KeyedOperator,
+        Source,
+        TwoPhaseCommitSink,
+        LedgerSink,
+        IdempotentSink,
+        CommittableWriter,
+        Committer,
+    )
     for name in vars(base)
     if not name.startswith("_")
 )

@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from .actors.errors import CannotRestore as CannotRestore
     from .actors.errors import EndlessTimers as EndlessTimers
     from .actors.errors import InvalidTimeout as InvalidTimeout
+    from .actors.errors import MarkerMismatch as MarkerMismatch
+    from .actors.errors import MarkerMoved as MarkerMoved
     from .actors.errors import NoEventTime as NoEventTime
     from .actors.errors import NoReadableCheckpoint as NoReadableCheckpoint
+    from .actors.errors import OutsideUnavailable as OutsideUnavailable
     from .actors.errors import RecordNotSent as RecordNotSent
     from .actors.errors import StateDoesNotFit as StateDoesNotFit
     from .actors.errors import UnknownJob as UnknownJob
@@ -55,10 +58,15 @@ if TYPE_CHECKING:
     from .actors.operators import END as END
     from .actors.operators import Avg as Avg
     from .actors.operators import Collector as Collector
+    from .actors.operators import CommittableWriter as CommittableWriter
+    from .actors.operators import Committer as Committer
     from .actors.operators import Count as Count
     from .actors.operators import FromSplit as FromSplit
+    from .actors.operators import IdempotentSink as IdempotentSink
     from .actors.operators import KeyedOperator as KeyedOperator
     from .actors.operators import KeyedTimer as KeyedTimer
+    from .actors.operators import LedgerSink as LedgerSink
+    from .actors.operators import Marker as Marker
     from .actors.operators import Max as Max
     from .actors.operators import Min as Min
     from .actors.operators import Operator as Operator
@@ -281,16 +289,17 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout NoEventTime "
-        "NoReadableCheckpoint RecordNotSent StateDoesNotFit UnknownJob UnusableRecord UnwantedResult"
+        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch MarkerMoved "
+        "NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit UnknownJob UnusableRecord "
+        "UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector Count END FromSplit KeyedOperator KeyedTimer Max Min Operator OperatorContext OutputTag Source "
-        "SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
-        "bounded_out_of_orderness monotonous punctuated"
+        "Avg Collector CommittableWriter Committer Count END FromSplit IdempotentSink KeyedOperator KeyedTimer "
+        "LedgerSink Marker Max Min Operator OperatorContext OutputTag Source SourceState Sum Timers TwoPhaseCommitSink "
+        "UnusableTime WatermarkGenerator WatermarkStrategy bounded_out_of_orderness monotonous punctuated"
     ),
     "actors.windows": (
         "AggregateFunction Change Evictor GlobalWindow InvalidWindow ProcessWindowFunction TimeWindow TimedRecord "

@@ -5,8 +5,8 @@ in a dict and one in the list of its time; only times are kept in a heap, so the
 one heap entry. Nothing is ever scanned: a deleted timer leaves its place in the list, which is passed over when its
 time comes, and lists are made again when such places are more than the timers.
 
-Order: by time; of one time in the order in which they were added. Timers that a snapshot gave back have no order among
-those of one time that could be relied on.
+Order: by time; of one time in the order in which they were added, but one that was deleted and added again may have its
+old place. Timers that a snapshot gave back have no order among those of one time that could be relied on.
 """
 
 from __future__ import annotations

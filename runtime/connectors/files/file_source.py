@@ -16,9 +16,10 @@ from fsspec import AbstractFileSystem
 from ....actors.flow.records import column_problem, conform
 from ....messages import those_there_are
 from ..errors import NoInput, UnreadableInput
+from ..paced_source import COLUMN_BATCH_ROWS
 from .file_readers import READ_FORMATS, FileSplit, ReadOptions
 from .locations import located
-from .split_source import COLUMN_BATCH_ROWS, SplitSource
+from .split_source import SplitSource
 
 
 class FileSource(SplitSource):
@@ -90,6 +91,19 @@ def find_files(url: str) -> tuple[AbstractFileSystem, list[str]]:
         folders = f", only folders such as {shown[0]['name']}: name them by a glob" if shown else ""
         raise NoInput(f"{url}: wanted files, found none{folders}")
     return fs, files
+
+
+def read_table(fs: AbstractFileSystem, files: Sequence[str], format: str) -> pa.Table:
+    """All rows of these files, in their order, as FileSink has written them. Raises as FileSource does."""
+    described = _describe(fs, files, format, ("",))
+    schema = _one_schema(described, format, None)
+    options = ReadOptions(schema, COLUMN_BATCH_ROWS, ("",))
+    batches = []
+    for splits, _ in described.values():
+        for split in splits:
+            with fs.open(split.path, "rb") as file:
+                batches += [conform(batch, schema) for batch in READ_FORMATS[format].batches(file, split, options)]
+    return pa.Table.from_batches(batches, schema)
 
 
 _Described = dict[str, tuple[Sequence[FileSplit], pa.Schema]]

@@ -19,13 +19,8 @@ from ....actors.operators.source import END, SourceState
 from ....messages import pack_plain
 from ..errors import OffsetMismatch
 from ..index_share import IndexShare
-from ..paced_source import PacedSource
+from ..paced_source import COLUMN_BATCH_ROWS, RECORD_BATCH_ROWS, PacedSource
 from .file_readers import FileSplit
-
-RECORD_BATCH_ROWS, COMPILED_BATCH_ROWS, COLUMN_BATCH_ROWS = 8192, 65_536, 524_288
-"""How many rows are read at a time, unless the user says, for functions of a record, compiled ones, and whole columns:
-a step of Python records must stay short, and what is paid per batch must not outweigh quick readers.
-"""
 
 
 class SplitSource(PacedSource):

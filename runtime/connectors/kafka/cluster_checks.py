@@ -12,7 +12,7 @@ from ..errors import require
 from .client_settings import ClientSettings
 from .errors import KafkaRefused, KafkaUnavailable, NoSuchTopic
 
-_STEP_S = 5.0
+_ASK_S, _STEP_S = 1.0, 5.0
 
 
 class ClusterChecks:
@@ -50,9 +50,10 @@ class ClusterChecks:
     def _metadata(self) -> Any:
         while True:
             try:
-                return self._admin.list_topics(timeout=min(_STEP_S, max(self._deadline - time.monotonic(), 0.1)))
+                return self._admin.list_topics(timeout=min(_ASK_S, max(self._deadline - time.monotonic(), 0.1)))
             except self._kafka.KafkaException as raised:
                 problem = raised.args[0]
+            self._admin.poll(0)  # calls `_on_error`
             if self._refusal:
                 raise KafkaRefused(f"{self._servers}: {self._refusal}: correct the user, the password or the protocol")
             if time.monotonic() > self._deadline:

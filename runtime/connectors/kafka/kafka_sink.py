@@ -26,6 +26,7 @@ from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....messages import CheckpointId
 from ....state import OperatorListState
 from ..errors import check_extra, require
+from .client_errors import error_of
 from .client_settings import ClientSettings, Options
 from .cluster_checks import check_topic
 from .errors import KafkaRefused, TransactionLost
@@ -35,7 +36,7 @@ from .transactional_producer import (
     NOTHING,
     PreparedTransaction,
     TransactionalProducer,
-    error_of,
+    drop,
     flush,
 )
 
@@ -47,6 +48,7 @@ RESTART_ALLOWANCE_MS = 60_000
 """What a transaction must outlast beside three checkpoint intervals: a failure, the restart, and the commit then."""
 
 _CHECK_MS = 15_000
+_ABORT_S = 5.0
 _RESERVED = ("transactional.id", "transaction.timeout.ms", "enable.idempotence", "acks", "statistics.interval.ms")
 
 
@@ -158,8 +160,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
             self._recovery.close()
             self._recovery = None
         if self._plain is not None:
-            self._plain.purge()
-            self._plain.close(0)
+            drop(self._plain)
             self._plain = None
 
     # -- transactions
@@ -210,13 +211,13 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         producer, self._open_one = self._open_one, None
         if producer is not None:
             self._free.append(producer)
-            producer.abort()
+            producer.abort(_ABORT_S)
 
     def recover_and_commit(self, transaction: PreparedTransaction) -> None:
         self._recovered().commit(transaction)
 
     def recover_and_abort(self, transaction: PreparedTransaction) -> None:
-        """What was open is fenced with its pool."""
+        """Its id is fenced with its pool."""
 
     # -- details
 
@@ -230,6 +231,7 @@ class KafkaSink(TwoPhaseCommitSink[PreparedTransaction]):
         self._branch = blake2b(context.attempt_id.encode(), digest_size=4).hexdigest()
         self._sequence = 0
         self._recovery = Recovery(self._settings, self.topic, self.retry_ms)
+        self._recovery.reach(self._book)
         for each in recorded:
             if each["subtask"] % context.parallelism == context.subtask_index:
                 for transaction in each["prepared"]:

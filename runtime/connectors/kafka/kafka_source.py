@@ -2,8 +2,8 @@
 
 Partitions are assigned by name and parallelism, never by the group's protocol. A thread of its own reads ahead
 (`partition_reader.py`); `poll` takes what is there, and moves the offset. A partition that appears later is read from
-its beginning. With a `group` the offsets of completed checkpoints are committed to it, for people and monitors: the
-job itself goes on from its checkpoint.
+its beginning. With a `group` the offsets of completed checkpoints are committed to it, to show to users and monitors;
+the job itself goes on from its checkpoint.
 """
 
 from __future__ import annotations

@@ -12,12 +12,14 @@ checkpoint an attempt goes on from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..errors import require
+from .client_errors import tried
 from .client_settings import ClientSettings
 from .errors import KafkaUnavailable
-from .transactional_producer import PreparedTransaction, error_of
+from .transactional_producer import PreparedTransaction
 
 Branches = Mapping[str, int]
 """The last sequence of each, in the order in which they were begun."""
@@ -52,10 +54,9 @@ class Book:
     def read(self, *, settled: bool) -> dict[str, int]:
         """The marks that are visible. `settled`: wait until no transaction that has one is being ended."""
         consumer = self._consumer("read_committed" if settled else "read_uncommitted")
+        where = [self._kafka.TopicPartition(self._topic, 0)]
         try:
-            (found,) = consumer.committed([self._kafka.TopicPartition(self._topic, 0)], self._timeout_s)
-        except self._kafka.KafkaException as raised:
-            raise error_of(raised.args[0], f"marks of {self._name!r}") from None
+            (found,) = tried(partial(consumer.committed, where), f"marks of {self._name!r}", self._timeout_s)
         finally:
             consumer.close()
         if found.error is not None:

@@ -4,7 +4,7 @@
 
 It runs ahead of `poll` by a bounded number of messages. A partition that the runtime has paused is paused at the
 broker's too; what of it is there already waits, and holds the others up in nothing. `take` never blocks. Offsets of
-checkpoints are handed to it, to be committed for people to see. Which records belong to a checkpoint is decided in
+checkpoints are handed to it, to be committed to the group. Which records belong to a checkpoint is decided in
 `kafka_source.py`: this thread knows no checkpoint.
 """
 
@@ -20,17 +20,17 @@ from typing import Any
 
 from ....actors.flow.elements import Batch
 from ..errors import require
+from .client_errors import error_of
 from .errors import DataGone, KafkaRefused, KafkaUnavailable
 from .message_decoder import MessageDecoder
 from .partitions import Brokers, Partition, Position, message_of
 from .reading import ReadingSettings
-from .transactional_producer import error_of
 
 log = logging.getLogger(__name__)
 
 _LINGER_S, _IDLE_S, _RETRY_S = 0.01, 0.2, 1.0
 _AHEAD = 4
-"""So many times as many messages as a batch has at most are read ahead."""
+"""How many full batches of messages are read ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class PartitionReader:
         text = f"{partition.split}: records from offset {at.next} on are gone; the first that is there is {first}"
         if not self._settings.allow_data_loss:
             raise DataGone(
-                f"{text}. Retention has deleted them before they were read, or the topic was made anew. To go on "
+                f"{text}. Retention has deleted them before they were read, or the topic was made again. To go on "
                 "without them, set allow_data_loss=True"
             )
         log.warning("%s: going on from there, as allow_data_loss is set", text)

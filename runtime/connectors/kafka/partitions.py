@@ -2,7 +2,7 @@
 
 A partition is a split, called `<topic>-<number>`. Which subtask reads it depends on its name and the parallelism alone,
 so that after a change of parallelism each partition has one reader without any talk. Flink: KafkaPartitionSplit,
-KafkaSourceEnumerator, OffsetsInitializer. What a partition gives is read in `partition_reader.py`.
+KafkaSourceEnumerator, OffsetsInitializer. Records are read in `partition_reader.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import require
+from .client_errors import tried
 from .client_settings import ClientSettings
 from .cluster_checks import ClusterChecks
 from .errors import KafkaUnavailable
-from .transactional_producer import error_of
 
 Start: TypeAlias = "str | int | datetime"
 """A name of STARTS, or the time, in ms of Unix or with a time zone, from which on records are read."""
@@ -97,13 +98,13 @@ class Brokers:
         )
         level = self._kafka.IsolationLevel[self._isolation.upper()]
         admin = self._admin_of.AdminClient(self._settings.for_reaching())
-        timeout_s = self._timeout_ms / 1000
         asked = {self._kafka.TopicPartition(*each): wanted for each in partitions}
-        try:
+
+        def ask(timeout_s: float) -> dict[Partition, int]:
             answers = admin.list_offsets(asked, isolation_level=level, request_timeout=timeout_s)
-            found = {Partition(tp.topic, tp.partition): int(answer.result().offset) for tp, answer in answers.items()}
-        except self._kafka.KafkaException as raised:
-            raise error_of(raised.args[0], "offsets of partitions") from None
+            return {Partition(tp.topic, tp.partition): int(answer.result().offset) for tp, answer in answers.items()}
+
+        found = tried(ask, "offsets of partitions", self._timeout_ms / 1000)
         late = [each for each in partitions if found[each] < 0]  # no record is that new
         return found | (self._offsets(late, "latest") if late else {})
 
@@ -111,9 +112,8 @@ class Brokers:
         consumer = self._kafka.Consumer(self._settings.for_reaching(group_id=group, enable_auto_commit=False))
         asked = [self._kafka.TopicPartition(*each) for each in partitions]
         try:
-            found = consumer.committed(asked, self._timeout_ms / 1000)
-        except self._kafka.KafkaException as raised:
-            raise error_of(raised.args[0], f"committed offsets of group {group!r}") from None
+            doing = f"committed offsets of group {group!r}"
+            found = tried(partial(consumer.committed, asked), doing, self._timeout_ms / 1000)
         finally:
             consumer.close()
         for each in found:

@@ -1,8 +1,9 @@
 """Recovery: what an attempt does with the transactions of attempts before it. Flink: KafkaCommitter, its aborters.
 
 A prepared transaction of the restored checkpoint is committed: if its mark is not to be seen, by an EndTxn with its
-producer's number and epoch. Its id was not used again before it was committed, so what is open there is this one. If
-the broker will not have it, the marks are read once more, when nothing is being ended; without the mark it is lost.
+producer's number and epoch. Its id was not used again before it was committed, so this transaction is the one that the
+id has open. If the broker refuses, the marks are read once more, when nothing is being ended; without the mark it is
+lost.
 
 All other ids of the pools that this subtask takes over are fenced: what they have open is aborted, and a zombie cannot
 write. A pool is `<prefix>-<subtask>-0`, `-1`, ...; its end is the first id that the broker does not know. Subtask i of
@@ -30,6 +31,10 @@ class Recovery:
         self._coordinator = TransactionCoordinator(settings, timeout_ms)
         self._books: dict[str, Book] = {}
         self._done: set[tuple[str, str, int]] = set()
+
+    def reach(self, pool: str) -> None:
+        """Raises KafkaRefused, KafkaUnavailable, before anything else is tried that may say less."""
+        self._coordinator.describe(f"{pool}-0")
 
     def book(self, name: str) -> Book:
         """Of a subtask."""

@@ -2,7 +2,7 @@
 
     idle -> begun -> prepared -> idle (committed), again and again; close at any time
 
-A prepared transaction is all there and open. What ends it from elsewhere is its `PreparedTransaction`: the producer's
+A prepared transaction is all there and open. A `PreparedTransaction` ends it from elsewhere: the producer's
 number and epoch, which librdkafka shows in its statistics, and its place in the book of marks (`marks.py`).
 Blocks; calls of the task's thread alone. When and why transactions end is decided in `kafka_sink.py`.
 """
@@ -10,36 +10,23 @@ Blocks; calls of the task's thread alone. When and why transactions end is decid
 from __future__ import annotations
 
 import json
+import logging
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 
 from ..errors import require
-from .errors import KafkaRefused, KafkaUnavailable, NoSuchTopic, TransactionLost
+from .client_errors import error_of
+from .errors import KafkaUnavailable, TransactionLost
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 STATISTICS_MS = 200
 """How soon the number and the epoch are known after the first transaction has begun."""
 
-_REFUSALS = frozenset(
-    {
-        "_AUTHENTICATION",
-        "_SSL",
-        "SASL_AUTHENTICATION_FAILED",
-        "TOPIC_AUTHORIZATION_FAILED",
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-        "GROUP_AUTHORIZATION_FAILED",
-        "CLUSTER_AUTHORIZATION_FAILED",
-        "INVALID_TRANSACTION_TIMEOUT",
-        "MSG_SIZE_TOO_LARGE",
-        "RECORD_LIST_TOO_LARGE",
-        "POLICY_VIOLATION",
-        "INVALID_RECORD",
-        "_INVALID_ARG",
-    }
-)
-_MISSING = frozenset({"_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION"})
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE"})
 
 
@@ -58,16 +45,6 @@ class PreparedTransaction(TypedDict):
 NOTHING: PreparedTransaction = {"id": "", "producer_id": -1, "epoch": -1, "book": "", "branch": "", "sequence": 0}
 
 
-def error_of(problem: Any, doing: str) -> Exception:
-    """Our error for one of librdkafka's, found while `doing`."""
-    name, text = str(problem.name()), f"{doing}: {problem.str()} ({problem.name()})"
-    if name in _REFUSALS:
-        return KafkaRefused(text)
-    if name in _MISSING:
-        return NoSuchTopic(text)
-    return KafkaUnavailable(text)
-
-
 class TransactionalProducer:
     """`settings`: of librdkafka. `timeout_ms`: how long one call may take, and so a broker be away."""
 
@@ -76,18 +53,20 @@ class TransactionalProducer:
         self.id = transactional_id
         self._timeout_s = timeout_ms / 1000
         self._producer_id = self._epoch = -1
+        self._is_prepared = False
+        this = weakref.ref(self)  # so that the client goes when this does
         self._producer = self._kafka.Producer(
             settings
             | {
                 "transactional.id": transactional_id,
                 "statistics.interval.ms": STATISTICS_MS,
-                "stats_cb": self._on_statistics,
+                "stats_cb": lambda text: _statistics(this(), text),
             }
         )
         try:
             self._call("init_transactions")
         except BaseException:
-            self._producer.close(0)
+            drop(self._producer)
             raise
 
     def begin(self) -> None:
@@ -110,25 +89,27 @@ class TransactionalProducer:
             self._producer.poll(0.05)
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f"{self.id}: the number of the producer does not appear in its statistics")
+        self._is_prepared = True
         return self._producer_id, self._epoch
 
     def commit(self) -> None:
         """Raises TransactionLost where the broker has ended it, or has given the id to another."""
         self._call("commit_transaction")
+        self._is_prepared = False
 
-    def abort(self) -> None:
-        """What was begun; what is queued still is dropped."""
-        self._call("abort_transaction")
+    def abort(self, timeout_s: float) -> None:
+        """Drops records in the queue, too. If the brokers cannot be reached, they abort it when its time is over."""
+        try:
+            self._producer.abort_transaction(timeout_s)
+        except self._kafka.KafkaException as raised:
+            log.info("%s: not aborted from here: %s", self.id, raised.args[0].str())
 
     def close(self) -> None:
-        """A prepared transaction stays as it is."""
-        self._producer.purge()
-        self._producer.close(0)
-
-    def _on_statistics(self, text: str) -> None:
-        found = json.loads(text).get("eos") or {}
-        if found.get("producer_id", -1) >= 0:
-            self._producer_id, self._epoch = found["producer_id"], found["producer_epoch"]
+        """A prepared transaction stays as it is: `close` of the client would abort it, so this client is let go of."""
+        if self._is_prepared:
+            del self._producer
+        else:
+            drop(self._producer)
 
     def _call(self, method: str, *, timed: bool = True) -> None:
         arguments = (self._timeout_s,) if timed else ()
@@ -150,6 +131,22 @@ class TransactionalProducer:
                     ) from None
                 if not problem.retriable() or time.monotonic() > deadline:
                     raise error_of(problem, f"transactional id {self.id!r}, {what}") from None
+
+
+def _statistics(producer: TransactionalProducer | None, text: str) -> None:
+    found = json.loads(text).get("eos") or {}
+    if producer is not None and found.get("producer_id", -1) >= 0:
+        producer._producer_id, producer._epoch = found["producer_id"], found["producer_epoch"]
+
+
+def drop(producer: Any) -> None:
+    """Close it with all that it has queued. One that is fenced or has failed says so again, which is known already."""
+    kafka = require("confluent_kafka", extra="kafka", wanted_by="KafkaSink")
+    try:
+        producer.purge()
+        producer.close(0)
+    except kafka.KafkaException as raised:
+        log.debug("closing a producer: %s", raised.args[0].str())
 
 
 def flush(producer: Any, timeout_s: float, name: str) -> None:

@@ -17,7 +17,8 @@ import pyarrow.parquet
 
 from ..errors import InputChanged, NotAScan, UnreadableInput
 from ..files.file_readers import READ_FORMATS, FileSplit, ReadOptions
-from ..files.split_source import COLUMN_BATCH_ROWS, SplitSource
+from ..files.split_source import SplitSource
+from ..paced_source import COLUMN_BATCH_ROWS
 from .scan_plan import ScanPlan
 
 _SAME_TYPES = frozenset(

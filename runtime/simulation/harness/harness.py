@@ -76,7 +76,7 @@ class OperatorHarness:
         """
         chain = hosted_chain(operator, (key_by, key_by_2), schemas)
         self._job = HostedJob(JobId(job_id), chain, max_parallelism, state_backend, dict(resources or {}))
-        self._attempt = HostedAttempt(self._job, _sequence(restore_from), parallelism, subtask_index)
+        self._attempt = HostedAttempt(self._job, _sequence(restore_from), parallelism, subtask_index, is_start=True)
 
     def restored(
         self,
@@ -88,7 +88,8 @@ class OperatorHarness:
         """The next attempt of the same job, restored from this snapshot, or from those of all subtasks.
 
         Without `parallelism` and `subtask_index` they stay as they were. A rescale makes one harness per new subtask,
-        each from all snapshots. This harness is over by then, or stands for a zombie.
+        each from all snapshots. This harness is over by then, or stands for a zombie. It is a failover
+        (`context.is_failover`) unless a newer checkpoint is complete here, or the parallelism changes.
         """
         snapshots = _sequence(snapshot)
         if not snapshots:

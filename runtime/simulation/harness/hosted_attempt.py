@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
+from uuid import uuid4
 
 from ....actors.async_calls.async_calls import AsyncCalls
 from ....actors.async_calls.settings import AsyncSettings
@@ -31,8 +32,9 @@ from .harness_snapshot import HarnessMisused, HarnessSnapshot, files_of, share_o
 from .hosted_chain import VERTEX, HostedChain
 from .hosted_coroutines import HostedCoroutines
 
-_attempts = count()
-"""Ids of attempts are unique in the process, as those of a job are in its cluster."""
+_PROCESS = uuid4().hex[:8]
+_attempts = (f"attempt-{_PROCESS}-{number}" for number in count())
+"""Unique in the world, as those of a job are: what an attempt leaves in a real system may outlive the process."""
 _MOST_WAITS = 10_000
 """So often time passes at the end of the data without a record that leaves."""
 
@@ -56,6 +58,8 @@ class HostedJob:
     resources: dict[str, Any]
     last_attempt: int = -1
     last_checkpoint: int = 0
+    newest_completed: int = 0
+    """Checkpoints that were said to be complete, or restored."""
     now_ms: float = 0.0
 
 
@@ -63,15 +67,27 @@ class HostedAttempt:
     """Owned by its harness."""
 
     def __init__(
-        self, job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int, subtask_index: int
+        self,
+        job: HostedJob,
+        snapshots: Sequence[HarnessSnapshot],
+        parallelism: int,
+        subtask_index: int,
+        *,
+        is_start: bool = False,
     ) -> None:
-        """Restore and open; raises what user code and the state raise, and is over then."""
+        """Restore and open; raises what user code and the state raise, and is over then. `is_start`: the job starts
+        here, so the snapshots are another one's.
+        """
         self.over = ""
         """How it ended; empty while it runs."""
-        self.deployment = _deployment(job, snapshots, parallelism, subtask_index)
+        self.deployment = replace(
+            _deployment(job, snapshots, parallelism, subtask_index),
+            is_failover=not is_start and _is_failover(job, snapshots, parallelism),
+        )
         self.clock = HarnessClock(max([job.now_ms, *(each.clock_ms for each in snapshots)]))
         job.now_ms, job.last_attempt = self.clock.now_ms(), self.deployment.attempt_number
         job.last_checkpoint = max([job.last_checkpoint, *(each.checkpoint_id for each in snapshots)])
+        job.newest_completed = max([job.newest_completed, *(each.checkpoint_id for each in snapshots)])
         self.last_checkpoint = job.last_checkpoint
         self.emitted: list[AnyBatch] = []
         self.sides: dict[str, list[AnyBatch]] = {}
@@ -154,6 +170,7 @@ class HostedAttempt:
         return lambda: self._snapshot(checkpoint_id, at_ms, write()[0])
 
     def complete(self, checkpoint_id: CheckpointId) -> None:
+        self._job.newest_completed = max(self._job.newest_completed, checkpoint_id)
         with self._deadly():
             self.chain.checkpoint_complete(checkpoint_id)
 
@@ -319,7 +336,7 @@ def _deployment(
         subtask_index=SubtaskIndex(subtask_index),
         parallelism=parallelism,
         max_parallelism=job.max_parallelism,
-        attempt_id=ExecutionAttemptId(f"attempt-{next(_attempts)}"),
+        attempt_id=ExecutionAttemptId(next(_attempts)),
         attempt_number=1 + max([job.last_attempt, *(each.attempt_number for each in snapshots)]),
         slot=SlotIndex(0),
         inputs=(),
@@ -327,4 +344,11 @@ def _deployment(
         operators=job.chain.descriptions,
         restored_checkpoint_id=snapshots[0].checkpoint_id if snapshots else None,
         restored=share_of_state(snapshots, parallelism, subtask_index) if snapshots else (),
+    )
+
+
+def _is_failover(job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int) -> bool:
+    """Whether nothing of this job is complete that these snapshots do not cover."""
+    return bool(snapshots) and all(
+        each.parallelism == parallelism and each.checkpoint_id >= job.newest_completed for each in snapshots
     )

@@ -92,3 +92,49 @@ def test_without_the_permission_an_old_transaction_is_never_given_up() -> None:
     again.transaction_timeout_ms = 10
     with pytest.raises(OSError, match="does not answer"):
         Running(again, snapshot, clock=clock, attempt=1)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if "has been open for" in each.getMessage()]
+
+
+def sink_that_warns(store: Store, warn_after: float | None = 0.5) -> StoreSink:
+    sink = StoreSink(store)
+    sink.transaction_timeout_ms, sink.warn_after = 10_000, warn_after
+    return sink
+
+
+class TestTransactionsThatGrowOld:
+    """Flink: TwoPhaseCommitSinkFunctionTest.testLogTimeoutAlmostReachedWarningDuringCommit and ...DuringRecovery."""
+
+    def test_a_commit_warns(self, caplog: pytest.LogCaptureFixture) -> None:
+        clock = ManualClock()
+        running = Running(sink_that_warns(Store()), clock=clock)
+        running.take("a")
+        running.checkpoint(1)
+        clock.ms = 5_001
+        running.complete(1)
+        (text,) = warnings_of(caplog)
+        assert "transaction 0 has been open for 5.0 s" in text
+        assert "after 10.0 s" in text
+
+    def test_a_restore_warns(self, caplog: pytest.LogCaptureFixture) -> None:
+        store, clock = Store(), ManualClock()
+        running = Running(sink_that_warns(store), clock=clock)
+        running.take("a")
+        snapshot = running.checkpoint(1)
+        clock.ms = 5_001
+        Running(sink_that_warns(store), snapshot, clock=clock, attempt=1)
+        assert len(warnings_of(caplog)) == 1
+
+    @pytest.mark.parametrize(("age_ms", "warn_after"), [(5_000, 0.5), (1e9, None)])
+    def test_a_young_one_or_none_wanted_is_quiet(
+        self, age_ms: float, warn_after: float | None, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        clock = ManualClock()
+        running = Running(sink_that_warns(Store(), warn_after), clock=clock)
+        running.take("a")
+        running.checkpoint(1)
+        clock.ms = age_ms
+        running.complete(1)
+        assert warnings_of(caplog) == []

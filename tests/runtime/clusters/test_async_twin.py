@@ -69,6 +69,7 @@ def test_its_name_and_text_are_its_own() -> None:
 TWINS = {
     JobHandle: {
         *{"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe"},
+        *{"to_arrow", "to_pandas", "to_polars", "to_duckdb"},
         "explain_watermark",
     },
     LocalCluster: {"start", "close", "submit", "submit_translated"},

@@ -35,6 +35,7 @@ def make_context(
     clock: ManualClock | None = None,
     resources: dict[str, Any] | None = None,
     restored: bool = False,
+    is_failover: bool = False,
 ) -> OperatorContext:
     return OperatorContext(
         job_id=JobId(job),
@@ -50,6 +51,7 @@ def make_context(
         clock=clock or ManualClock(),
         wake=lambda: None,
         resources=resources or {},
+        is_failover=is_failover,
     )
 
 
@@ -63,6 +65,7 @@ class Running(Generic[O]):
         self._state.restore(restore_from or (), lambda handle: handle.data or b"")
         bind_states(operator, None, self._state)
         operator.open()
+        operator._opened()
 
     def take(self, *records: Any) -> None:
         self.operator.process_batch(list(records), Collector())

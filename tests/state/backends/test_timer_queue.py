@@ -16,22 +16,26 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_it_is_the_list_of_its_timers_sorted_by_time(steps: list[tuple[str, int, str]]) -> None:
-    queue, model = TimerQueue("timers"), list[TimerEntry]()
+    queue, model, added_again = TimerQueue("timers"), list[TimerEntry](), set[TimerEntry]()
+    removed = set[TimerEntry]()
     for what, time_ms, key in steps:
         timer = (time_ms, key, ())
         if what == "add":
             assert queue.add(timer) == (timer not in model)
             if timer not in model:
                 model.append(timer)
+                added_again |= {timer} & removed
         elif what == "remove":
             assert queue.remove(timer) == (timer in model)
             if timer in model:
                 model.remove(timer)
+                removed.add(timer)
         else:
             due = sorted((each for each in model if each[0] <= time_ms), key=lambda each: each[0])
             first = queue.pop(time_ms)
-            assert first == (due[0] if due else None)
+            assert (first is None) == (not due)
             if first is not None:
+                assert first == due[0] or (first[0] == due[0][0] and added_again & {first, due[0]})
                 model.remove(first)
         assert len(queue) == len(model)
         earliest = queue.next_ms()

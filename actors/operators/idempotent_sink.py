@@ -1,0 +1,152 @@
+"""IdempotentSink: upserts by key. At least once, and right in the end, as the same upsert twice is the same as once.
+
+    records:    wait until there are `most_rows`, or none come for now, and are upserted
+    barrier:    what waits is upserted before the snapshot, or the attempt fails: a checkpoint covers what is outside
+    restore:    records behind the checkpoint come again, and are upserted again
+
+**What it promises.** When a job has ended, each key has the value of its last record, whatever died in between: if all
+records of a key come to one subtask in their order (`key_by` the same key before it), and if what is written depends on
+the record alone.
+
+**What it does not.** A reader meanwhile may see a key go back to an older value, and forward again, after each restart.
+A record that a restarted job makes otherwise (from the clock, from chance) is there in its last version, beside keys
+that only its first version had. A delete is repeatable, but a row that was deleted may come back until the delete is
+repeated. An increment (`count = count + 1`) counts twice: send totals, or use a LedgerSink. Who writes the same keys
+from elsewhere is overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from ...messages import CheckpointId
+from ..flow.elements import Batch
+from ..flow.key_selector import KeySelector
+from ..unrun import has_run
+from .collector import Collector
+from .operator import Operator, Takes
+from .patience import Patience
+
+KeyOfRecord: TypeAlias = "str | int | Callable[[Any], Any]"
+
+TRIES_AT_A_BARRIER = 3
+
+
+class IdempotentSink(Operator):
+    """A sink whose `upsert` sets the rows of keys. All methods run on the task's thread."""
+
+    takes: ClassVar[Takes] = "any"
+
+    key: KeyOfRecord | Sequence[KeyOfRecord] | None = None
+    """The column, attribute, position or function that makes the key of a record, or several of these. Of the records
+    of one key that wait, only the last is upserted then. None: all are, in their order.
+    """
+    most_rows: int = 10_000
+    """When this number of rows wait, they are upserted."""
+    retry_ms: float = 60_000
+    """How long `upsert` is tried again before the attempt fails with OutsideUnavailable. Until then the sink takes no
+    more records. A barrier does not wait: when it comes, three tries at once decide.
+    """
+
+    # -- what a subclass supplies
+
+    def upsert(self, batch: Batch) -> None:
+        """Set the rows of all these records, a list or a `pa.RecordBatch`; return when they are durable. Called again
+        with the same records when it raised, and after a restart. It must not take for ever: give the client a time
+        limit.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.upsert is not defined")  # abstract
+
+    # -- when it happens
+
+    def _opened(self) -> None:
+        self._patience = Patience(f"sink {self.context.name!r}", self.context.clock, self.retry_ms)
+        self._waiting: list[Batch] = []
+        self._rows = 0
+        self._selector = None if self.key is None else KeySelector(*_parts(self.key)).of_operator(self.context.name)
+
+    def process_batch(self, batch: Batch, out: Collector) -> None:
+        self._waiting.append(batch)
+        self._rows += len(batch)
+        if self._rows >= self.most_rows or self._patience.is_tried:
+            self._flush()
+
+    def on_idle(self, out: Collector) -> float | None:
+        if not self._waiting:
+            return None
+        self._flush()
+        return self._patience.due_in_ms() if self._waiting else 0.0
+
+    def on_checkpoint(self, checkpoint_id: CheckpointId) -> None:
+        for left in reversed(range(TRIES_AT_A_BARRIER)):
+            if self._try(is_last=not left):
+                return
+
+    @property
+    def _is_full(self) -> bool:
+        return self._patience.is_tried
+
+    # -- details
+
+    def _flush(self) -> None:
+        if self._patience.due_in_ms() == 0:
+            self._try()
+
+    def _try(self, *, is_last: bool = False) -> bool:
+        """Upsert all that waits; whether none does any more. Raises when there is no use in another try."""
+        if not self._waiting:
+            return True
+        self._waiting = self._merged()
+        try:
+            while self._waiting:
+                has_run(f"{type(self).__name__}.upsert", self.upsert(self._waiting[0]))  # type: ignore[func-returns-value]
+                del self._waiting[0]
+        except Exception as error:  # noqa: BLE001 - of the outside system: whatever its client raises
+            self._patience.failed("upsert", error, is_last=is_last)
+            return False
+        self._rows = 0
+        self._patience.succeeded()
+        return True
+
+    def _merged(self) -> list[Batch]:
+        """As few batches as can be, in order; of each key the last record only, within each."""
+        merged: list[Batch] = []
+        for run in _alike(self._waiting):
+            batch: Batch = (
+                pa.Table.from_batches(run).combine_chunks().to_batches()[0]
+                if isinstance(run[0], pa.RecordBatch)
+                else [record for each in run for record in each]
+            )
+            merged.append(batch if self._selector is None else _last_of_each_key(batch, self._selector))
+        return merged
+
+
+def _parts(key: Any) -> Sequence[Any]:
+    return tuple(key) if isinstance(key, list | tuple) else (key,)
+
+
+def _alike(batches: list[Batch]) -> list[list[Any]]:
+    """Runs of batches that can be made one: lists, or columns of one schema."""
+    runs: list[list[Any]] = []
+    kinds: list[Any] = []
+    for batch in batches:
+        kind = batch.schema if isinstance(batch, pa.RecordBatch) else None
+        if not runs or kinds[-1] != kind:
+            runs.append([])
+            kinds.append(kind)
+        runs[-1].append(batch)
+    return runs
+
+
+def _last_of_each_key(batch: Batch, selector: KeySelector) -> Batch:
+    """In the order of those last records."""
+    last = {key: position for position, key in enumerate(selector.keys(batch))}
+    if len(last) == len(batch):
+        return batch
+    positions = sorted(last.values())
+    if isinstance(batch, pa.RecordBatch):
+        return batch.take(pa.array(positions, pa.int64()))
+    return [batch[position] for position in positions]

@@ -1,0 +1,74 @@
+"""FrameSources: streams of what is a table in the user's process already. A part of the StreamEnvironment."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from ...actors.operators.source import Source
+from ..connectors import TableSource, table_of
+from .checks import rate
+from .stream import DataStream
+
+
+class TableOptions(TypedDict, total=False):
+    """What the methods here take beside the table. They mean the same as those of `from_collection`."""
+
+    records_per_second: float | None
+    name: str | None
+    parallelism: int | None
+
+
+class FrameSources:
+    """Base of the StreamEnvironment.
+
+    The table travels with the program, so this is for what fits into memory, in each TaskManager. One subtask reads it,
+    in the order of its rows, unless `parallelism` says otherwise: then blocks of rows are dealt out. A record is a Row:
+    `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`.
+    """
+
+    def from_arrow(self, table: Any, **options: Unpack[TableOptions]) -> DataStream:
+        """Read an Arrow table: a `pa.Table`, a RecordBatch or a list of them, or anything with `__arrow_c_stream__`,
+        such as a DuckDB relation. Of dictionary columns the values are read.
+
+        Raises UnreadableInput for what is no table, and for columns without a name of their own.
+        """
+        return self._from_table(table_of(table, "from_arrow"), **options)
+
+    def from_pandas(self, frame: Any, **options: Unpack[TableOptions]) -> DataStream:
+        """Read a pandas DataFrame without its index, of which `frame.reset_index()` makes columns. NaN and NaT are
+        null; a category is its value; a column of objects has the one type of all its values.
+
+        Raises UnreadableInput as `from_arrow`.
+        """
+        return self._from_table(table_of(frame, "from_pandas"), **options)
+
+    def from_polars(self, frame: Any, **options: Unpack[TableOptions]) -> DataStream:
+        """Read a Polars DataFrame; of a LazyFrame what its `collect()` gives.
+
+        Raises UnreadableInput as `from_arrow`.
+        """
+        return self._from_table(table_of(frame, "from_polars"), **options)
+
+    def _from_table(
+        self,
+        table: Any,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        source = TableSource(table, records_per_second=rate(records_per_second), **self._batching())
+        return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
+
+    def _batching(self) -> dict[str, Any]:
+        raise NotImplementedError  # abstract
+
+    def _start(
+        self,
+        source: Source,
+        name: str | None,
+        parallelism: int | None,
+        slot_sharing_group: str | None,
+        dataframe: Any = None,
+        leads: bool = False,
+    ) -> DataStream:
+        raise NotImplementedError  # abstract

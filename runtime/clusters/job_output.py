@@ -1,0 +1,91 @@
+"""JobOutput: what a job has brought or written, as records and as tables. A part of the JobHandle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ...messages import JobGraph, JobStatus
+from ..connectors.errors import require
+from .async_twin import Blocking, async_twin
+from .job_errors import ResultsUnavailable
+from .job_results import JobResults
+
+
+class JobOutput(Blocking):
+    """Base of the JobHandle.
+
+    Only this job's output is read, whatever else is in a folder. Of a job that was started from a savepoint or
+    checkpoint also what the jobs before it had committed there by then, so that the whole is exact.
+    """
+
+    _graph: JobGraph
+    _results: JobResults
+    _status: JobStatus
+
+    def results(self, name: str, *, after: int = 0) -> list[Any]:
+        """The records that `collect(name=...)` has brought: of a finished job all, else those committed so far.
+
+        The list grows with the job, and all of it is read each time: for results that fit into memory. What is read
+        while the job runs, or for long, wants `to_outlet`. `after`: leave out this number of records at the beginning.
+        Of a collect with `parallelism=1`, whose records keep their order, these are the ones of an earlier call.
+        """
+        return self._results.collected(name, after)
+
+    results_async = async_twin(results)
+
+    def to_arrow(self, name: str) -> pa.Table:
+        """What `collect(name=...)` has brought so far, or what a finished job's FileSink has written, as a table.
+
+        Records become columns by their names; plain tuples have `_1` to `_n`, and any other record is the column
+        `value`. A collect that has brought nothing gives a table without columns. Raises RecordMismatch for records of
+        several kinds, and ResultsUnavailable for a sink of another kind, and for a FileSink before the job's end or
+        without a file.
+        """
+        if not self._results.is_collected(name):
+            self._check_finished()
+        return self._results.table(name)
+
+    to_arrow_async = async_twin(to_arrow)
+
+    def to_pandas(self, name: str) -> Any:
+        """The same as a pandas DataFrame, as `pa.Table.to_pandas` makes it: integers with nulls become floats.
+
+        Raises as `to_arrow`, and MissingExtra without pandas.
+        """
+        require("pandas", extra="frames", wanted_by="to_pandas")
+        return self.to_arrow(name).to_pandas()
+
+    to_pandas_async = async_twin(to_pandas)
+
+    def to_polars(self, name: str) -> Any:
+        """The same as a Polars DataFrame. Raises as `to_arrow`, and MissingExtra without Polars."""
+        polars = require("polars", extra="frames", wanted_by="to_polars")
+        return polars.from_arrow(self.to_arrow(name))
+
+    to_polars_async = async_twin(to_polars)
+
+    def to_duckdb(self, name: str, connection: Any = None) -> Any:
+        """The same as a relation of DuckDB, in this connection or in DuckDB's own: `relation.filter(...)`, or by its
+        name in SQL. Raises as `to_arrow`, and MissingExtra without DuckDB.
+        """
+        duckdb = require("duckdb", extra="frames", wanted_by="to_duckdb")
+        return (duckdb if connection is None else connection).from_arrow(self.to_arrow(name))
+
+    to_duckdb_async = async_twin(to_duckdb)
+
+    def to_dataframe(self, name: str, spark: Any) -> Any:
+        """What a finished job's FileSink has written, as a DataFrame of this SparkSession.
+
+        Raises ResultsUnavailable when there is no file, as there are no columns then.
+        """
+        self._check_finished()
+        return self._results.dataframe(name, spark)
+
+    to_dataframe_async = async_twin(to_dataframe)
+
+    def _check_finished(self) -> None:
+        if self._status is not JobStatus.FINISHED:
+            job = f"job {self._graph.name!r} is {self._status.value}"
+            raise ResultsUnavailable(f"{job}; its output is whole once it has finished: wait() first")

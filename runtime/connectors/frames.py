@@ -1,0 +1,72 @@
+"""Frames: tables in the user's process, of pandas, Polars, DuckDB or Arrow, as an Arrow table and back.
+
+Anything that hands out Arrow's C stream (`__arrow_c_stream__`) is a frame. pandas, Polars and DuckDB are imported when
+they are wanted. What becomes of a table in a job: `table_source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...messages import shown
+from .errors import UnreadableInput
+
+
+def table_of(frame: Any, wanted_by: str) -> pa.Table:
+    """The frame's columns, by types that records have: those of a dictionary (a pandas category) are its values.
+
+    A pandas index is left out. Raises UnreadableInput for what is no frame, for a lazy one, and for columns without a
+    name, or with that of another.
+    """
+    table = _as_table(frame, wanted_by)
+    names = table.schema.names
+    if wrong := [name for name in names if not name or names.count(name) > 1]:
+        raise UnreadableInput(
+            f"{wanted_by}: wanted columns with a name each, found {', '.join(map(repr, names))} ({wrong[0]!r} is "
+            f"{'there twice' if wrong[0] else 'no name'}): rename them"
+        )
+    fields = [pa.field(field.name, _decoded(field.type), field.nullable) for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def _as_table(frame: Any, wanted_by: str) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    library = type(frame).__module__.partition(".")[0]
+    try:
+        if library == "pandas" and hasattr(frame, "columns"):
+            return pa.Table.from_pandas(_named_by_texts(frame), preserve_index=False)
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.table(frame)
+        if isinstance(frame, Sequence) and frame and all(isinstance(each, pa.RecordBatch) for each in frame):
+            return pa.Table.from_batches(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UnreadableInput(f"{wanted_by}: this {type(frame).__name__} has no columns of Arrow: {error}") from error
+    lazy = ": collect() it first" if hasattr(frame, "collect") else ""
+    raise UnreadableInput(
+        f"{wanted_by}: wanted a table of columns (Arrow, pandas, Polars, DuckDB, or anything with __arrow_c_stream__), "
+        f"found {shown(frame)}{lazy}"
+    )
+
+
+def _named_by_texts(frame: Any) -> Any:
+    """pandas names columns by anything; Arrow by texts."""
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    raise ValueError(f"wanted columns named by texts, found {list(frame.columns)!r:.200}: rename them")
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    """The type of the values alone: an encoding belongs to a table, and the records of a stream have no table."""
+    if pa.types.is_dictionary(kind):
+        return _decoded(kind.value_type)
+    if pa.types.is_run_end_encoded(kind):
+        return _decoded(kind.value_type)
+    if kind == pa.string_view():
+        return pa.string()
+    return pa.binary() if kind == pa.binary_view() else kind
