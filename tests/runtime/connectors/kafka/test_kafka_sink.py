@@ -294,6 +294,7 @@ def test_what_a_killed_process_has_prepared_is_committed_by_another(
     assert sorted(each["n"] for each in values(kafka, topic)) == [1, 2]
 
 
+@pytest.mark.slow
 def test_what_was_prepared_outlives_the_broker(kafka: KafkaBroker, topic: str, sinks: Attempts) -> None:
     first = sinks.begin()
     first.take({"n": 1})
