@@ -12,11 +12,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,10 +64,10 @@ def jars() -> Path:
 
 
 class KafkaBroker:
-    """Made stopped; `start` it. `settings`: more lines of its configuration. `heap_mb`: of its JVM."""
+    """Made stopped; `start` it. `settings`: more lines of its configuration. `quick`: to start, not to work."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, heap_mb: int = 512) -> None:
-        self._folder, self._heap_mb = folder, heap_mb
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, quick: bool = True) -> None:
+        self._folder, self._options = folder, _QUICK if quick else ()
         self._process: subprocess.Popen[bytes] | None = None
         with ExitStack() as reserved:
             ports = [_free_port(reserved) for _ in range(3)]
@@ -84,7 +86,7 @@ class KafkaBroker:
             self._folder.mkdir(parents=True, exist_ok=True)
             properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
             self._format(libs, properties)
-        command = [f"-Xmx{self._heap_mb}m", *_QUICK, "-cp", f"{libs}/*", "kafka.Kafka", str(properties)]
+        command = ["-Xmx512m", *self._options, "-cp", f"{libs}/*", "kafka.Kafka", str(properties)]
         with open(self._folder / "output", "ab") as output:
             self._process = subprocess.Popen(
                 [*_with_its_parent(), "java", *command], stdout=output, stderr=output, stdin=subprocess.DEVNULL
@@ -111,7 +113,8 @@ class KafkaBroker:
 
     def create_topic(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
         """A new topic; returns its name. `config` with underscores in place of dots."""
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
 
         name = name or f"topic-{uuid.uuid4().hex[:12]}"
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -119,7 +122,7 @@ class KafkaBroker:
         made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
         made[name].result(timeout=60)
         deadline = time.monotonic() + 60
-        while len(_partitions(admin, name)) < partitions:  # made by the controller, and not known to the broker yet
+        while _partitions(admin, name) < partitions:  # made by the controller, and not known to the broker yet
             assert time.monotonic() < deadline, f"{name} does not appear"
             time.sleep(0.01)
         return name
@@ -191,12 +194,10 @@ class KafkaBroker:
         raise SystemMissing("Kafka", f"it does not answer within {_START_S} s")
 
 
-def _partitions(admin: object, topic: str) -> object:
-    return admin.list_topics(timeout=60).topics[topic].partitions if _known(admin, topic) else ()  # type: ignore[attr-defined]
-
-
-def _known(admin: object, topic: str) -> bool:
-    return topic in admin.list_topics(timeout=60).topics  # type: ignore[attr-defined]
+def _partitions(admin: Any, topic: str) -> int:
+    """How many the broker knows of."""
+    found = admin.list_topics(timeout=60).topics.get(topic)
+    return 0 if found is None else len(found.partitions)
 
 
 def _free_port(reserved: ExitStack) -> int:
@@ -207,8 +208,11 @@ def _free_port(reserved: ExitStack) -> int:
 
 
 def _with_its_parent() -> list[str]:
-    """What makes the server end when this process dies, where Linux's `setpriv` is there."""
-    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    """What makes the server end when this process dies, where Linux's `setpriv` is there. The signal comes with the end
+    of the thread that has started it, so only the main thread may ask for it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if is_main and shutil.which("setpriv") else []
 
 
 @pytest.fixture(scope="session")
