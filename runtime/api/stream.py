@@ -44,6 +44,7 @@ from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
+from .kafka_sinks import KafkaSinks
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
@@ -86,7 +87,7 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named, TableLookups["DataStream"], SqlSinks):
+class DataStream(_Named, TableLookups["DataStream"], SqlSinks, KafkaSinks[DataStreamSink]):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:

@@ -28,6 +28,19 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
@@ -60,10 +73,12 @@ from .table_source import TableSource
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
     "ChangesLost",
     "CollectSink",
     "CollectionSource",
     "ConnectorError",
+    "DataGone",
     "DatabaseRefused",
     "DatabaseUnreachable",
     "FileSink",
@@ -75,11 +90,18 @@ __all__ = [
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
     "KeyNotUnique",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
     "NoSuchTable",
+    "NoSuchTopic",
     "NonDeterministicSource",
     "NotAScan",
     "NotReplicable",
@@ -109,8 +131,10 @@ __all__ = [
     "TableChanged",
     "TableMismatch",
     "TableSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
     "UnusableOutput",
     "WatchedFileSource",
     "columns_to_bytes",
