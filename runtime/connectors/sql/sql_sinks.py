@@ -131,7 +131,7 @@ class SqlSink(_TableSink, LedgerSink):
     def apply(self, batches: list[Any], marker: Marker) -> None:
         def act(connection: Connection) -> None:
             if not self._moved(connection, marker):
-                raise MarkerMoved(f"{LEDGER}: {marker.writer} does not stand at {marker.after}")
+                raise MarkerMoved(marker.writer, marker.after)
             self._changes.apply(connection, batches, self._target)
 
         self._transact(f"write to {self._target.name}", act)
