@@ -49,6 +49,11 @@ def confirmed(db: psycopg.Connection[Any]) -> int:
     return 0 if row is None else lsn_of(row[0])
 
 
+def streaming(driven: Driven) -> None:
+    """The table, in which there is nothing yet, was read."""
+    driven.until(lambda: (driven.source.offset() or {}).get("reading") is False, "the end of the snapshot")
+
+
 def run(db: psycopg.Connection[Any], *statements: str) -> None:
     """One transaction."""
     with db.transaction():
@@ -140,7 +145,7 @@ def test_all_types_come_as_they_are_read(pg_url: str, db: psycopg.Connection[Any
 
 def test_a_restart_goes_on_within_a_transaction(pg_url: str, db: psycopg.Connection[Any]) -> None:
     with Driven(source(pg_url, batch_rows=2)) as first:
-        first.until(lambda: (first.source.offset() or {}).get("reading") is False, "the end of the snapshot")
+        streaming(first)
         run(db, "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 5) i")
         run(db, "INSERT INTO t VALUES (6, 'x')")
         seen = first.take(2)
@@ -189,6 +194,7 @@ def test_a_restart_while_the_table_is_read_reads_on_and_leaves_no_change_out(
 
 def test_the_server_lets_go_only_of_what_a_complete_checkpoint_covers(pg_url: str, db: psycopg.Connection[Any]) -> None:
     with Driven(source(pg_url)) as driven:
+        streaming(driven)
         run(db, "INSERT INTO t VALUES (1, 'a')")
         driven.take(1)
         before = confirmed(db)
