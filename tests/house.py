@@ -60,6 +60,7 @@ ROOMS = (
     "runtime.oracles",
     "runtime.simulation.world",
     "runtime.simulation.harness",
+    "runtime.simulation.contracts",
     "runtime.simulation.debugging",
     "runtime.simulation.histories",
     "runtime.simulation.trials",

@@ -51,8 +51,8 @@ class FileSources:
         A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
         splits (a file, or a row group of a Parquet file); the rows of a split come in order.
 
-        With `watch_ms` the stream has no end: files that come later are read too, each once, and a look is taken every
-        so many milliseconds. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
+        With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
+        at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
         when None. It must stay as it is until a checkpoint covers it: docs/connectors/files-that-come.md.
         """
         name = self.graph.name_for(name, FileSource.__name__)

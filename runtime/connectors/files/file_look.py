@@ -1,6 +1,6 @@
 """A look at a folder or glob: which files lie there now, and what tells one version of a file from another.
 
-No state: what was there before is remembered by `FilesSeen`. Errors of the file system are raised, never taken for a
+No state: `FilesSeen` remembers earlier looks. Errors of the file system are raised, never taken for a
 folder without files: whoever takes a file for gone may read it again.
 """
 

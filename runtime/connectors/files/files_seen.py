@@ -3,10 +3,10 @@
     settling -> found -> begun -> read
 
 A file belongs to the subtask that its name's hash says, so subtasks need not speak to each other, and a change of
-parallelism deals out anew what all of them knew. A file settles while its version may still change. Those begun and
+parallelism deals out again what all of them knew. A file settles while its version may still change. Those begun and
 those read are state; the others a later attempt finds again.
 
-What was read is kept as two hashes of 8 bytes, of name and version, as long as the file lies there, and forgotten when
+A file that was read is kept as two hashes of 8 bytes, of name and version, as long as it lies there, and forgotten when
 two looks in a row have not found it. So what is remembered grows with what lies in the folder, never with the job's
 age. There is no horizon by modification time: a file that is moved in, or copied with its times, may be older than all
 others, and would be lost without a word.
@@ -35,7 +35,7 @@ class BegunFile:
 
 
 class FilesSeen:
-    """Of `subtask`, of so many. A file is taken up when its version has been the same for `settle_ms`."""
+    """Of one `subtask` of `parallelism`. A file is taken up when its version has been the same for `settle_ms`."""
 
     def __init__(self, subtask: int, parallelism: int, settle_ms: float) -> None:
         self._subtask, self._parallelism, self._settle_ms = subtask, parallelism, settle_ms

@@ -14,7 +14,7 @@ import copy
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,12 +39,11 @@ RETRY_MS = 60_000
 _FIRST_LOOK = "the first look"
 
 
-class _Unread(ConnectorError):
+@dataclass(frozen=True, slots=True)
+class _Unread:
     """A file is not what it was found as, and nothing of it was emitted: it may be found again."""
 
-    def __init__(self, is_gone: bool) -> None:
-        super().__init__("changed or removed before it was read")
-        self.is_gone = is_gone
+    is_gone: bool
 
 
 class WatchedFileSource(PacedSource):
@@ -109,7 +108,7 @@ class WatchedFileSource(PacedSource):
         self._next_look_ms = 0.0
         self._failing_since_ms: float | None = None
         """When the first of the looks failed that have failed since."""
-        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._batches: Iterator[pa.RecordBatch | _Unread] | None = None
         self._rest: pa.RecordBatch | None = None
         self._error: BaseException | None = None
         self._split = ""
@@ -181,31 +180,35 @@ class WatchedFileSource(PacedSource):
         self._aside(lambda: next(batches, None), self._has_batch, self._failed)
         return not self._is_reading
 
-    def _has_batch(self, batch: pa.RecordBatch | None) -> None:
+    def _has_batch(self, batch: pa.RecordBatch | _Unread | None) -> None:
         self._is_reading = False
-        if batch is None:
+        if isinstance(batch, _Unread):
+            self._put_back(batch)
+        elif batch is None:
             self._batches = None
             self._files.has_read()
         elif batch.num_rows:
             self._rest = batch
 
     def _failed(self, error: BaseException) -> None:
-        self._is_reading = False
-        if not isinstance(error, _Unread):
-            self._error = error
-            return
-        if error.is_gone:
+        self._is_reading, self._error = False, error
+
+    def _put_back(self, unread: _Unread) -> None:
+        if unread.is_gone:
             log.warning("source %r: %s was removed before it was read", self.context.name, self._files.begun[0].name)
         self._batches = None
         self._files.put_back()
         self._next_look_ms = min(self._next_look_ms, self.context.clock.now_ms() + self.settle_ms)
 
-    def _rows_of(self, name: str, version: str, rows: int) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, name: str, version: str, rows: int) -> Iterator[pa.RecordBatch | _Unread]:
         """The rows of a file from this one on. Raises UnreadableInput and InputChanged."""
         fs, _ = located(self.path)
         reader = READ_FORMATS[self.format]
         if (found := version_now(fs, name)) != version:
-            raise changed(name, version, found) if rows else _Unread(found is None)
+            if rows:
+                raise changed(name, version, found)
+            yield _Unread(found is None)
+            return
         try:
             with fs.open(name, "rb") as file:
                 splits = reader.splits(file, name)
