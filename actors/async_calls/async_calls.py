@@ -13,37 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
-from itertools import chain, islice
+from itertools import chain
 from math import ceil
-from operator import itemgetter
 from typing import Any, Final, cast
 
 from ...messages import GrantPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
-from ...state.backends.timer_queue import TimerEntry
 from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Watermark
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
-from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
 from .backlog import Backlog
-from .call import Call, NextTry, own_record
+from .call import Call, NextTry
+from .call_begin import CallBegin
 from .call_table import CallTable
 from .event_loop import CallLoop, CallRunner
 from .failed_tries import FailedTries
-from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
+from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of, in_their_order
 from .permits import Permits
 from .retry import Retry
 from .run import Run
 from .runs import Runs
 from .settings import HELD_PER_CALL, AsyncSettings
-
-_LOOK_AGAIN_MS: Final = 10
-"""While a timer of a key fires, those that are due are looked at again after this time."""
-
+from .timer_calls import TimerCalls
 
 _SETTLED_AT_BARRIER: Final = 500
 """A few milliseconds of work."""
@@ -71,9 +66,11 @@ class AsyncCalls:
         self._runner: CallRunner | None = None
         keyed = operator if isinstance(operator, KeyedOperator) else None
         self._keyed = keyed
-        self._has_timers = keyed is not None and type(keyed).on_timer is not KeyedOperator.on_timer
+        self._has_timers = TimerCalls.are_of(operator)
         ordered = keyed is None if settings.ordered is None else settings.ordered
         self._table = CallTable(keyed=keyed is not None, ordered=ordered, in_epochs=self._has_timers)
+        self._timers = TimerCalls(operator, backend, self._table)
+        self._begin = CallBegin(operator, settings)
         self._backlog = Backlog(operator, settings)
         self._failed = FailedTries(
             settings, operator.context.name, keyed=keyed is not None, permits=permits, delay_ms=delay_ms
@@ -82,8 +79,6 @@ class AsyncCalls:
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
         self._running = 0
         self._runs = Runs(operator, settings, backend, host)
-        self._firing: set[Any] = set()
-        """The keys of which a timer has become a call that is not finished."""
         self._has_ended_well = False
         """Whether some coroutine has, in this attempt."""
         self._is_open = False
@@ -149,22 +144,16 @@ class AsyncCalls:
         """
         if not self._restored:
             return
-        restored = sorted(
-            ((min(each.behind_ms, watermark_ms), each.kind == "waiting", each.number, each) for each in self._restored),
-            key=itemgetter(0, 1, 2),
-        )
+        restored, behind = in_their_order(self._restored, watermark_ms)
         self._restored = []
-        behind = len(restored)  # from here on there are only records that wait
-        while behind and restored[behind - 1][1]:
-            behind -= 1
         passed_ms = NO_WATERMARK
-        for behind_ms, is_waiting, _, each in restored[:behind]:
+        for behind_ms, each in restored[:behind]:
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
-            for call in self._backlog.calls_of(each) if is_waiting else (each,):
+            for call in self._backlog.calls_of(each) if each.kind == "waiting" else (each,):
                 self._hold_restored(call)
-        for behind_ms, _, _, each in restored[behind:]:
+        for behind_ms, each in restored[behind:]:
             if behind_ms > passed_ms:
                 self._backlog.add_watermark(behind_ms)
                 passed_ms = behind_ms
@@ -173,8 +162,7 @@ class AsyncCalls:
         self._submit()
 
     def _hold_restored(self, each: CallInFlight) -> None:
-        if each.kind == "timer" and each.results is None:
-            self._firing.add(each.key)
+        self._timers.restored(each)
         ready = self._table.ready
         call = self._table.add_restored(each)
         is_next = each.again_wall_ms and ready and ready[-1] is call
@@ -220,11 +208,7 @@ class AsyncCalls:
             None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
         ]
         if self._has_timers and not self.is_draining:
-            assert self._keyed is not None
-            timer_ms = self._keyed.timers.queues.processing.next_ms()
-            if timer_ms is not None and self._firing:  # those of keys of which one fires are due, and have to wait
-                timer_ms = max(timer_ms, now_ms + _LOOK_AGAIN_MS)
-            times.append(timer_ms)
+            times.append(self._timers.due_ms(now_ms))
         return min((each for each in times if each is not None), default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
@@ -235,7 +219,7 @@ class AsyncCalls:
         if self._runs.current is None:
             self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
-                self._fire("processing", now_ms)
+                self._timers.fire("processing", now_ms)
         self._let_out(out)
         self._fill()
         self._let_out(out)
@@ -315,42 +299,10 @@ class AsyncCalls:
         calls = [ready.popleft() for _ in range(count)]
         now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
-            call.tries += 1
-            call.again_wall_ms = 0
-            if not call.began_wall_ms:
-                call.began_wall_ms = now_ms
-            call.out = Collector()
-            call.out.time_ms = None if call.kind == "batch" else call.time_ms
-            call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
-            if call.identity is None:
-                call.prefix = prefix
-                if settings.idempotency_key is not None:
-                    call.identity = self._own_identity(call)
+            self._begin.prepare(call, now_ms, prefix)
         self._running += count
         if calls:
             runner.submit(calls)
-
-    def _begin(self, call: Call) -> Any:
-        """On the event loop's thread, with the call as the current unit of work."""
-        operator: Any = self._operator
-        match call.kind:
-            case "record":
-                process = operator.process_2 if call.input_index else operator.process
-                return process(own_record(call.record), call.out)
-            case "timer":
-                return operator.on_timer(call.record, call.out)
-            case _:
-                batch = call.record
-                return operator.process_batch(batch.records if isinstance(batch, TimedBatch) else batch, call.out)
-
-    def _own_identity(self, call: Call) -> str | None:
-        """The one that the record gives. Raises UserCodeError."""
-        if call.kind != "record":
-            return None
-        try:
-            return self._settings.identity_of(call.record)
-        except Exception as error:
-            raise UserCodeError(self._operator.context.name, call.position) from error
 
     def _settle(self, call: Call) -> None:
         """Its try has ended. Raises UserCodeError where that fails the task."""
@@ -368,8 +320,7 @@ class AsyncCalls:
         else:
             self._has_ended_well = True
         self._backend.commit(call.retried or call)
-        if call.kind == "timer":
-            self._firing.discard(call.key)
+        self._timers.finished(call)
         call.out.close()
         self._table.finish(call)
 
@@ -387,7 +338,7 @@ class AsyncCalls:
                     for tag, batch in call.results:
                         out.put(tag, batch)
             reached_ms = self._table.order.reached_ms
-            if reached_ms is None or (self._has_timers and self._fire("event", reached_ms)):
+            if reached_ms is None or (self._has_timers and self._timers.fire("event", reached_ms)):
                 return
             self._pass(reached_ms, out)
 
@@ -431,29 +382,6 @@ class AsyncCalls:
             self.is_draining, self._is_drained = False, True
             return
         out.emit_element(Watermark(watermark_ms))
-
-    def _fire(self, domain: Domain, until_ms: int) -> bool:
-        """Make calls of the timers that are due, the earliest of each key and at most FIRED_AT_ONCE; whether there are
-        any.
-        """
-        assert self._keyed is not None
-        queues, is_event = self._keyed.timers.queues, domain == "event"
-        queue = queues.event if is_event else queues.processing
-        fired: list[TimerEntry] = []
-        with self._backend.lock:
-            due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
-            for timer in due:
-                if timer[1] in self._firing:  # an earlier one of its key may delete it, or set one before it
-                    queue.add(timer)
-                else:
-                    self._firing.add(timer[1])
-                    fired.append(timer)
-        for time_ms, key, namespace in fired:
-            watermark_ms = until_ms if is_event else self._keyed.watermark
-            call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
-            call.kind, call.time_ms = "timer", time_ms if is_event else None
-            self._table.add_timer(call)
-        return bool(due)
 
     def _now_ms(self) -> float:
         return self._operator.context.clock.now_ms()

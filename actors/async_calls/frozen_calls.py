@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, repeat
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, assert_never
 
 from ...messages import MalformedMessage, pack_plain
@@ -123,6 +124,20 @@ def calls_of(stored: Stored) -> Iterator[CallInFlight]:
             else:
                 yield _unpacked(keys[at], value)
                 at += 1
+
+
+def in_their_order(calls: list[CallInFlight], watermark_ms: int) -> tuple[list[tuple[int, CallInFlight]], int]:
+    """Restored ones, with the watermark that each waits behind, no further than this one; and from where on there are
+    only records that wait: of several subtasks some may wait before others that have begun.
+    """
+    ordered = sorted(
+        ((min(each.behind_ms, watermark_ms), each.kind == "waiting", each.number, each) for each in calls),
+        key=itemgetter(0, 1, 2),
+    )
+    behind = len(ordered)
+    while behind and ordered[behind - 1][1]:
+        behind -= 1
+    return [(each[0], each[3]) for each in ordered], behind
 
 
 def _alike(calls: list[CallInFlight]) -> Iterable[list[CallInFlight]]:

@@ -32,6 +32,7 @@ from .frame_sources import FrameSources
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
+from .sql_streams import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
@@ -47,7 +48,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take

@@ -206,19 +206,36 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.connectors import ChangesLost as ChangesLost
     from .runtime.connectors import ConnectorError as ConnectorError
+    from .runtime.connectors import DatabaseRefused as DatabaseRefused
+    from .runtime.connectors import DatabaseUnreachable as DatabaseUnreachable
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import KeyNotUnique as KeyNotUnique
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
+    from .runtime.connectors import NoSuchTable as NoSuchTable
+    from .runtime.connectors import NotReplicable as NotReplicable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
+    from .runtime.connectors import PostgresChanges as PostgresChanges
+    from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import SlotInUse as SlotInUse
+    from .runtime.connectors import SqlError as SqlError
+    from .runtime.connectors import SqlSink as SqlSink
+    from .runtime.connectors import SqlSource as SqlSource
+    from .runtime.connectors import SqlTable as SqlTable
+    from .runtime.connectors import SqlUpsertSink as SqlUpsertSink
+    from .runtime.connectors import StatementFailed as StatementFailed
+    from .runtime.connectors import TableChanged as TableChanged
+    from .runtime.connectors import TableMismatch as TableMismatch
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
     from .runtime.connectors import UnusableOutput as UnusableOutput
@@ -317,9 +334,11 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
-        "MissingExtra NoInput NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem "
-        "UnreadableInput UnusableOutput"
+        "ChangesLost ConnectorError DatabaseRefused DatabaseUnreachable FileSink IndexShare InletLogDamaged "
+        "InletSchemaChanged InputChanged KeyNotUnique LostTransaction MissingExtra NoInput NoSuchTable "
+        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges ReplicationError "
+        "RewindImpossible SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed TableChanged "
+        "TableMismatch UnknownFileSystem UnreadableInput UnusableOutput"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

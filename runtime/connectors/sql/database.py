@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import check_extra
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ _REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
 """SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
 _MISSING = ("42P01", "3F000")
 _PASSING = ("08", "53", "57P01", "57P02", "57P03", "57P05", "40001", "40P01", "55P03", "55006", "58030")
-"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, what is in use, and the disk's errors."""
+"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, what is in use, "
+"and the disk's errors."""
 
 _REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
 """While connecting, libpq gives no SQLSTATE."""
@@ -51,6 +53,7 @@ class Database:
         for name, value in (("retry_ms", retry_ms), ("statement_timeout_ms", statement_timeout_ms)):
             if type(value) is not int or value < 0 or (value == 0 and name != "retry_ms"):
                 raise ValueError(f"{name}: wanted a number of milliseconds, found {value!r}")
+        check_extra("sqlalchemy", extra="sql", wanted_by="Database")
         self._url = url
         self.retry_ms = retry_ms
         self.statement_timeout_ms = statement_timeout_ms

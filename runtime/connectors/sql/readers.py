@@ -88,9 +88,8 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 def copied_page(relation: Relation, driver: Any, low: Key | None, high: Key | None, rows: int) -> pa.RecordBatch:
     """The same over psycopg's connection, in whatever transaction it is."""
     statement = _copy_statement(relation, low, high, rows)
-    with relation.database.deadline(driver), driver.cursor() as cursor:
-        with cursor.copy(statement) as copy:
-            data = b"".join(copy)
+    with relation.database.deadline(driver), driver.cursor() as cursor, cursor.copy(statement) as copy:
+        data = b"".join(copy)
     return batch_of_csv(data, relation.read_schema)
 
 
@@ -105,10 +104,9 @@ def _copy_statement(relation: Relation, low: Key | None, high: Key | None, rows:
         for sign, bound in ((">", low), ("<=", high))
         if bound is not None
     ]
-    of = sql.SQL(f"({relation.query}) AS q") if relation.query is not None else sql.Identifier(*relation.parts)  # type: ignore[arg-type, unused-ignore]
     return sql.SQL("COPY (SELECT {} FROM {}{} ORDER BY {} LIMIT {}) TO STDOUT (FORMAT csv)").format(
         sql.SQL(", ").join(map(sql.Identifier, relation.read_schema.names)),
-        of,
+        relation.identifier,
         sql.SQL(" WHERE {}").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL(""),
         sql.SQL(", ").join(keys),
         sql.Literal(rows),

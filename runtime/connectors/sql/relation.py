@@ -40,6 +40,7 @@ class Relation:
         key: Sequence[str] | None,
         schema: pa.Schema | None,
         needs_key: bool = True,
+        is_read_by_key: bool = True,
     ) -> None:
         self.database, self.table, self.query, self.db_schema = database, table, query, db_schema
         self.name = table if table is not None else "the query"
@@ -72,7 +73,7 @@ class Relation:
         """Of what is read: with the key."""
         self.key_types = self._declared_types(connection) if database.is_postgresql else ()
         """As PostgreSQL calls them."""
-        if self.key:
+        if self.key and is_read_by_key:
             self._check_key(
                 connection, not_null, known_unique=any(set(one) <= set(self.key) for one in (primary, *unique) if one)
             )
@@ -118,8 +119,8 @@ class Relation:
             primary = tuple(inspector.get_pk_constraint(table, schema=schema)["constrained_columns"])
             unique = [tuple(each["column_names"]) for each in inspector.get_unique_constraints(table, schema=schema)]
             for index in inspector.get_indexes(table, schema=schema):
-                if index.get("unique") and all(index["column_names"]):
-                    unique.append(tuple(name for name in index["column_names"] if name))
+                names = tuple(name for name in index["column_names"] if name is not None)
+                unique += [names] if index["unique"] and len(names) == len(index["column_names"]) else []
         except NoSuchTableError as error:
             there = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
             raise NoSuchTable(
@@ -139,9 +140,8 @@ class Relation:
     def _described_by_postgresql(self, connection: Connection) -> pa.Schema:
         from psycopg import sql
 
-        of = sql.SQL(f"({self.query}) AS q") if self.query is not None else sql.Identifier(*self.parts)  # type: ignore[arg-type, unused-ignore]
         with self.database.translated(f"describe {self.name}"):
-            cursor = driver_of(connection).execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(of))
+            cursor = driver_of(connection).execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(self.identifier))
         found = cursor.description
         return pa.schema(
             [pa.field(each.name, arrow_type_of_oid(each.type_code, each.precision, each.scale)) for each in found]
@@ -150,10 +150,9 @@ class Relation:
     def _declared_types(self, connection: Connection) -> tuple[str, ...]:
         from psycopg import sql
 
-        of = sql.SQL(f"({self.query}) AS q") if self.query is not None else sql.Identifier(*self.parts)  # type: ignore[arg-type, unused-ignore]
         asked = sql.SQL(", ").join(sql.SQL("pg_typeof({})::text").format(sql.Identifier(name)) for name in self.key)
         statement = sql.SQL("SELECT {} FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM {} LIMIT 0) AS q ON true")
-        return tuple(driver_of(connection).execute(statement.format(asked, of)).fetchone())
+        return tuple(driver_of(connection).execute(statement.format(asked, self.identifier)).fetchone())
 
     def _guessed(self, connection: Connection) -> pa.Schema:
         """A query of a database that does not say its types: those of its first rows."""
@@ -172,6 +171,15 @@ class Relation:
                 "give them as schema=pa.schema([...])"
             )
         return pa.schema([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)])
+
+    @property
+    def identifier(self) -> Any:
+        """What stands behind FROM, for psycopg."""
+        from psycopg import sql
+
+        if self.query is not None:
+            return sql.SQL(f"({self.query}) AS q")  # type: ignore[arg-type, unused-ignore]
+        return sql.Identifier(*self.parts)
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -95,7 +95,8 @@ class RowChanges:
         unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*UPSERTING, *DELETING]))))
         if len(unknown):
             raise RecordMismatch(
-                f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of {', '.join((*UPSERTING, *DELETING))}: what "
+                f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of "
+                f"{', '.join((*UPSERTING, *DELETING))}: what "
                 "else there is (a TRUNCATE is '-T') is to be handled before the sink"
             )
         return pc.is_in(kinds, pa.array(DELETING))

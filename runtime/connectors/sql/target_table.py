@@ -51,7 +51,8 @@ class TargetTable:
         except NoSuchTableError as error:
             there = inspector.get_table_names(schema=db_schema)
             raise NoSuchTable(
-                f"{database.name} has no table {self.name}; it has {those_there_are(table, there) if there else 'none'}. "
+                f"{database.name} has no table {self.name}; it has "
+                f"{those_there_are(table, there) if there else 'none'}. "
                 "Make it before the job starts"
             ) from error
         is_wide = connection.dialect.name == "sqlite"
@@ -59,7 +60,9 @@ class TargetTable:
             each["name"]: TargetColumn(
                 arrow_type_of(each["type"], is_wide),
                 str(each["type"]),
-                not (each["nullable"] or each.get("default") or each.get("autoincrement") is True or each.get("identity")),
+                not (
+                    each["nullable"] or each.get("default") or each.get("autoincrement") is True or each.get("identity")
+                ),
             )
             for each in found
         }
@@ -167,9 +170,9 @@ class TargetTable:
         from psycopg import sql
 
         names = sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
-        with driver.cursor() as cursor:
-            with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, names)) as copy:
-                copy.write(csv_of_batch(rows))
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, names)
+        with driver.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.write(csv_of_batch(rows))
 
     def _staged(self, driver: Any, rows: pa.RecordBatch) -> Any:
         """A temporary table with these rows; it goes with the transaction."""

@@ -7,7 +7,6 @@ empty text, in both directions.
 from __future__ import annotations
 
 import datetime
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,8 @@ _MIN_BLOCK = 1 << 20
 
 def batch_of_csv(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """Rows as COPY prints them (FORMAT csv), which begin and end with a row. Raises StatementFailed."""
+    if not data:
+        return pa.RecordBatch.from_pylist([], schema=schema)
     read_as = {field.name: pa.string() if _is_bytes(field.type) else field.type for field in schema}
     try:
         table = csv.read_csv(

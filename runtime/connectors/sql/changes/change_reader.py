@@ -151,7 +151,8 @@ class ChangeReader:
 
     def _no_publication(self, error: BaseException) -> NotReplicable:
         return NotReplicable(
-            f"{self._database.name}: {str(error).strip()}: the publication {self._table.publication!r} was made after slot "
+            f"{self._database.name}: {str(error).strip()}: the publication {self._table.publication!r} was "
+            "made after slot "
             f"{self._table.slot!r}, or dropped since. Drop the slot, and start the job without state"
         )
 
@@ -245,7 +246,8 @@ class ChangeReader:
         is_known = begin.commit_lsn == position.transaction
         if position.transaction and begin.commit_lsn > position.transaction:
             raise ChangesLost(
-                f"{self._database.name}: the transaction that was committed at {lsn_text(position.transaction)} does not "
+                f"{self._database.name}: the transaction that was committed at "
+                f"{lsn_text(position.transaction)} does not "
                 "come again, and the job has a part of it. Start the job without state: it reads the table again"
             )
         self._skipped = position.done if is_known else 0
@@ -302,7 +304,8 @@ class ChangeReader:
         assert commit is not None
         if any(commit.commit_lsn < each.lsn for each in ranges):
             raise ChangesLost(
-                f"{self._database.name}: {self._relation.name} was emptied by TRUNCATE while it was read, and a restart came "
+                f"{self._database.name}: {self._relation.name} was emptied by TRUNCATE while it was read, and "
+                "a restart came "
                 "in between: what was read before and after does not fit together. Start the job without state"
             )
 

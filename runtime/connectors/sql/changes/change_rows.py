@@ -36,7 +36,8 @@ def change_schema(table: pa.Schema, where: str) -> pa.Schema:
     taken = [field.name for field in added if field.name in table.names]
     if taken:
         raise TableMismatch(
-            f"{where} has columns that are called {', '.join(taken)}, as those which each change gets: name the columns "
+            f"{where} has columns that are called {', '.join(taken)}, as those which each change gets: name "
+            "the columns "
             "to read in columns=[...]"
         )
     return pa.schema([added[0], *(field.with_nullable(True) for field in table), *_COMMIT_FIELDS])
@@ -46,8 +47,8 @@ class Layout:
     """Where the wanted columns stand in the rows of a relation message; None: the table did not have it then."""
 
     def __init__(self, message: RelationMessage, wanted: pa.Schema, now: Types, takes_all: bool) -> None:
-        """`now`: the table's columns at present; `takes_all`: a column that was added has to be noticed. The message may
-        be older than the job, which goes on with a table that was altered meanwhile. Raises TableChanged.
+        """`now`: the table's columns at present; `takes_all`: a column that was added has to be noticed. The message
+        may be older than the job, which goes on with a table that was altered meanwhile. Raises TableChanged.
         """
         places = {column.name: place for place, column in enumerate(message.columns)}
         dropped = [name for name in wanted.names if name not in places and name not in now]
@@ -56,7 +57,8 @@ class Layout:
         for names, what in ((dropped, "is not there any more"), (added, "was added"), (altered, "has another type")):
             if names:
                 raise TableChanged(
-                    f"{message.schema}.{message.name} is not as it was when the job was made: column {', '.join(names)} "
+                    f"{message.schema}.{message.name} is not as it was when the job was made: column "
+                    f"{', '.join(names)} "
                     f"{what}. Make the job again, with the table as it is now, and start it from its newest checkpoint "
                     "or savepoint: it goes on without a gap"
                 )
@@ -120,7 +122,8 @@ class ChangeRows:
     def _unchanged(self, column: str) -> None:
         if self._on_unchanged == "fail":
             raise NotReplicable(
-                f"{self._where}: an update left a large value of column {column!r} as it was, and PostgreSQL does not send "
+                f"{self._where}: an update left a large value of column {column!r} as it was, and PostgreSQL "
+                "does not send "
                 "it: ALTER TABLE ... REPLICA IDENTITY FULL sends the old row too, from then on; leave the column out, "
                 "columns=[...]; or take null for such values, unchanged='null'"
             )

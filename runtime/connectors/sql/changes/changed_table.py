@@ -48,7 +48,8 @@ class ChangedTable:
             "SELECT relreplident::text FROM pg_class WHERE oid = %s::regclass", [self._regclass]
         ).fetchone()
         large = connection.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attname = ANY(%s) AND attstorage <> 'p' "
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attname = ANY(%s) AND "
+            "attstorage <> 'p' "
             "AND attname <> ALL(%s) AND atttypid <> 1700",
             [self._regclass, self.relation.schema.names, list(self.relation.key)],
         ).fetchall()
@@ -82,7 +83,8 @@ class ChangedTable:
             return
         index = "indisprimary" if identity == "d" else "indisreplident" if identity == "i" else "false"
         known = connection.execute(
-            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) "
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
+            "ANY(i.indkey) "
             f"WHERE i.indrelid = %s::regclass AND {index}",
             [self._regclass],
         ).fetchall()
@@ -131,7 +133,8 @@ class ChangedTable:
         row = cursor.fetchone()
         if row is None:
             raise NotReplicable(
-                f"{self._where}: publication {self.publication!r} does not have {self.relation.name}: ALTER PUBLICATION "
+                f"{self._where}: publication {self.publication!r} does not have {self.relation.name}: ALTER "
+                "PUBLICATION "
                 f"{self.publication} ADD TABLE {self.relation.name}"
             )
         found = dict(zip((each.name for each in cursor.description), row, strict=True))
@@ -139,7 +142,8 @@ class ChangedTable:
         if absent or found.get("rowfilter"):
             what = f"the columns {', '.join(sorted(absent))}" if absent else f"rows ({found['rowfilter']})"
             raise NotReplicable(
-                f"{self._where}: publication {self.publication!r} leaves out {what} of {self.relation.name}, so that the "
+                f"{self._where}: publication {self.publication!r} leaves out {what} of {self.relation.name}, "
+                "so that the "
                 "changes would not fit what is read of the table"
             )
 
@@ -163,8 +167,10 @@ class ChangedTable:
             )
         if restart is None or status == "lost":
             raise ChangesLost(
-                f"{self._where}: the server has removed the log that slot {self.slot!r} needs (wal_status is {status!r}, "
-                "see max_slot_wal_keep_size): changes are lost. Drop the slot and start the job without state: it reads "
+                f"{self._where}: the server has removed the log that slot {self.slot!r} needs (wal_status is "
+                f"{status!r}, "
+                "see max_slot_wal_keep_size): changes are lost. Drop the slot and start the job without state: "
+                "it reads "
                 "the table again"
             )
         if status == "unreserved":
@@ -188,8 +194,10 @@ class ChangedTable:
             )
         if state.confirmed > position.lsn:
             raise ChangesLost(
-                f"{self._where}: slot {self.slot!r} has let go of all before {lsn_text(state.confirmed)}, and the job goes "
-                f"on at {lsn_text(position.lsn)}: it was restored from an older checkpoint, or another job has read the "
+                f"{self._where}: slot {self.slot!r} has let go of all before {lsn_text(state.confirmed)}, and "
+                "the job goes "
+                f"on at {lsn_text(position.lsn)}: it was restored from an older checkpoint, or another job has "
+                "read the "
                 f"slot, or it was made anew. {again}"
             )
 
@@ -205,7 +213,8 @@ class ChangedTable:
                 connection.execute("SELECT pg_terminate_backend(%s)", [state.active_pid])
             elif waited > _HANDOVER_S:
                 raise SlotInUse(
-                    f"{self._where}: slot {self.slot!r} is read by {name or 'another program'} (pid {state.active_pid}): "
+                    f"{self._where}: slot {self.slot!r} is read by {name or 'another program'} (pid "
+                    f"{state.active_pid}): "
                     "each job needs a slot of its own, slot=..."
                 )
             pause(0.1)
@@ -226,7 +235,8 @@ class ChangedTable:
     def columns(self, connection: Any) -> dict[str, pa.DataType]:
         """What it has now."""
         asked = (
-            "SELECT attname, atttypid::int, atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND "
+            "SELECT attname, atttypid::int, atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND "
+            "attnum > 0 AND "
             "NOT attisdropped"
         )
         return {

@@ -19,7 +19,7 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
-Texts: TypeAlias = "list[str | None | Unchanged]"
+Texts: TypeAlias = "list[str | Unchanged | None]"
 """One value for each column of the relation."""
 
 EPOCH_US = 946_684_800_000_000
