@@ -13,7 +13,9 @@ from .errors import (
     NotAScan,
     OffsetMismatch,
     PartitionFailed,
+    RedisRefused,
     RewindImpossible,
+    StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
@@ -31,6 +33,8 @@ from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
+from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .redis.redis_stream_source import RedisStreamSource
 from .spark.fingerprint import Fingerprint
 from .spark.partition_feed import PartitionFeed, PartitionPosition
 from .spark.rewind_buffer import RewindBuffer
@@ -91,6 +95,11 @@ __all__ = [
     "PartitionPosition",
     "PostgresChanges",
     "PrintSink",
+    "RedisListSink",
+    "RedisRefused",
+    "RedisStreamSink",
+    "RedisStreamSource",
+    "RedisUpsertSink",
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
@@ -106,6 +115,7 @@ __all__ = [
     "SqlTable",
     "SqlUpsertSink",
     "StatementFailed",
+    "StreamTrimmed",
     "TableChanged",
     "TableMismatch",
     "TableSource",
