@@ -13,7 +13,9 @@ from .errors import (
     NotAScan,
     OffsetMismatch,
     PartitionFailed,
+    RedisRefused,
     RewindImpossible,
+    StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
@@ -44,6 +46,8 @@ from .kafka import (
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
+from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .redis.redis_stream_source import RedisStreamSource
 from .spark.fingerprint import Fingerprint
 from .spark.partition_feed import PartitionFeed, PartitionPosition
 from .spark.rewind_buffer import RewindBuffer
@@ -113,6 +117,11 @@ __all__ = [
     "PartitionPosition",
     "PostgresChanges",
     "PrintSink",
+    "RedisListSink",
+    "RedisRefused",
+    "RedisStreamSink",
+    "RedisStreamSource",
+    "RedisUpsertSink",
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
@@ -128,6 +137,7 @@ __all__ = [
     "SqlTable",
     "SqlUpsertSink",
     "StatementFailed",
+    "StreamTrimmed",
     "TableChanged",
     "TableMismatch",
     "TableSource",

@@ -137,7 +137,7 @@ FILE_FORMATS = ("parquet", "csv", "jsonl")
 
 
 def to_json(value: Any) -> Any:
-    """For `json.dumps(default=...)`: what it does not know by itself."""
+    """What `json` does not know by itself."""
     match value:
         case datetime() | date() | time():
             return value.isoformat()
