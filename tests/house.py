@@ -50,6 +50,7 @@ ROOMS = (
     "runtime.connectors",
     "runtime.connectors.files",
     "runtime.connectors.inlet",
+    "runtime.connectors.lakes",
     "runtime.connectors.spark",
     "runtime.transport",
     "runtime.api",

@@ -30,6 +30,7 @@ from ..connectors import (
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text
 from .errors import InvalidSetting
 from .frame_sources import FrameSources
+from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
@@ -58,7 +59,7 @@ class FileOptions(TypedDict, total=False):
     parallelism: int | None
 
 
-class StreamEnvironment(FrameSources):
+class StreamEnvironment(FrameSources, LakeSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
