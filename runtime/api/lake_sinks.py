@@ -32,7 +32,7 @@ class LakeSinks(Generic[E]):
         slot_sharing_group: str | None = None,
         **options: Any,
     ) -> E:
-        """Append to a Delta table, exactly once, with a commit per checkpoint: `sink_to(DeltaSink(path, **options))`."""
+        """Append to a Delta table exactly once, one commit per checkpoint: `sink_to(DeltaSink(path, **options))`."""
         return self.sink_to(
             DeltaSink(path, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )

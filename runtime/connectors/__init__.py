@@ -27,6 +27,10 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .lakes.delta_sink import DeltaSink
+from .lakes.delta_source import DeltaSource
+from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
@@ -43,7 +47,10 @@ __all__ = [
     "COMPILED_BATCH_ROWS",
     "CollectSink",
     "CollectionSource",
+    "ColumnConflict",
     "ConnectorError",
+    "DeltaSink",
+    "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
@@ -53,9 +60,12 @@ __all__ = [
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "LakeSink",
+    "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
+    "NoTable",
     "NonDeterministicSource",
     "NotAScan",
     "OffsetMismatch",
@@ -67,6 +77,7 @@ __all__ = [
     "PrintSink",
     "RewindBuffer",
     "RewindImpossible",
+    "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
@@ -74,7 +85,9 @@ __all__ = [
     "TableSource",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnsupportedTable",
     "UnusableOutput",
+    "VersionGone",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",

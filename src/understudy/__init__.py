@@ -206,22 +206,30 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.connectors import ColumnConflict as ColumnConflict
     from .runtime.connectors import ConnectorError as ConnectorError
+    from .runtime.connectors import DeltaSink as DeltaSink
+    from .runtime.connectors import DeltaSource as DeltaSource
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
+    from .runtime.connectors import NoTable as NoTable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import RowsChanged as RowsChanged
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
+    from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
+    from .runtime.connectors import VersionGone as VersionGone
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -317,9 +325,10 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ConnectorError FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged LostTransaction "
-        "MissingExtra NoInput NonDeterministicSource OffsetMismatch PartitionFailed RewindImpossible UnknownFileSystem "
-        "UnreadableInput UnusableOutput"
+        "ColumnConflict ConnectorError DeltaSink DeltaSource FileSink IndexShare InletLogDamaged InletSchemaChanged "
+        "InputChanged LostDataFile LostTransaction MissingExtra NoInput NoTable NonDeterministicSource OffsetMismatch "
+        "PartitionFailed RewindImpossible RowsChanged UnknownFileSystem UnreadableInput UnsupportedTable "
+        "UnusableOutput VersionGone"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -108,7 +108,7 @@ class DeltaSink(LakeSink):
 
 
 def added_columns(where: str, table: pa.Schema, wanted: pa.Schema, evolve: bool) -> list[pa.Field]:
-    """The columns of `wanted` that the table lacks. Raises ColumnConflict when there may be none, or when types differ."""
+    """The columns of `wanted` that the table lacks. Raises ColumnConflict if there may be none, or if types differ."""
     for field in wanted:
         if field.name in table.names and table.field(field.name).type != field.type:
             raise ColumnConflict(
@@ -140,7 +140,9 @@ class DeltaWriter(LakeWriter):
         written = []
         for values, part in partitions_of(rows, self._partition_by):
             self._named += 1
-            path = file_name(values, f"part-{self.context.subtask_index:05d}-{self.context.attempt_id}-{self._named}.parquet")
+            path = file_name(
+                values, f"part-{self.context.subtask_index:05d}-{self.context.attempt_id}-{self._named}.parquet"
+            )
             about = write_file(self._files, path, part)
             texts = {name: text_of(value) for name, value in values.items()}
             written.append({"path": path, "values": texts, "columns": columns, **about})

@@ -101,8 +101,8 @@ class DeltaVersions:
                 return ()
             operation = next((each["commitInfo"].get("operation") for each in actions if "commitInfo" in each), "?")
             raise RowsChanged(
-                f"{self._path}: version {version} removed or rewrote rows ({operation}), and this source gives new rows "
-                "alone: changes='skip' passes over such a version with all its rows; or start a new job behind it"
+                f"{self._path}: version {version} removed or rewrote rows ({operation}), and this source gives new "
+                "rows alone: changes='skip' passes over such a version with all its rows; or start a new job behind it"
             )
         if any("protocol" in action or "metaData" in action for action in actions):
             check_readable(open_table(self._path, self._options, "DeltaSource", version), self._path)

@@ -68,7 +68,11 @@ def make_table(path: str, options: Options, schema: pa.Schema, partition_by: Seq
     """Unless somebody else makes it at the same time."""
     deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
     deltalake.DeltaTable.create(
-        path, delta_schema(schema, path), mode="ignore", partition_by=list(partition_by), storage_options=dict(options or {})
+        path,
+        delta_schema(schema, path),
+        mode="ignore",
+        partition_by=list(partition_by),
+        storage_options=dict(options or {}),
     )
 
 

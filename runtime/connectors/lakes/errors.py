@@ -52,7 +52,7 @@ class LostDataFile(ConnectorError):
     def __init__(self, table: str, paths: list[str]) -> None:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         super().__init__(
-            f"{table}: {paths[0]}{more} was written for a checkpoint that is complete, and is gone: put it back; or, if "
-            "a vacuum removed it, start the job from a newer checkpoint, and let vacuums keep files for longer than a "
-            "job may be away or a savepoint is kept"
+            f"{table}: {paths[0]}{more} was written for a checkpoint that is complete, and is gone: put it back; or, "
+            "if a vacuum removed it, start the job from a newer checkpoint, and let vacuums keep files for longer than "
+            "a job may be away or a savepoint is kept"
         )
