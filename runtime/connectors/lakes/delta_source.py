@@ -83,7 +83,7 @@ class DeltaVersions:
         paths = actions["path"].to_pylist()
         values = actions["partition"] if partitioned else [{}] * len(paths)
         files = [
-            DataFile(path, {name: text_of(each[name]) for name in partitioned})
+            DataFile(unquote(path), {name: text_of(each[name]) for name in partitioned})
             for path, each in zip(paths, values, strict=True)
         ]
         return sorted(files, key=lambda file: file.path)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from understudy import UnsupportedTable
+from understudy import DeltaSource, UnsupportedTable
 from understudy.actors.operators.source import Source
+from understudy.runtime.connectors.paced_source import PacedSource
 from understudy.testing import OperatorHarness
 
 from ....contracts.source import SourceContract
 from .lake import DeltaLake, Lake, rows
-from .source_contract import LakeSourceContract, filled, keys
+from .source_contract import LakeSourceContract, filled, keys, read_all
 from .test_delta_sink import forget_history
 
 pytest.importorskip("deltalake")
 
 
 class TestSource(SourceContract):
-    lake: ClassVar[Lake]
+    made: ClassVar[DeltaSource]
 
     @pytest.fixture(autouse=True, scope="class")
-    def _table(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-        type(self).lake = filled(DeltaLake(tmp_path_factory.mktemp("delta")))
-        yield
-        del type(self).lake
+    @classmethod
+    def _table(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
+        cls.made = filled(DeltaLake(tmp_path_factory.mktemp("delta"))).source()
 
     def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
-        return self.lake.source(batch_rows=batch_rows, records_per_second=records_per_second)  # type: ignore[no-any-return]
+        source = copy.copy(self.made)
+        PacedSource.__init__(source, batch_rows, records_per_second)
+        return source
 
 
 class TestDeltaSource(LakeSourceContract):
@@ -58,11 +60,11 @@ def test_a_compaction_brings_no_rows_again(lake: DeltaLake) -> None:
     for number in range(3):
         lake.append(rows([number]))
     with OperatorHarness(lake.source(watch_ms=50)) as reading:
-        reading.drain()
+        read_all(reading)
         lake.table().optimize.compact()
         lake.append(rows([3]))
         reading.advance(50)
-        reading.drain()
+        read_all(reading)
         assert keys(reading) == [0, 1, 2, 3]
 
 
@@ -76,13 +78,13 @@ def test_a_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
 def test_a_followed_table_that_is_vacuumed_too_soon_is_an_error(lake: DeltaLake) -> None:
     """Rows that were compacted before they were read, and then vacuumed."""
     with OperatorHarness(lake.source(watch_ms=50)) as reading:
-        reading.drain()
+        read_all(reading)
         for number in range(3):
             lake.append(rows([number]))
         lake.table().optimize.compact()
         lake.table().vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
         reading.advance(50)
         with pytest.raises(Exception, match="delta-source") as failed:
-            reading.drain()
+            read_all(reading)
         assert "a vacuum removed it" in str(failed.value.__cause__)
         reading.crash()
