@@ -51,6 +51,7 @@ ROOMS = (
     "runtime.connectors.files",
     "runtime.connectors.inlet",
     "runtime.connectors.kafka",
+    "runtime.connectors.lakes",
     "runtime.connectors.spark",
     "runtime.connectors.sql",
     "runtime.connectors.sql.changes",

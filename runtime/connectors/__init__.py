@@ -43,6 +43,10 @@ from .kafka import (
     TransactionLost,
     UnreadableMessage,
 )
+from .lakes.delta_sink import DeltaSink
+from .lakes.delta_source import DeltaSource
+from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
@@ -81,10 +85,13 @@ __all__ = [
     "ChangesLost",
     "CollectSink",
     "CollectionSource",
+    "ColumnConflict",
     "ConnectorError",
     "DataGone",
     "DatabaseRefused",
     "DatabaseUnreachable",
+    "DeltaSink",
+    "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
@@ -101,11 +108,14 @@ __all__ = [
     "KafkaSource",
     "KafkaUnavailable",
     "KeyNotUnique",
+    "LakeSink",
+    "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
     "NoSuchTable",
     "NoSuchTopic",
+    "NoTable",
     "NonDeterministicSource",
     "NotAScan",
     "NotReplicable",
@@ -125,6 +135,7 @@ __all__ = [
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
+    "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
@@ -145,7 +156,9 @@ __all__ = [
     "UnknownFileSystem",
     "UnreadableInput",
     "UnreadableMessage",
+    "UnsupportedTable",
     "UnusableOutput",
+    "VersionGone",
     "WatchedFileSource",
     "columns_to_bytes",
     "read_collected",
