@@ -47,7 +47,7 @@ from .joined_streams import KeyedJoins, Options, TableLookups
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
-from .sql_streams import SqlSinks
+from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 
