@@ -50,6 +50,8 @@ ROOMS = (
     "runtime.connectors",
     "runtime.connectors.files",
     "runtime.connectors.inlet",
+    "runtime.connectors.kafka",
+    "runtime.connectors.lakes",
     "runtime.connectors.spark",
     "runtime.connectors.sql",
     "runtime.connectors.sql.changes",

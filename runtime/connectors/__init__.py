@@ -13,7 +13,9 @@ from .errors import (
     NotAScan,
     OffsetMismatch,
     PartitionFailed,
+    RedisRefused,
     RewindImpossible,
+    StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
@@ -28,9 +30,28 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
+from .lakes.delta_sink import DeltaSink
+from .lakes.delta_source import DeltaSource
+from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
+from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .redis.redis_stream_source import RedisStreamSource
 from .spark.fingerprint import Fingerprint
 from .spark.partition_feed import PartitionFeed, PartitionPosition
 from .spark.rewind_buffer import RewindBuffer
@@ -60,12 +81,17 @@ from .table_source import TableSource
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
     "ChangesLost",
     "CollectSink",
     "CollectionSource",
+    "ColumnConflict",
     "ConnectorError",
+    "DataGone",
     "DatabaseRefused",
     "DatabaseUnreachable",
+    "DeltaSink",
+    "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
@@ -75,11 +101,21 @@ __all__ = [
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
     "KeyNotUnique",
+    "LakeSink",
+    "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
     "NoSuchTable",
+    "NoSuchTopic",
+    "NoTable",
     "NonDeterministicSource",
     "NotAScan",
     "NotReplicable",
@@ -91,9 +127,15 @@ __all__ = [
     "PartitionPosition",
     "PostgresChanges",
     "PrintSink",
+    "RedisListSink",
+    "RedisRefused",
+    "RedisStreamSink",
+    "RedisStreamSource",
+    "RedisUpsertSink",
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
+    "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
@@ -106,12 +148,17 @@ __all__ = [
     "SqlTable",
     "SqlUpsertSink",
     "StatementFailed",
+    "StreamTrimmed",
     "TableChanged",
     "TableMismatch",
     "TableSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
+    "UnsupportedTable",
     "UnusableOutput",
+    "VersionGone",
     "WatchedFileSource",
     "columns_to_bytes",
     "read_collected",
