@@ -51,6 +51,8 @@ _TOGETHER = (
     "test_jobs.py",
     "test_what_cannot_be_done",
     "test_types_for_users",
+    "postgres",
+    "connectors/sql",
 )
 """Tests of processes whose id has one of these run in one worker, one after the other: they share what takes long to
 start; and of JVMs there is one at a time. Any other test goes to whichever worker is free.
