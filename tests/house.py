@@ -50,6 +50,7 @@ ROOMS = (
     "runtime.connectors",
     "runtime.connectors.files",
     "runtime.connectors.inlet",
+    "runtime.connectors.redis",
     "runtime.connectors.spark",
     "runtime.connectors.sql",
     "runtime.connectors.sql.changes",

@@ -30,6 +30,7 @@ from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
 from .operator_checks import function_of, source_of
+from .redis_streams import RedisSources
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
 from .sql_streams import SqlSources
@@ -48,7 +49,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, RedisSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take

@@ -46,6 +46,7 @@ from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
 from .key_names import check_records
 from .operator_checks import function_of, operator_of
+from .redis_streams import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_streams import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
@@ -86,7 +87,7 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named, TableLookups["DataStream"], SqlSinks):
+class DataStream(_Named, TableLookups["DataStream"], SqlSinks, RedisSinks):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:

@@ -225,6 +225,11 @@ if TYPE_CHECKING:
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import PostgresChanges as PostgresChanges
+    from .runtime.connectors import RedisListSink as RedisListSink
+    from .runtime.connectors import RedisRefused as RedisRefused
+    from .runtime.connectors import RedisStreamSink as RedisStreamSink
+    from .runtime.connectors import RedisStreamSource as RedisStreamSource
+    from .runtime.connectors import RedisUpsertSink as RedisUpsertSink
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
     from .runtime.connectors import SlotInUse as SlotInUse
@@ -234,6 +239,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import SqlTable as SqlTable
     from .runtime.connectors import SqlUpsertSink as SqlUpsertSink
     from .runtime.connectors import StatementFailed as StatementFailed
+    from .runtime.connectors import StreamTrimmed as StreamTrimmed
     from .runtime.connectors import TableChanged as TableChanged
     from .runtime.connectors import TableMismatch as TableMismatch
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
@@ -336,9 +342,10 @@ _HOMES = {
     "runtime.connectors": (
         "ChangesLost ConnectorError DatabaseRefused DatabaseUnreachable FileSink IndexShare InletLogDamaged "
         "InletSchemaChanged InputChanged KeyNotUnique LostTransaction MissingExtra NoInput NoSuchTable "
-        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges ReplicationError "
-        "RewindImpossible SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed TableChanged "
-        "TableMismatch UnknownFileSystem UnreadableInput UnusableOutput"
+        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink "
+        "RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible SlotInUse "
+        "SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch "
+        "UnknownFileSystem UnreadableInput UnusableOutput"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
