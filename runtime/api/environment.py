@@ -29,6 +29,8 @@ from .checks import at_least, at_least_or_none, check_records, one_of, rate, tex
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
+from .kafka_streams import KafkaStreams
+from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
 from .redis_streams import RedisSources
 from .restart import exponential_delay, no_restart
@@ -49,7 +51,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources, RedisSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources, RedisSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take

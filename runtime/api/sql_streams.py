@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ...actors.operators.operator import Operator
 from ...actors.operators.source import Source
@@ -17,18 +17,8 @@ if TYPE_CHECKING:
 
     from .stream import DataStream
 
-End = TypeVar("End", covariant=True)
-Url = "str | Callable[[], Engine]"
 
-
-class SourceOptions(TypedDict, total=False):
-    """Of every source."""
-
-    name: str | None
-    parallelism: int | None
-
-
-class TableOptions(SourceOptions, total=False):
+class TableOptions(TypedDict, total=False):
     """What `SqlSource` takes beside the database and the table."""
 
     query: str | None
@@ -43,7 +33,7 @@ class TableOptions(SourceOptions, total=False):
     statement_timeout_ms: int
 
 
-class ChangeOptions(SourceOptions, total=False):
+class ChangeOptions(TypedDict, total=False):
     """What `PostgresChanges` takes beside the database, the table and the slot."""
 
     publication: str | None
@@ -56,7 +46,7 @@ class ChangeOptions(SourceOptions, total=False):
     statement_timeout_ms: int
 
 
-class TableSinkOptions(Options, total=False):
+class TableSinkOptions(TypedDict, total=False):
     """What `SqlSink` takes beside the database, the table and the key."""
 
     columns: Sequence[str] | None
@@ -76,22 +66,33 @@ class SqlSources:
         def _start(self, source: Source, name: str | None, parallelism: int | None, group: None) -> DataStream: ...
 
     def from_sql(
-        self, url: str | Callable[[], Engine], table: str | None = None, **options: Unpack[TableOptions]
+        self,
+        url: str | Callable[[], Engine],
+        table: str | None = None,
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Unpack[TableOptions],
     ) -> DataStream:
         """Read a table, or `query=`, of the database at `url`: each row once, split by ranges of its key. A record is a
         Row: `row["delay"]`, `row.delay`. Options: those of `SqlSource`. See docs/connectors/sql.md.
         """
-        name, parallelism = options.pop("name", None), options.pop("parallelism", None)
         return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism, None)
 
     def from_postgres_changes(
-        self, url: str | Callable[[], Engine], table: str, *, slot: str, **options: Unpack[ChangeOptions]
+        self,
+        url: str | Callable[[], Engine],
+        table: str,
+        *,
+        slot: str,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Unpack[ChangeOptions],
     ) -> DataStream:
         """The rows of a PostgreSQL table, then each change of it, as it is committed. A record is a Row with `kind`,
         the table's columns, `commit_lsn`, `commit_place` and `committed_at`. One subtask reads. Options: those of
         `PostgresChanges`. See docs/connectors/postgres-cdc.md.
         """
-        name, parallelism = options.pop("name", None), options.pop("parallelism", None)
         source = PostgresChanges(url, table, slot=slot, **self._batching(), **options)
         return self._start(source, name, 1 if parallelism is None else parallelism, None)
 
@@ -110,20 +111,20 @@ class SqlSinks:
         *,
         key: str | Sequence[str] | None = None,
         exactly_once: bool = True,
+        name: str | None = None,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
         **options: Unpack[TableSinkOptions],
     ) -> Any:
         """Write rows into a table: append them, or with a `key` set the row of that key; `kind=` or `deleted=` names
         the column by which rows are removed. Exactly once by a ledger (`SqlSink`); `exactly_once=False` upserts sooner
         and without one (`SqlUpsertSink`). See docs/connectors/sql.md.
         """
-        general: Options = {}
-        for option in ("name", "parallelism", "slot_sharing_group"):
-            if option in options:
-                general[option] = options.pop(option)  # type: ignore[literal-required, misc]
+        general: Options = {"name": name, "parallelism": parallelism, "slot_sharing_group": slot_sharing_group}
         if exactly_once:
-            return self.sink_to(SqlSink(url, table, key=key, **options), **general)  # type: ignore[misc]
+            return self.sink_to(SqlSink(url, table, key=key, **options), **general)
         if key is None:
             raise ConnectorError(
                 "to_sql: without a ledger only upserts come right: name the key=..., or leave exactly_once"
             )
-        return self.sink_to(SqlUpsertSink(url, table, key=key, **options), **general)  # type: ignore[misc]
+        return self.sink_to(SqlUpsertSink(url, table, key=key, **options), **general)

@@ -3,6 +3,7 @@
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    HttpRefused,
     InletLogDamaged,
     InletSchemaChanged,
     InputChanged,
@@ -30,6 +31,23 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
+from .lakes.delta_sink import DeltaSink
+from .lakes.delta_source import DeltaSource
+from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
@@ -60,30 +78,51 @@ from .sql.lookup import SqlLookupJoin, SqlTable
 from .sql.sql_sinks import SqlSink, SqlUpsertSink
 from .sql.sql_source import SqlSource
 from .table_source import TableSource
+from .web.http_source import HttpSource
+from .web.line_source import LineSource
+from .web.websocket_source import WebsocketSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
     "ChangesLost",
     "CollectSink",
     "CollectionSource",
+    "ColumnConflict",
     "ConnectorError",
+    "DataGone",
     "DatabaseRefused",
     "DatabaseUnreachable",
+    "DeltaSink",
+    "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "HttpRefused",
+    "HttpSource",
     "IndexShare",
     "InletLogDamaged",
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
     "KeyNotUnique",
+    "LakeSink",
+    "LineSource",
+    "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
     "NoSuchTable",
+    "NoSuchTopic",
+    "NoTable",
     "NonDeterministicSource",
     "NotAScan",
     "NotReplicable",
@@ -103,6 +142,7 @@ __all__ = [
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
+    "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
@@ -119,10 +159,15 @@ __all__ = [
     "TableChanged",
     "TableMismatch",
     "TableSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
+    "UnsupportedTable",
     "UnusableOutput",
+    "VersionGone",
     "WatchedFileSource",
+    "WebsocketSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",

@@ -206,21 +206,35 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
+    from .runtime.connectors import ColumnConflict as ColumnConflict
     from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import DatabaseRefused as DatabaseRefused
     from .runtime.connectors import DatabaseUnreachable as DatabaseUnreachable
+    from .runtime.connectors import DataGone as DataGone
+    from .runtime.connectors import DeltaSink as DeltaSink
+    from .runtime.connectors import DeltaSource as DeltaSource
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import KafkaError as KafkaError
+    from .runtime.connectors import KafkaFormat as KafkaFormat
+    from .runtime.connectors import KafkaRefused as KafkaRefused
+    from .runtime.connectors import KafkaSink as KafkaSink
+    from .runtime.connectors import KafkaSource as KafkaSource
+    from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
     from .runtime.connectors import NoSuchTable as NoSuchTable
+    from .runtime.connectors import NoSuchTopic as NoSuchTopic
+    from .runtime.connectors import NoTable as NoTable
     from .runtime.connectors import NotReplicable as NotReplicable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
@@ -232,6 +246,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import RedisUpsertSink as RedisUpsertSink
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import RowsChanged as RowsChanged
     from .runtime.connectors import SlotInUse as SlotInUse
     from .runtime.connectors import SqlError as SqlError
     from .runtime.connectors import SqlSink as SqlSink
@@ -242,9 +257,13 @@ if TYPE_CHECKING:
     from .runtime.connectors import StreamTrimmed as StreamTrimmed
     from .runtime.connectors import TableChanged as TableChanged
     from .runtime.connectors import TableMismatch as TableMismatch
+    from .runtime.connectors import TransactionLost as TransactionLost
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
+    from .runtime.connectors import UnreadableMessage as UnreadableMessage
+    from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
+    from .runtime.connectors import VersionGone as VersionGone
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -340,12 +359,14 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ChangesLost ConnectorError DatabaseRefused DatabaseUnreachable FileSink IndexShare InletLogDamaged "
-        "InletSchemaChanged InputChanged KeyNotUnique LostTransaction MissingExtra NoInput NoSuchTable "
-        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink "
-        "RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible SlotInUse "
-        "SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch "
-        "UnknownFileSystem UnreadableInput UnusableOutput"
+        "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
+        "DeltaSource FileSink IndexShare InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat "
+        "KafkaRefused KafkaSink KafkaSource KafkaUnavailable KeyNotUnique LostDataFile LostTransaction MissingExtra "
+        "NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink "
+        "StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost UnknownFileSystem UnreadableInput "
+        "UnreadableMessage UnsupportedTable UnusableOutput VersionGone"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -74,7 +74,7 @@ class _ParquetWriter:
     def _write_row_group(self) -> None:
         if self._gathered:
             table = pa.Table.from_batches(self._gathered)
-            self._opened(_repeating_columns(table)).write_table(table, row_group_size=table.num_rows)
+            self._opened(repeating_columns(table)).write_table(table, row_group_size=table.num_rows)
         self._gathered, self._gathered_bytes = [], 0
 
     def _opened(self, use_dictionary: bool | list[str]) -> Any:
@@ -83,7 +83,7 @@ class _ParquetWriter:
         return self._writer
 
 
-def _repeating_columns(table: pa.Table) -> bool | list[str]:
+def repeating_columns(table: pa.Table) -> bool | list[str]:
     """Which columns get a dictionary, by a sample of their rows; True: all.
 
     Where nearly all values of the sample are different, either most values come once, or there are enough of them that

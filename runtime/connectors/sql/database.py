@@ -171,7 +171,7 @@ class Database:
 
         url = self.engine.url
         parts = {"host": url.host, "port": url.port, "user": url.username, "password": url.password}
-        given = {**parts, "dbname": url.database, "connect_timeout": CONNECT_S, **url.query}
+        given: dict[str, Any] = {**parts, "dbname": url.database, "connect_timeout": CONNECT_S, **url.query}
         return make_conninfo(**{name: value for name, value in given.items() if value is not None})
 
     def _engine_of(self, text: str) -> Engine:
