@@ -17,7 +17,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs" / "connectors"
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("page", ["files-that-come", "frames"])
+@pytest.mark.parametrize("page", ["files-that-come", "frames", "http"])
 def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, page: str) -> None:
     prints_what_it_says(page, tmp_path, prepared)
 

@@ -38,6 +38,7 @@ from .schemas import dataframe_schema, declared_schema
 from .sql_streams import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
+from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources, RedisSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources, RedisSources, WebSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take

@@ -26,6 +26,8 @@ class LineSource(FedSource):
     replaced. One subtask reads.
     """
 
+    bounded = False
+
     def __init__(self, address: str, *, retry_ms: float = 60_000) -> None:
         self.address, self.retry_ms = address, retry_ms
         host, _, port = address.rpartition(":")

@@ -82,7 +82,8 @@ class WebsocketSource(FedSource):
     def may_pass(self, error: Exception) -> bool:
         websockets = require("websockets", extra="http", wanted_by="WebsocketSource")
         if isinstance(error, websockets.exceptions.InvalidStatus):
-            return error.response.status_code == 429 or error.response.status_code >= 500
+            status: int = error.response.status_code
+            return status == 429 or status >= 500
         return isinstance(error, websockets.exceptions.WebSocketException | OSError)
 
     def listen(self, feed: Feed) -> None:
@@ -99,20 +100,35 @@ class WebsocketSource(FedSource):
                 connection.send(message)
             feed.works()
             while not feed.closed.is_set():
-                if records := self._received(connection):
-                    feed.put(records)
-                    self._brought = records[-1]
+                self._bring(feed, self._received(connection))
 
-    def _received(self, connection: Any) -> list[Any]:
-        """What has come, and waited for a while if nothing has."""
-        records: list[Any] = []
+    def _received(self, connection: Any) -> list[str | bytes]:
+        """What has come, and waited for a while if nothing has. Raises when the connection is over."""
+        websockets = require("websockets", extra="http", wanted_by="WebsocketSource")
+        messages: list[str | bytes] = []
         try:
-            while len(records) < _MOST_AT_ONCE:
-                message = connection.recv(timeout=0 if records else _WAIT_S)
-                try:
-                    records.append(self.parse(message))
-                except ValueError as error:
-                    raise UnreadableInput(f"{self!r}: message {message[:200]!r}: {error}") from error
+            while len(messages) < _MOST_AT_ONCE:
+                messages.append(connection.recv(timeout=0 if messages else _WAIT_S))
         except TimeoutError:
             pass
-        return records
+        except websockets.exceptions.ConnectionClosed:
+            if not messages:  # else it is raised again when these have gone their way
+                raise
+        return messages
+
+    def _bring(self, feed: Feed, messages: list[str | bytes]) -> None:
+        """Raises UnreadableInput, behind what stands before the message."""
+        records: list[Any] = []
+        problem: UnreadableInput | None = None
+        for message in messages:
+            try:
+                records.append(self.parse(message))
+            except ValueError as error:
+                problem = UnreadableInput(f"{self!r}: message {message[:200]!r}: {error}")
+                problem.__cause__ = error
+                break
+        if records:
+            feed.put(records)
+            self._brought = records[-1]
+        if problem is not None:
+            raise problem
