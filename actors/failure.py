@@ -110,17 +110,20 @@ def describe_in_task(error: BaseException, deployment: TaskDeployment, task_mana
     """The same, with the place: vertex, operator, subtask, attempt, and the position of the record that user code
     took.
     """
-    operator_name, position = "", None
+    operator_name, position, record_key = "", None, ""
+    repeatable = is_repeatable(chain_of(error))
     if isinstance(error, UserCodeError):
         operator_name, position = error.operator_name, error.record_position
+        record_key = error.record_key if repeatable or error.others_ended else ""
     return replace(
         describe(error),
-        repeatable=is_repeatable(chain_of(error)),
+        repeatable=repeatable,
         vertex_name=deployment.vertex_name,
         operator_name=operator_name,
         subtask_index=deployment.subtask_index,
         attempt_number=deployment.attempt_number,
         record_position=-1 if position is None else position,
+        record_key=record_key,
         task_manager=task_manager,
     )
 

@@ -12,6 +12,7 @@ from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
 from .inlet import inlet
+from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
@@ -45,6 +46,7 @@ for command in (
     timers,
     nexmark,
     window_state,
+    kafka,
 ):
     main.add_command(command)
 

@@ -38,6 +38,10 @@ class FailureCause:
     attempt_number: int = -1
     record_position: int = -1
     """For user code: how many records this subtask's operator had taken in this attempt before the one that raised."""
+    record_key: str = ""
+    """Of a record that was in flight: its idempotency key, which it keeps from checkpoint to checkpoint and restart to
+    restart. Empty where its failure may pass: a connection, or a timeout where no other record was answered, either.
+    """
     task_manager: str = ""
     cause: FailureCause | None = None
     repeatable: bool = False

@@ -13,36 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
-from itertools import chain, islice
+from itertools import chain
 from math import ceil
-from operator import itemgetter
 from typing import Any, Final, cast
 
 from ...messages import GrantPermits
 from ...state.backends.frozen_state import Stored
 from ...state.backends.shared_backend import SharedBackend
-from ...state.backends.timer_queue import TimerEntry
 from ...state.keys.key_groups import key_group_range
 from ..errors import UserCodeError
-from ..flow.elements import END_OF_TIME, NO_WATERMARK, TimedBatch, Watermark
+from ..flow.elements import END_OF_TIME, NO_WATERMARK, Watermark
 from ..operators.collector import Collector
 from ..operators.keyed_operator import KeyedOperator
 from ..operators.operator import Operator
-from ..operators.timers import FIRED_AT_ONCE, Domain, KeyedTimer
 from .backlog import Backlog
-from .call import Call, NextTry, own_record
+from .call import Call, NextTry
+from .call_begin import CallBegin
 from .call_table import CallTable
 from .event_loop import CallLoop, CallRunner
 from .failed_tries import FailedTries
-from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of
+from .frozen_calls import NAME, CallInFlight, FrozenCalls, calls_of, in_their_order
 from .permits import Permits
 from .retry import Retry
 from .run import Run
 from .runs import Runs
 from .settings import HELD_PER_CALL, AsyncSettings
+from .timer_calls import TimerCalls
 
-_LOOK_AGAIN_MS: Final = 10
-"""While a timer of a key fires, those that are due are looked at again after this time."""
+_SETTLED_AT_BARRIER: Final = 500
+"""A few milliseconds of work."""
 
 
 class AsyncCalls:
@@ -67,9 +66,11 @@ class AsyncCalls:
         self._runner: CallRunner | None = None
         keyed = operator if isinstance(operator, KeyedOperator) else None
         self._keyed = keyed
-        self._has_timers = keyed is not None and type(keyed).on_timer is not KeyedOperator.on_timer
+        self._has_timers = TimerCalls.are_of(operator)
         ordered = keyed is None if settings.ordered is None else settings.ordered
         self._table = CallTable(keyed=keyed is not None, ordered=ordered, in_epochs=self._has_timers)
+        self._timers = TimerCalls(operator, backend, self._table)
+        self._begin = CallBegin(operator, settings)
         self._backlog = Backlog(operator, settings)
         self._failed = FailedTries(
             settings, operator.context.name, keyed=keyed is not None, permits=permits, delay_ms=delay_ms
@@ -78,8 +79,8 @@ class AsyncCalls:
         self._most_held = settings.max_in_flight * (1 if keyed is None else HELD_PER_CALL)
         self._running = 0
         self._runs = Runs(operator, settings, backend, host)
-        self._firing: set[Any] = set()
-        """The keys of which a timer has become a call that is not finished."""
+        self._has_ended_well = False
+        """Whether some coroutine has, in this attempt."""
         self._is_open = False
         self._failure: BaseException | None = None
         """What `open` has raised."""
@@ -143,22 +144,30 @@ class AsyncCalls:
         """
         if not self._restored:
             return
-        restored = sorted(
-            ((min(each.behind_ms, watermark_ms), each.number, each) for each in self._restored), key=itemgetter(0, 1)
-        )
+        restored, behind = in_their_order(self._restored, watermark_ms)
         self._restored = []
-        passed_ms, ready = NO_WATERMARK, self._table.ready
-        for behind_ms, _, each in restored:  # calls of timers come before those behind their watermark
+        passed_ms = NO_WATERMARK
+        for behind_ms, each in restored[:behind]:
             if behind_ms > passed_ms:
                 self._table.order.close(behind_ms)
                 passed_ms = behind_ms
-            if each.kind == "timer" and each.results is None:
-                self._firing.add(each.key)
-            call = self._table.add_restored(each)
-            is_next = each.again_wall_ms and ready and ready[-1] is call
-            if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
-                ready.pop()
+            for call in self._backlog.calls_of(each) if each.kind == "waiting" else (each,):
+                self._hold_restored(call)
+        for behind_ms, each in restored[behind:]:
+            if behind_ms > passed_ms:
+                self._backlog.add_watermark(behind_ms)
+                passed_ms = behind_ms
+            self._backlog.add_restored(each)
+        self._fill()
         self._submit()
+
+    def _hold_restored(self, each: CallInFlight) -> None:
+        self._timers.restored(each)
+        ready = self._table.ready
+        call = self._table.add_restored(each)
+        is_next = each.again_wall_ms and ready and ready[-1] is call
+        if is_next and self._failed.waits_again(call, each.again_wall_ms, self._now_ms(), self._wall_ms()):
+            ready.pop()
 
     def take(self, batch: Any, input_index: int) -> None:
         self._take_restored(NO_WATERMARK)
@@ -199,22 +208,18 @@ class AsyncCalls:
             None if due is None else now_ms + ceil(due - own_ms) for due in (self._failed.due_ms, self._backlog.due_ms)
         ]
         if self._has_timers and not self.is_draining:
-            assert self._keyed is not None
-            timer_ms = self._keyed.timers.queues.processing.next_ms()
-            if timer_ms is not None and self._firing:  # those of keys of which one fires are due, and have to wait
-                timer_ms = max(timer_ms, now_ms + _LOOK_AGAIN_MS)
-            times.append(timer_ms)
+            times.append(self._timers.due_ms(now_ms))
         return min((each for each in times if each is not None), default=None)
 
     def do_due(self, now_ms: int, out: Collector) -> None:
         if self._failure is not None:
             raise UserCodeError(self._operator.context.name, None) from self._failure
         self._take_restored(NO_WATERMARK)
-        self.settle()
+        self._settle_ended()
         if self._runs.current is None:
             self._failed.take_due(self._now_ms(), self._table.ready)
             if self._has_timers and not self.is_draining:
-                self._fire("processing", now_ms)
+                self._timers.fire("processing", now_ms)
         self._let_out(out)
         self._fill()
         self._let_out(out)
@@ -226,8 +231,12 @@ class AsyncCalls:
             self._submit()
 
     def settle(self) -> None:
+        """At a barrier; the task stands still meanwhile, so no more than some. In the snapshot the others run still."""
+        self._settle_ended(_SETTLED_AT_BARRIER)
+
+    def _settle_ended(self, most: int | None = None) -> None:
         """Commit those that have ended well, and decide about the others."""
-        for ended in self._runner.taken() if self._runner is not None else ():
+        for ended in self._runner.taken(most) if self._runner is not None else ():
             if isinstance(ended, Run):
                 self._end_run(ended)
             else:
@@ -248,15 +257,16 @@ class AsyncCalls:
     def freeze(self) -> FrozenCalls:
         """With the lock of the state in hand, so that a run stands between two records."""
         run, is_keyed = self._runs.current, self._keyed is not None
-        done = [*self._restored, *self._runs.frozen()]
         number, piece = self._table.next_number, None
         if run is not None:
             number, piece = run.number, run.piece
-        has_later, held = bool(piece or self._table or self._backlog), self._table.frozen(self._prefix)
+        has_later = bool(piece or self._table or self._backlog or self._runs.results)
+        past, held = self._runs.frozen(), self._table.frozen(self._prefix)
         waiting = self._backlog.rest(number, piece, self._table.order.last.behind_ms)
         where = self._operator.context
         own = key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups
-        return FrozenCalls(done, lambda: chain(held(), waiting()), has_later, None if is_keyed else own)
+        later = lambda: chain(past(), held(), waiting())  # noqa: E731
+        return FrozenCalls(self._restored[:], later, has_later, None if is_keyed else own)
 
     @property
     def _prefix(self) -> str:
@@ -287,42 +297,10 @@ class AsyncCalls:
         calls = [ready.popleft() for _ in range(count)]
         now_ms, prefix = self._wall_ms(), self._prefix
         for call in calls:
-            call.tries += 1
-            call.again_wall_ms = 0
-            if not call.began_wall_ms:
-                call.began_wall_ms = now_ms
-            call.out = Collector()
-            call.out.time_ms = None if call.kind == "batch" else call.time_ms
-            call.limit_ms = settings.limit_ms(max(now_ms - call.began_wall_ms, 0))
-            if call.identity is None:
-                call.prefix = prefix
-                if settings.idempotency_key is not None:
-                    call.identity = self._own_identity(call)
+            self._begin.prepare(call, now_ms, prefix)
         self._running += count
         if calls:
             runner.submit(calls)
-
-    def _begin(self, call: Call) -> Any:
-        """On the event loop's thread, with the call as the current unit of work."""
-        operator: Any = self._operator
-        match call.kind:
-            case "record":
-                process = operator.process_2 if call.input_index else operator.process
-                return process(own_record(call.record), call.out)
-            case "timer":
-                return operator.on_timer(call.record, call.out)
-            case _:
-                batch = call.record
-                return operator.process_batch(batch.records if isinstance(batch, TimedBatch) else batch, call.out)
-
-    def _own_identity(self, call: Call) -> str | None:
-        """The one that the record gives. Raises UserCodeError."""
-        if call.kind != "record":
-            return None
-        try:
-            return self._settings.identity_of(call.record)
-        except Exception as error:
-            raise UserCodeError(self._operator.context.name, call.position) from error
 
     def _settle(self, call: Call) -> None:
         """Its try has ended. Raises UserCodeError where that fails the task."""
@@ -336,10 +314,11 @@ class AsyncCalls:
             call.error, call.is_expired = None, False
             if self._failed.is_tried_again(call, error, self._now_ms(), self._wall_ms()):
                 return
-            self._failed.give_up(call, error)
+            self._failed.give_up(call, error, others_ended=self._has_ended_well)
+        else:
+            self._has_ended_well = True
         self._backend.commit(call.retried or call)
-        if call.kind == "timer":
-            self._firing.discard(call.key)
+        self._timers.finished(call)
         call.out.close()
         self._table.finish(call)
 
@@ -357,7 +336,7 @@ class AsyncCalls:
                     for tag, batch in call.results:
                         out.put(tag, batch)
             reached_ms = self._table.order.reached_ms
-            if reached_ms is None or (self._has_timers and self._fire("event", reached_ms)):
+            if reached_ms is None or (self._has_timers and self._timers.fire("event", reached_ms)):
                 return
             self._pass(reached_ms, out)
 
@@ -375,6 +354,7 @@ class AsyncCalls:
     def _end_run(self, run: Run) -> None:
         """What it has emitted leaves next; the call that ended it is in flight."""
         call = self._runs.end(run, self._backlog, self._table.next_number)
+        self._has_ended_well |= run.number - self._table.next_number > (call is not None)
         self._table.next_number = run.number
         if call is None:
             return
@@ -400,29 +380,6 @@ class AsyncCalls:
             self.is_draining, self._is_drained = False, True
             return
         out.emit_element(Watermark(watermark_ms))
-
-    def _fire(self, domain: Domain, until_ms: int) -> bool:
-        """Make calls of the timers that are due, the earliest of each key and at most FIRED_AT_ONCE; whether there are
-        any.
-        """
-        assert self._keyed is not None
-        queues, is_event = self._keyed.timers.queues, domain == "event"
-        queue = queues.event if is_event else queues.processing
-        fired: list[TimerEntry] = []
-        with self._backend.lock:
-            due = list(islice(queue.due(until_ms), FIRED_AT_ONCE))
-            for timer in due:
-                if timer[1] in self._firing:  # an earlier one of its key may delete it, or set one before it
-                    queue.add(timer)
-                else:
-                    self._firing.add(timer[1])
-                    fired.append(timer)
-        for time_ms, key, namespace in fired:
-            watermark_ms = until_ms if is_event else self._keyed.watermark
-            call = Call(0, key, KeyedTimer(time_ms, domain, namespace), watermark_ms)
-            call.kind, call.time_ms = "timer", time_ms if is_event else None
-            self._table.add_timer(call)
-        return bool(due)
 
     def _now_ms(self) -> float:
         return self._operator.context.clock.now_ms()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import UserCodeError
-from ..flow.elements import Batch, TimedBatch, Times, Watermark, estimated_bytes
+from ..flow.elements import AnyBatch, Batch, TimedBatch, Times, Watermark, estimated_bytes
 from ..flow.key_selector import KeySelectionFailed
 from ..flow.records import rows_of, rows_one_by_one, values_of
 from ..operators.keyed_operator import KeyedOperator
@@ -20,10 +20,11 @@ from ..operators.operator import Operator
 from .call import CallKind
 from .frozen_calls import CallInFlight
 from .settings import AsyncSettings
+from .waiting_batches import WaitingBatch, waiting_calls
 
 NewRecord: TypeAlias = "tuple[Any, Any, int | None, int]"
 """Key, record, event time and watermark."""
-NewCall: TypeAlias = "tuple[Any, Any, int | None, int, int, int, float]"
+NewCall: TypeAlias = "tuple[Any, Any, int | None, int, int, int | None, float]"
 """The same, with its input, position and size."""
 
 
@@ -49,7 +50,7 @@ class Piece:
         operator: Operator,
         batch: Batch,
         input_index: int,
-        position: int,
+        position: int | None,
         watermark_ms: int,
         times: Times | None,
         marks: Times | None,
@@ -58,6 +59,7 @@ class Piece:
         self.batch = batch
         self.input_index = input_index
         self.position = position
+        """Of its first record among those of the attempt; None for a restored one."""
         self.watermark_ms = watermark_ms
         self.times = times
         self.marks = marks
@@ -79,18 +81,16 @@ class Piece:
             self._each = zip(keys, records, times, watermarks)  # noqa: B905 - may repeat
         return self._each
 
-    def rest(self) -> Piece:
-        """What was not taken, as a piece of its own."""
+    def position_of(self, index: int) -> int | None:
+        return None if self.position is None else self.position + index
+
+    def rest(self) -> AnyBatch:
+        """What was not taken, with its event times."""
         start, batch = self.taken, self.batch
-        return Piece(
-            self._operator,
-            batch[start:] if isinstance(batch, list) else batch.slice(start),
-            self.input_index,
-            self.position + start,
-            self.watermark_ms,
-            None if self.times is None else self.times[start:],
-            None if self.marks is None else self.marks[start:],
-        )
+        records = batch[start:] if isinstance(batch, list) else batch.slice(start)
+        if self.times is None:
+            return records
+        return TimedBatch(records, self.times[start:], None, None if self.marks is None else self.marks[start:])
 
     def _keyed(self) -> tuple[Iterable[Any], Iterable[Any]]:
         operator, batch = self._operator, self.batch
@@ -103,7 +103,7 @@ class Piece:
         try:
             return operator._selectors[self.input_index].keyed_rows(batch)
         except KeySelectionFailed as error:
-            raise UserCodeError(operator.context.name, self.position + error.position) from error
+            raise UserCodeError(operator.context.name, self.position_of(error.position)) from error
 
 
 class Backlog:
@@ -121,7 +121,7 @@ class Backlog:
         self._group_times: list[int] = []
         self._group_marks: list[int] = []
         self._group_size = 0.0
-        self._group_position = 0
+        self._group_position: int | None = 0
         self._group_due_ms = 0.0
         """By a clock that nobody sets."""
 
@@ -146,6 +146,16 @@ class Backlog:
     def add_watermark(self, watermark_ms: int) -> None:
         self._pieces.append(Watermark(watermark_ms))
 
+    def add_restored(self, each: CallInFlight) -> None:
+        """A batch that waited when a snapshot was taken."""
+        self._pieces.append(self._piece_of(each))
+
+    def _piece_of(self, each: CallInFlight) -> Piece:
+        batch = each.record
+        timed = (batch.times, batch.watermarks) if isinstance(batch, TimedBatch) else (None, None)
+        records = batch.records if isinstance(batch, TimedBatch) else batch
+        return Piece(self._operator, records, each.input_index, None, each.watermark_ms, *timed)
+
     def taken(self, is_enough: Callable[[], bool]) -> Iterator[NewCall | Watermark]:
         """Take one after the other out, until it is enough. Raises UserCodeError for a record without a key."""
         pieces = self._pieces
@@ -164,11 +174,11 @@ class Backlog:
             yield self._take_group()
 
     def _each(self, piece: Piece, is_enough: Callable[[], bool]) -> Iterator[NewCall]:
-        input_index, position, size = piece.input_index, piece.position, piece.size
+        input_index, position_of, size = piece.input_index, piece.position_of, piece.size
         for key, record, time_ms, watermark_ms in piece.each():
             taken = piece.taken
             piece.taken = taken + 1
-            yield key, record, time_ms, watermark_ms, input_index, position + taken, size
+            yield key, record, time_ms, watermark_ms, input_index, position_of(taken), size
             if is_enough():
                 break
         if piece.taken == len(piece.batch):
@@ -195,7 +205,7 @@ class Backlog:
         while piece.taken < len(rows) and not is_enough():
             if not self._group:
                 self._group_due_ms = self._operator.context.clock.now_ms() + self._settings.batch_wait_ms
-                self._group_position = piece.position + piece.taken
+                self._group_position = piece.position_of(piece.taken)
             part = slice(piece.taken, piece.taken + wanted - len(self._group))
             self._group += rows[part]
             if piece.times is not None:
@@ -225,47 +235,36 @@ class Backlog:
 
     # -- for snapshots
 
-    def rest(self, number: int, taken_out: Piece | None, behind_ms: int) -> Callable[[], Iterable[CallInFlight]]:
-        """What is here now, behind what is left of the one that was taken out, as calls that have not begun, numbered
+    def rest(self, number: int, taken_out: Piece | None, behind_ms: int) -> Callable[[], Iterator[CallInFlight]]:
+        """What is here now, behind what is left of the one that was taken out, as calls of kind "waiting", numbered
         from `number`; the callable makes them, on any thread. `behind_ms`: the watermark that all of it waits behind.
         """
-        group = self._group_batch() if self._group else None
         there = [*self._pieces]
         if taken_out is not None and taken_out.taken < len(taken_out.batch):
             there.insert(0, taken_out)
-        pieces = [each.rest() if isinstance(each, Piece) else each for each in there]
-        watermark_ms = self._operator.watermark
+        waiting: list[WaitingBatch] = []
+        if self._group:
+            waiting.append(WaitingBatch(self._group_batch(), 0, self._operator.watermark, behind_ms))
+        for piece in there:
+            if isinstance(piece, Watermark):
+                behind_ms = piece.timestamp_ms
+            elif len(batch := piece.rest()):
+                waiting.append(WaitingBatch(batch, piece.input_index, piece.watermark_ms, behind_ms))
+        return lambda: waiting_calls(waiting, self._operator, number)
 
-        def inputs() -> Iterator[tuple[Any, Any, int | None, int, int, int]]:
-            """Key, record, event time, watermark, input, and the watermark before it."""
-            before_ms = behind_ms
-            if group is not None:
-                yield None, group, None, watermark_ms, 0, before_ms
-            for piece in pieces:
-                if isinstance(piece, Watermark):
-                    before_ms = piece.timestamp_ms
-                elif self.kind == "batch":
-                    for batch in self._batches(piece):
-                        yield None, batch, None, piece.watermark_ms, 0, before_ms
-                elif len(piece.batch):
-                    for key, record, time_ms, mark_ms in piece.each():
-                        yield key, record, time_ms, mark_ms, piece.input_index, before_ms
+    def calls_of(self, each: CallInFlight) -> Iterator[CallInFlight]:
+        """A restored batch that waited, as a call for each record, or for each group."""
+        piece = self._piece_of(each)
+        records = self._batches(piece) if self.kind == "batch" else piece.each()
+        for key, record, time_ms, watermark_ms in records:
+            yield each._replace(kind=self.kind, key=key, record=record, time_ms=time_ms, watermark_ms=watermark_ms)
 
-        def calls() -> Iterator[CallInFlight]:
-            is_keyed = isinstance(self._operator, KeyedOperator)
-            for at, (key, record, time_ms, mark_ms, index, before_ms) in enumerate(inputs(), number):
-                own = key if is_keyed else at
-                yield CallInFlight(own, at, "", self.kind, record, time_ms, mark_ms, index, 0, 0, before_ms, 0, None)
-
-        return calls
-
-    def _batches(self, piece: Piece) -> Iterator[list[Any] | TimedBatch]:
+    def _batches(self, piece: Piece) -> Iterator[NewRecord]:
         rows = piece.batch if isinstance(piece.batch, list) else rows_of(piece.batch)
         size = self._settings.batch_size
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            if piece.times is None:
-                yield rows[part]
-            else:
-                marks = None if piece.marks is None else piece.marks[part]
-                yield TimedBatch(rows[part], piece.times[part], None, marks)
+            batch: AnyBatch = rows[part]
+            if piece.times is not None:
+                batch = TimedBatch(batch, piece.times[part], None, None if piece.marks is None else piece.marks[part])
+            yield None, batch, None, piece.watermark_ms

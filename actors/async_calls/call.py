@@ -10,8 +10,10 @@ from ...state.backends.unit_of_work import UnitOfWork
 from ..flow.elements import TimedBatch
 from ..operators.collector import Collector
 
-CallKind: TypeAlias = Literal["record", "timer", "batch"]
-"""Of `record`: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`."""
+CallKind: TypeAlias = Literal["record", "timer", "batch", "waiting"]
+"""Of `record`: a record for `process`, a KeyedTimer for `on_timer`, or a batch for `process_batch`. "waiting", in
+snapshots alone: a batch of which no calls have been made.
+"""
 
 
 class Call(UnitOfWork):
@@ -55,8 +57,8 @@ class Call(UnitOfWork):
 
     time_ms: int | None = None
     """Its event time, or that of the timer."""
-    position = 0
-    """Of the record among those of the attempt, for error texts."""
+    position: int | None = None
+    """Of the record among those of the attempt, for error texts; None for a restored one."""
     size = 0.0
     """About how many bytes it takes."""
     prefix = ""

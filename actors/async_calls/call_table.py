@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from ...state.keys.key_hash import java_hash
+from ..flow.elements import TimedBatch
 from .backlog import NewCall
 from .call import Call
 from .call_order import CallOrder, Epoch
-from .frozen_calls import CallInFlight
+from .frozen_calls import CallInFlight, Results
 
 
 class CallTable:
@@ -138,32 +142,39 @@ class CallTable:
             self._enqueue(call)
 
     def frozen(self, prefix: str) -> Callable[[], Iterator[CallInFlight]]:
-        """All, as a snapshot holds them; the callable makes them, on any thread. Only the values that will change are
-        taken now, for the task stands still meanwhile. `prefix`: of idempotency keys.
+        """All, as a snapshot holds them; the callable makes them, on any thread. `prefix`: of idempotency keys.
+
+        The task stands still meanwhile, so only what must be exact is taken now; and in columns, for new objects by the
+        thousand would have Python look for garbage. One that begins before it is written has its key in the snapshot.
         """
-        held = [
-            (
-                call,
-                call.tries,
-                call.failures,
-                call.began_wall_ms,
-                call.epoch.behind_ms,
-                call.again_wall_ms,
-                _results_of(call) if call.is_done else None,
-            )
-            for call in self._held.values()
-        ]
+        calls = list(self._held.values())
+        failures = [each.failures for each in calls]
+        again = [each.again_wall_ms for each in calls] if any(failures) else repeat(0)
+        last_ms = self.order.last.behind_ms
+        behind = [each.epoch.behind_ms for each in calls] if self.order.has_epochs else repeat(last_ms)
+        results = [_copied_results(each) if each.is_done else None for each in calls]
 
-        def calls() -> Iterator[CallInFlight]:
-            for call, tries, *later in held:
-                identity = call.identity or (f"{prefix}{call.number}" if tries else "")
+        def in_flight() -> Iterator[CallInFlight]:
+            columns = zip(calls, failures, again, behind, results)  # noqa: B905 - some may repeat
+            for call, failed, again_ms, behind_ms, emitted in columns:
+                identity = call.identity or (f"{prefix}{call.number}" if call.tries else "")
                 where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
-                yield CallInFlight(call.key, *where, *later)
+                own = _results_of(*emitted) if isinstance(emitted, tuple) else emitted
+                yield CallInFlight(call.key, *where, failed, call.began_wall_ms, behind_ms, again_ms, own)
 
-        return calls
+        return in_flight
 
 
-def _results_of(call: Call) -> Any:
+def _copied_results(call: Call) -> Results | tuple[list[Any], int | None]:
+    """Of most calls records, and their time."""
     if call.results is None:
+        if call.out.is_plain:
+            return call.out[:], call.out.time_ms
         call.results = call.out.all_taken()
-    return call.results
+    return call.results  # type: ignore[no-any-return]
+
+
+def _results_of(records: list[Any], time_ms: int | None) -> Results:
+    if not records:
+        return []
+    return [("", records if time_ms is None else TimedBatch(records, np.full(len(records), time_ms, np.int64)))]

@@ -31,8 +31,10 @@ class CallRunner(Protocol):
     def submit(self, calls: Sequence[Ended]) -> None:
         """Begin them soon, in this order."""
 
-    def taken(self) -> list[Ended]:
-        """Those that have ended since, in the order in which they did. `error` says what a call has failed with."""
+    def taken(self, most: int | None = None) -> list[Ended]:
+        """Those that have ended since, in the order in which they did; `most`: no more than these. `error` says what a
+        call has failed with.
+        """
         ...
 
     def run(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[BaseException | None], None]) -> None:

@@ -75,7 +75,7 @@ class FailedTries:
         call.again_wall_ms = wall_ms + int(delay_ms)
         heappush(self._later, (now_ms + delay_ms, call.number, call))
 
-    def give_up(self, call: Call, error: BaseException) -> None:
+    def give_up(self, call: Call, error: BaseException, *, others_ended: bool) -> None:
         """Put into its output what is wanted in place of its results. Raises UserCodeError where nothing is."""
         settings = self._settings
         if not isinstance(error, Exception):  # sys.exit() says nothing about a record
@@ -90,4 +90,6 @@ class FailedTries:
             records, times = (batch.records, batch.times) if isinstance(batch, TimedBatch) else (batch, None)
             call.out.emit_to(ERRORS, [FailedRecord(each, shown, call.tries, key) for each in records], times)
         else:
-            raise UserCodeError(self._name, call.position) from error
+            failure = UserCodeError(self._name, call.position)
+            failure.record_key, failure.others_ended = call.idempotency_key, others_ended
+            raise failure from error

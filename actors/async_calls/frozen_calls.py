@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, repeat
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, assert_never
 
 from ...messages import MalformedMessage, pack_plain
@@ -23,12 +25,13 @@ from ...state.kinds.schema_fit import Schema
 from ...state.kinds.state_descriptions import CALLS
 from ..flow.elements import AnyBatch
 from ..operators.timers import KeyedTimer
+from .batch_parts import form_of, part_of, together
 from .call import CallKind
 
 NAME: Final = CALLS.name
 
 _TOGETHER: Final = "together"
-"""Where the number of a call would stand."""
+"""Where the number of a call would stand: several in one value, which the first has; those behind it have None."""
 
 Results = list[tuple[str, Any]]
 """What a call has emitted, in order: the name of a side output or "", and a batch."""
@@ -43,7 +46,9 @@ class CallInFlight(NamedTuple):
     """Empty for one that was never begun."""
     kind: CallKind
     record: Any
-    """A record, a KeyedTimer, or a batch with its times."""
+    """A record, a KeyedTimer, or a batch with its times. Those of kind "waiting" are all of one key group, and the
+    first one has this key and number.
+    """
     time_ms: int | None
     watermark_ms: int
     input_index: int
@@ -56,12 +61,6 @@ class CallInFlight(NamedTuple):
     """When it is to be tried again, by the time of day; 0: at once."""
     results: Results | None
     """None: it is not done."""
-
-    @property
-    def has_not_begun(self) -> bool:
-        """Whether it is a record that waits, and no more: most are, behind a large batch."""
-        has_begun = self.identity or self.tries or self.began_wall_ms or self.again_wall_ms
-        return self.kind == "record" and self.results is None and not has_begun
 
 
 @dataclass(slots=True)
@@ -89,37 +88,70 @@ class FrozenCalls:
         groups: dict[int, list[CallInFlight]] = defaultdict(list)
         own_groups = self.dealt_over
         if own_groups is not None:
-            for call in calls:
-                groups[own_groups[call.number % len(own_groups)]].append(call)
+            for index, call in enumerate(calls):
+                groups[own_groups[index % len(own_groups)]].append(call)
         elif calls:
             for group, call in zip(
                 key_groups_of_list([each.key for each in calls], max_parallelism), calls, strict=True
             ):
                 groups[int(group)].append(call)
         for group, own in groups.items():
-            together = [each for each in own if encode_key is None and each.has_not_begun]
-            single = own if not together else [each for each in own if not each.has_not_begun]
-            keys = [each.key if encode_key is None else encode_key(each.key) for each in single]
-            values = [_packed(each) for each in single]
-            for packed_together in _packed_together(together):
-                keys.append(packed_together[2][0])
-                values.append(packed_together)
+            keys, values = [], list[Any]()
+            for alike in _alike(own):
+                keys += [each.key if encode_key is None else encode_key(each.key) for each in alike]
+                values += [
+                    _packed(alike[0]) if len(alike) == 1 else _packed_together(alike),
+                    *[None] * (len(alike) - 1),
+                ]
             columns = column_of(keys), column_of(values)
             yield group, pack_plain([(), *(packed(column, 0, len(own)) for column in columns)])
 
 
 def _records_in(call: CallInFlight) -> int:
-    return len(call.record) if call.kind == "batch" and call.record is not None else 1
+    return len(call.record) if call.kind in ("batch", "waiting") and call.record is not None else 1
 
 
 def calls_of(stored: Stored) -> Iterator[CallInFlight]:
     """What a snapshot holds. Raises MalformedMessage."""
     for _, keys, values in stored.entries():
-        for key, value in zip(keys, values, strict=True):
+        at = 0
+        while at < len(keys):
+            value = values[at]
             if isinstance(value, tuple) and value[:1] == (_TOGETHER,):
-                yield from _unpacked_together(value)
+                alike = _unpacked_together(keys[at:], value)
+                at += len(alike)
+                yield from alike
             else:
-                yield _unpacked(key, value)
+                yield _unpacked(keys[at], value)
+                at += 1
+
+
+def in_their_order(calls: list[CallInFlight], watermark_ms: int) -> tuple[list[tuple[int, CallInFlight]], int]:
+    """Restored ones, with the watermark that each waits behind, no further than this one; and from where on there are
+    only records that wait: of several subtasks some may wait before others that have begun.
+    """
+    ordered = sorted(
+        ((min(each.behind_ms, watermark_ms), each.kind == "waiting", each.number, each) for each in calls),
+        key=itemgetter(0, 1, 2),
+    )
+    behind = len(ordered)
+    while behind and ordered[behind - 1][1]:
+        behind -= 1
+    return [(each[0], each[3]) for each in ordered], behind
+
+
+def _alike(calls: list[CallInFlight]) -> Iterable[list[CallInFlight]]:
+    """Records that can be packed as columns, and all others one by one."""
+    alike: dict[Any, list[CallInFlight]] = defaultdict(list)
+    for index, call in enumerate(calls):
+        results, form = call.results, None
+        is_column = call.kind == "record"
+        if results:
+            (tag, batch), *more = results
+            form = form_of(batch)
+            is_column = is_column and not (tag or more)
+        alike[(call.input_index, call.behind_ms, results is None, form) if is_column else index].append(call)
+    return alike.values()
 
 
 def _packed(call: CallInFlight) -> tuple[Any, ...]:
@@ -129,7 +161,7 @@ def _packed(call: CallInFlight) -> tuple[Any, ...]:
             record = pack_batch([call.record])
         case "timer":
             record = tuple(call.record)
-        case "batch":
+        case "batch" | "waiting":
             record = pack_batch(call.record)
         case _:
             assert_never(call.kind)
@@ -137,27 +169,50 @@ def _packed(call: CallInFlight) -> tuple[Any, ...]:
     return (*call[1:4], record, *call[5:-1], results)
 
 
-def _packed_together(calls: list[CallInFlight]) -> Iterator[tuple[Any, ...]]:
-    """Of each input, and behind each watermark, all that have not begun: their records are columns."""
-    alike: dict[tuple[int, int], list[CallInFlight]] = defaultdict(list)
-    for call in calls:
-        alike[call.input_index, call.behind_ms].append(call)
-    for (input_index, behind_ms), each in alike.items():
-        keys, numbers, _, _, records, times, watermarks, *_ = map(list, zip(*each, strict=True))
-        yield _TOGETHER, numbers, keys, pack_batch(records), times, watermarks, input_index, behind_ms
+def _packed_together(calls: list[CallInFlight]) -> tuple[Any, ...]:
+    """Records of one input, behind one watermark: all done, with results of one form, or none of them."""
+    _, numbers, identities, _, records, times, marks, _, tries, began, _, again, results = map(
+        list, zip(*calls, strict=True)
+    )
+    counts, emitted = None, None
+    if results[0] is not None:
+        batches = [each[0][1] for each in results if each]
+        counts = [len(each[0][1]) if each else 0 for each in results]
+        emitted = pack_batch(together(batches)) if batches else None
+    columns = numbers, identities, times, marks, tries, began, again
+    return _TOGETHER, list(columns), pack_batch(records), calls[0].input_index, calls[0].behind_ms, counts, emitted
 
 
-def _unpacked_together(value: tuple[Any, ...]) -> Iterator[CallInFlight]:
+def _unpacked_together(keys: list[Any], value: tuple[Any, ...]) -> list[CallInFlight]:
     match value:
-        case (_, list() as numbers, list() as keys, bytes() as stored, list() as times, list() as marks, int(), int()):
+        case (_, list() as columns, bytes() as stored, int(), int(), list() | None, bytes() | None):
             records = unpack_batch(stored)
         case _:
-            raise MalformedMessage(f"wanted records that have not begun, found {value!r:.60}")
-    if not isinstance(records, list) or len({len(each) for each in (numbers, keys, records, times, marks)}) != 1:
-        raise MalformedMessage(f"wanted {len(numbers)} records that have not begun, found {value!r:.60}")
-    input_index, behind_ms = value[6:]
-    for key, number, record, time_ms, mark_ms in zip(keys, numbers, records, times, marks, strict=True):
-        yield CallInFlight(key, number, "", "record", record, time_ms, mark_ms, input_index, 0, 0, behind_ms, 0, None)
+            raise MalformedMessage(f"wanted records in flight, found {value!r:.60}")
+    input_index, behind_ms, counts, emitted = value[3:]
+    results: Iterable[Results | None] = repeat(None)
+    lengths = {len(records), *(len(each) if isinstance(each, list) else -1 for each in columns)}
+    if counts is not None:
+        results = _results(counts, None if emitted is None else unpack_batch(emitted))
+        lengths.add(len(counts))
+    if not isinstance(records, list) or len(lengths) != 1 or len(records) > len(keys) or len(columns) != 7:
+        raise MalformedMessage(f"wanted {len(records)} records in flight, found {value!r:.60}")
+    calls = zip(keys, records, *columns, results, strict=False)
+    return [
+        CallInFlight(
+            key, number, own, "record", record, time_ms, mark_ms, input_index, tries, began_ms, behind_ms, again_ms, out
+        )
+        for key, record, number, own, time_ms, mark_ms, tries, began_ms, again_ms, out in calls
+    ]
+
+
+def _results(counts: list[int], emitted: AnyBatch | None) -> Iterator[Results]:
+    """Raises MalformedMessage."""
+    ends = list(accumulate(counts))
+    if (ends[-1] if ends else 0) != (0 if emitted is None else len(emitted)):
+        raise MalformedMessage(f"wanted {ends[-1:]} results of records in flight, found {emitted!r:.60}")
+    for count, end in zip(counts, ends, strict=True):
+        yield [("", part_of(emitted, end - count, end))] if count and emitted is not None else []
 
 
 def _unpacked(key: Any, value: Any) -> CallInFlight:
@@ -165,7 +220,7 @@ def _unpacked(key: Any, value: Any) -> CallInFlight:
         case (
             int(),
             str(),
-            "record" | "timer" | "batch" as kind,
+            "record" | "timer" | "batch" | "waiting" as kind,
             stored,
             int() | None,
             int(),
@@ -186,7 +241,7 @@ def _record(kind: CallKind, stored: Any) -> Any:
     if kind == "timer":
         return KeyedTimer(*stored)
     batch: AnyBatch = unpack_batch(stored)
-    if kind == "batch":
+    if kind != "record":
         return batch
     if not isinstance(batch, list) or len(batch) != 1:
         raise MalformedMessage(f"wanted one record, found {batch!r:.60}")

@@ -10,7 +10,7 @@ record as done or as not begun.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -81,7 +81,13 @@ class RunResults:
         if start < end:
             out.add_stamped(self.records[start:end], self.times[start:end])
 
-    def frozen(self, *, keyed: bool) -> Iterable[CallInFlight]:
+    def copy(self) -> RunResults:
+        copied = RunResults()
+        copied.records, copied.times, copied.ends = self.records[:], self.times[:], self.ends[:]
+        copied.others = self.others[:]
+        return copied
+
+    def frozen(self, *, keyed: bool) -> Iterator[CallInFlight]:
         """As calls that are done, one for each record of the input that emitted something."""
         records, times = self.records, self.times
         start = 0
@@ -284,17 +290,15 @@ class Run:
     def _stop(self, call: Call, next_number: int) -> None:
         piece = self.piece
         call.limit_ms, call.tries = self._limit_ms, 1
-        call.position = piece.position + piece.taken + call.number - self.number
+        call.position = piece.position_of(piece.taken + call.number - self.number)
         call.size, call.input_index, call.out = piece.size, piece.input_index, self._out
         piece.taken += next_number - self.number
         self.number = next_number
         self.stopped, self.is_over = call, True
 
-    def frozen(self, *, keyed: bool, began_wall_ms: int) -> list[CallInFlight]:
-        """What its records have emitted so far, and the call that ended it; with the lock in hand."""
-        frozen = list(self.results.frozen(keyed=keyed))
+    def frozen(self, *, keyed: bool, began_wall_ms: int) -> Iterator[CallInFlight]:
+        """The call that ended it; with the lock in hand."""
         if (call := self.stopped) is not None:
             own_key, identity = call.key if keyed else call.number, call.idempotency_key
             where = call.number, identity, call.kind, call.record, call.time_ms, call.watermark, call.input_index
-            frozen.append(CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, 0, None))
-        return frozen
+            yield CallInFlight(own_key, *where, 0, began_wall_ms, NO_WATERMARK, 0, None)

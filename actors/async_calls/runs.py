@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from ...state.backends.shared_backend import SharedBackend
@@ -74,9 +76,12 @@ class Runs:
             call.began_wall_ms = self._began_wall_ms
         return call
 
-    def frozen(self) -> list[CallInFlight]:
-        """What the records of runs have emitted, and the call that has ended the current one; with the lock in hand."""
-        frozen = list(self.results.frozen(keyed=self._is_keyed))
+    def frozen(self) -> Callable[[], Iterator[CallInFlight]]:
+        """What the records of runs have emitted, and the call that has ended the current one: with the lock in hand.
+        The callable makes the calls, on any thread.
+        """
+        kept, stopped = [self.results.copy()], list[CallInFlight]()
         if self.current is not None:
-            frozen += self.current.frozen(keyed=self._is_keyed, began_wall_ms=self._began_wall_ms)
-        return frozen
+            kept.append(self.current.results.copy())
+            stopped += self.current.frozen(keyed=self._is_keyed, began_wall_ms=self._began_wall_ms)
+        return lambda: chain(*(each.frozen(keyed=self._is_keyed) for each in kept), stopped)

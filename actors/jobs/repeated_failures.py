@@ -4,20 +4,26 @@ A record that the program cannot take is read again after each restart, and fail
 failure may come a few times only. It is the same when operator and error types are, and the message or the position of
 the record: channels may bring records in another order, and a message may tell the time. Where there is no record, as
 in a commit, numbers in the message are no difference: subtasks have files of their own. Other failures in between
-change nothing; a completed checkpoint means progress, and resets the counts. A value machine of the JobMaster.
+change nothing; a completed checkpoint means progress, and resets the counts. It is none for a record that was in
+flight: the checkpoint holds it, so it is tried again after a restart. It has a key by which it is known, and is counted
+across checkpoints, whatever it fails with. A value machine of the JobMaster.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...messages import FailureCause, FailureKind
 from ..failure import raised, tell_line
 
 SYMPTOMS_KEPT = 50
-"""More than this number of different failures between two checkpoints is no repetition."""
+"""More than this number of different failures between two checkpoints, or of different records in flight, is no
+repetition.
+"""
 
 CERTAIN = frozenset({"CannotCompile", "NumbaMissing", "EndlessTimers"})
 """Errors that come again whatever happens: once is too often."""
@@ -68,22 +74,40 @@ class RepeatedFailures:
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._seen: deque[tuple[Symptom, int]] = deque(maxlen=SYMPTOMS_KEPT)
+        self._in_flight: deque[tuple[tuple[object, ...], int]] = deque(maxlen=SYMPTOMS_KEPT)
+        """Operator, error types and key of records that were in flight."""
 
     def checkpoint_completed(self) -> None:
         self._seen.clear()
 
     def add(self, failure: FailureCause) -> FailureCause:
         """Count it. Returns it, or what the job fails with when it has come too often."""
-        if self._limit is None or not failure.repeatable:
+        if self._limit is None:
             return failure
-        symptom, count = symptom_of(failure), 1
-        for known in self._seen:
-            if known[0].is_same(symptom):
-                count += known[1]
-                self._seen.remove(known)
-                break
-        self._seen.append((symptom, count))
-        return failure if count < self._limit and not _is_certain(failure) else _gave_up(failure, count)
+        symptom, count, count_in_flight = symptom_of(failure), 0, 0
+        if failure.repeatable:
+            count = _count(self._seen, symptom, symptom.is_same)
+        if failure.record_key:
+            record = symptom.place, symptom.error_types, failure.record_key
+            count_in_flight = _count(self._in_flight, record, record.__eq__)
+        if count >= self._limit or (failure.repeatable and _is_certain(failure)):
+            return _gave_up(failure, count, "no checkpoint completed in between")
+        if count_in_flight >= self._limit:
+            between = f"its record was in flight in the checkpoints in between, with the key {failure.record_key!r:.80}"
+            return _gave_up(failure, count_in_flight, between)
+        return failure
+
+
+def _count(seen: deque[tuple[Any, int]], new: Any, is_same: Callable[[Any], bool]) -> int:
+    """How often it has been seen, this time too."""
+    count = 1
+    for known in seen:
+        if is_same(known[0]):
+            count += known[1]
+            seen.remove(known)
+            break
+    seen.append((new, count))
+    return count
 
 
 def _is_certain(failure: FailureCause) -> bool:
@@ -94,17 +118,14 @@ def _is_certain(failure: FailureCause) -> bool:
     return step is not None
 
 
-def _gave_up(failure: FailureCause, count: int) -> FailureCause:
+def _gave_up(failure: FailureCause, count: int, between: str) -> FailureCause:
     """In the same place, with the failure as its cause."""
     error = raised(failure)
     where = f"operator {failure.operator_name!r}" if failure.operator_name else f"vertex {failure.vertex_name!r}"
     place = f"at record {failure.record_position} of {where}" if failure.record_position >= 0 else f"in {where}"
     what = tell_line(replace(error, operator_name="", vertex_name=""))
     times = "once" if count == 1 else f"{count} times"
-    text = (
-        f"failed {times} {place} (subtask {failure.subtask_index}): {what}; "
-        f"no checkpoint completed in between. {ADVICE}"
-    )
+    text = f"failed {times} {place} (subtask {failure.subtask_index}): {what}; {between}. {ADVICE}"
     return replace(
         failure,
         error_type="RepeatedFailure",

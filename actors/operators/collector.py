@@ -114,7 +114,7 @@ class Collector(list[Any]):
 
     def take_over(self, other: Collector) -> None:
         """Move all that the other one holds behind what is here, with its event times."""
-        if not other._batches and not other._sides:
+        if other.is_plain:
             self.add_stamped(other[:], [] if other.time_ms is None else [other.time_ms] * len(other))
             other.clear()
             return
@@ -128,6 +128,11 @@ class Collector(list[Any]):
         elif self.stamps:
             self._seal()
         self.extend(records)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds nothing but records collected, all of the time `time_ms`."""
+        return not (self._batches or self._sides or self.stamps)
 
     def all_taken(self) -> list[tuple[str, Any]]:
         """Take everything out, in order: under "" what goes to the next operator, under names what goes to sides."""

@@ -86,7 +86,7 @@ class LedgerSink(Operator):
 
     def last_marker(self, writer: str) -> int | None:
         """The sequence that the row of this writer stands at; None when there is no row. It must see all that was
-        applied: ask the primary, not a replica.
+        applied, and nothing else: ask the primary, not a replica, and roll back what a failed `apply` has left open.
         """
         raise NotImplementedError(f"{type(self).__name__}.last_marker is not defined")  # abstract
 

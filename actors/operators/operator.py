@@ -112,7 +112,7 @@ class RecordCalls(Protocol):
         """More calls may begin."""
 
     def settle(self) -> None:
-        """A snapshot comes: make up one's mind about what has ended."""
+        """A snapshot comes: make up one's mind about what has ended, or some of it; the rest still runs."""
 
     def close(self) -> None:
         """End all that runs, and close the operator."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,8 +18,6 @@ from ...messages import CheckpointConfig, CheckpointRetention, RestartStrategyCo
 from ...state import backend_names
 from ..connectors import (
     CollectionSource,
-    ConnectorError,
-    FileSource,
     GeneratorSource,
     InletSource,
     NotAScan,
@@ -29,11 +27,14 @@ from ..connectors import (
 )
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text
 from .errors import InvalidSetting
+from .file_sources import FileSources
 from .frame_sources import FrameSources
+from .kafka_streams import KafkaStreams
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
+from .sql_streams import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 
@@ -49,17 +50,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class FileOptions(TypedDict, total=False):
-    """What `from_files` takes beside path and format."""
-
-    columns: Sequence[str] | None
-    schema: pa.Schema | None
-    records_per_second: float | None
-    name: str | None
-    parallelism: int | None
-
-
-class StreamEnvironment(FrameSources, LakeSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
@@ -209,48 +200,6 @@ class StreamEnvironment(FrameSources, LakeSources):
         source = CollectionSource(items, records_per_second=rate(records_per_second), **self._batching())
         check_records("from_collection", source.records)
         return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
-
-    def from_files(
-        self,
-        path: str,
-        format: str,
-        *,
-        columns: Sequence[str] | None = None,
-        schema: pa.Schema | None = None,
-        records_per_second: float | None = None,
-        name: str | None = None,
-        parallelism: int | None = None,
-    ) -> DataStream:
-        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None.
-
-        A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
-        splits (a file, or a row group of a Parquet file); the rows of a split come in order.
-        """
-        name = self.graph.name_for(name, FileSource.__name__)
-        try:
-            source = FileSource(
-                text("path", path),
-                format,
-                columns=columns,
-                schema=declared_schema(schema),
-                records_per_second=rate(records_per_second),
-                **self._batching(),
-            )
-        except ConnectorError as error:
-            raise type(error)(f"source {name!r}: {error}") from error
-        return self._start(source, name, parallelism, None)
-
-    def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
-        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
-        return self.from_files(path, "parquet", **options)
-
-    def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
-        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
-        return self.from_files(path, "csv", **options)
-
-    def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
-        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
-        return self.from_files(path, "jsonl", **options)
 
     def generate(
         self,

@@ -16,6 +16,7 @@ from ...actors.joins.tagged_records import Pairs
 from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import WindowAssigner
 from ...state.kinds.durations import Duration, Units, duration_ms, take_units, whole_ms
+from ..connectors import SqlLookupJoin
 from .errors import InvalidProgram
 from .joins import (
     Keyed,
@@ -67,15 +68,17 @@ class TableLookups(Generic[S]):
         """Each row with the row of a table that has its key now; where there is none with nulls, or with how="inner"
         not at all. The columns of both are known.
 
-        `table`: a pyarrow Table or RecordBatch, which does not change; or a stream, which every subtask gets whole: of
-        each key its newest row counts. `on`: the key columns; if they are called differently, `left_on` and `right_on`.
+        `table`: a pyarrow Table or RecordBatch, which does not change; a stream, which every subtask gets whole: of
+        each key its newest row counts; or a SqlTable, whose rows are asked for and kept for a while. `on`: the key
+        columns; if they are called differently, `left_on` and `right_on`.
         """
         made = lookup_join(table, (on, left_on, right_on), how, suffix)
-        if isinstance(table, pa.Table | pa.RecordBatch):
+        if isinstance(made, SqlLookupJoin) or isinstance(table, pa.Table | pa.RecordBatch):
             return self._with_others("lookup-join", made, [], **options)
         if not isinstance(table, TableLookups):
             raise InvalidProgram(
-                f"lookup_join: wanted a stream, a pyarrow.Table or RecordBatch, found a {type(table).__name__}"
+                "lookup_join: wanted a stream, a pyarrow.Table or RecordBatch, or a SqlTable, found a "
+                f"{type(table).__name__}"
             )
         return self._with_others("lookup-join", made, [table.broadcast()], **options)  # type: ignore[attr-defined]
 

@@ -29,6 +29,7 @@ from ...actors.operators.operator import Operator
 from ...actors.windows.assigners import Tumbling
 from ...actors.windows.window_settings import WindowSettings
 from ...messages import shown
+from ..connectors import SqlLookupJoin, SqlTable
 from .errors import InvalidProgram
 from .operator_checks import function_of
 
@@ -92,6 +93,8 @@ def lookup_join(
     if (on is None) == (left_on is None and right_on is None) or (left_on is None) != (right_on is None):
         raise InvalidProgram("lookup_join: wanted the key columns as on=..., or as left_on=... and right_on=...")
     left, right = (_names("lookup_join", each) for each in (on or left_on, on or right_on))
+    if isinstance(table, SqlTable):
+        return SqlLookupJoin(table, left, right, how, suffix)
     if isinstance(table, pa.Table):
         batches = table.combine_chunks().to_batches()
         table = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -24,7 +24,14 @@ from ...actors.operators.operator import Operator
 from ...actors.windows.columnar_windows import ColumnarWindows
 from ...actors.windows.local_windows import LocalWindows
 from ...messages import Partitioning
-from ..connectors import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS, FileSource, ScanSource, TableSource
+from ..connectors import (
+    COLUMN_BATCH_ROWS,
+    COMPILED_BATCH_ROWS,
+    FileSource,
+    ScanSource,
+    TableSource,
+    WatchedFileSource,
+)
 from .schemas import key_columns
 from .stream_graph import StreamEdge, StreamNode
 
@@ -102,7 +109,7 @@ def _is_keyed_by(edge: StreamEdge, keys: tuple[str, ...]) -> bool:
     return key_columns(edge.selector.parts, edge.schema) == keys
 
 
-_NARROWED = (FileSource, ScanSource, TableSource)
+_NARROWED = (FileSource, WatchedFileSource, ScanSource, TableSource)
 
 
 def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
@@ -110,7 +117,10 @@ def _narrow(node: StreamNode, nodes: Sequence[StreamNode]) -> None:
     left alone.
     """
     source = node.operator
-    if not isinstance(source, FileSource | ScanSource | TableSource) or type(source) not in _NARROWED:
+    if (
+        not isinstance(source, FileSource | WatchedFileSource | ScanSource | TableSource)
+        or type(source) not in _NARROWED
+    ):
         return
     names, batch_rows = source.schema.names, COMPILED_BATCH_ROWS
     wanted = _wanted(node, nodes)

@@ -45,10 +45,12 @@ from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
+from .kafka_sinks import KafkaSinks
 from .key_names import check_records
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
+from .sql_streams import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 
@@ -87,7 +89,7 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named, TableLookups["DataStream"], LakeSinks[DataStreamSink]):
+class DataStream(_Named, TableLookups["DataStream"], SqlSinks, KafkaSinks[DataStreamSink], LakeSinks[DataStreamSink]):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:

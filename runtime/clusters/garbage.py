@@ -12,6 +12,10 @@ from contextlib import contextmanager
 
 NEW_OBJECTS = 20_000
 """The number of new objects that starts a collection: more than a batch of records leaves at a time."""
+NEW_OBJECTS_OF_COROUTINES = 200_000
+"""The same where operators have coroutines. One that waits is a dozen objects; ten thousand come to more than half of
+this. They begin and end in waves, and each would be looked through several times, with nothing found.
+"""
 
 
 @contextmanager
@@ -25,3 +29,8 @@ def rare_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def rarer_collections() -> None:
+    """From now on, until the end of `rare_collections`: some of the process's operators have coroutines."""
+    gc.set_threshold(NEW_OBJECTS_OF_COROUTINES, *gc.get_threshold()[1:])

@@ -38,7 +38,7 @@ from ..system.clock import SystemClock
 from ..system.dispatcher import Dispatcher
 from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
-from .garbage import rare_collections
+from .garbage import rare_collections, rarer_collections
 
 log = logging.getLogger(__name__)
 
@@ -175,11 +175,16 @@ def _watched(
     watched both.
     """
     if launch.slow_step_ms is None:
-        return lambda _: None, {}
+        return lambda _: rarer_collections(), {}
     clock = SystemClock()
     coroutines = SlowCoroutines(launch.slow_step_ms, clock)
     watch = stack.enter_context(SlowSteps(launch.slow_step_ms, clock, also=coroutines.look))
-    return coroutines.begin, {"stepping": SteppingDispatcher(clock, watch)}
+
+    def begin(loop: asyncio.AbstractEventLoop) -> None:
+        rarer_collections()
+        coroutines.begin(loop)
+
+    return begin, {"stepping": SteppingDispatcher(clock, watch)}
 
 
 def _data_endpoint(launch: TaskManagerLaunch, task_manager_id: TaskManagerId) -> str:

@@ -13,7 +13,9 @@ from .errors import (
     NotAScan,
     OffsetMismatch,
     PartitionFailed,
+    RedisRefused,
     RewindImpossible,
+    StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
@@ -22,72 +24,146 @@ from .files.collect_sink import CollectSink, read_collected
 from .files.file_sink import FileSink
 from .files.file_source import FileSource
 from .files.outlet_sink import OutletSink
+from .files.watched_file_source import WatchedFileSource
 from .frames import table_of
 from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
 from .lakes.delta_sink import DeltaSink
 from .lakes.delta_source import DeltaSource
 from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.iceberg_sink import IcebergSink
+from .lakes.iceberg_source import IcebergSource
 from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
+from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .redis.redis_stream_source import RedisStreamSource
 from .spark.fingerprint import Fingerprint
 from .spark.partition_feed import PartitionFeed, PartitionPosition
 from .spark.rewind_buffer import RewindBuffer
 from .spark.scan_plan import ScanPlan, scan_plan
 from .spark.scan_source import ScanSource
 from .spark.spark_source import SparkSource
+from .sql.changes.postgres_changes import PostgresChanges
+from .sql.errors import (
+    ChangesLost,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    KeyNotUnique,
+    NoSuchTable,
+    NotReplicable,
+    ReplicationError,
+    SlotInUse,
+    SqlError,
+    StatementFailed,
+    TableChanged,
+    TableMismatch,
+)
+from .sql.lookup import SqlLookupJoin, SqlTable
+from .sql.sql_sinks import SqlSink, SqlUpsertSink
+from .sql.sql_source import SqlSource
 from .table_source import TableSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
+    "ChangesLost",
     "CollectSink",
     "CollectionSource",
     "ColumnConflict",
     "ConnectorError",
+    "DataGone",
+    "DatabaseRefused",
+    "DatabaseUnreachable",
     "DeltaSink",
     "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "IcebergSink",
+    "IcebergSource",
     "IndexShare",
     "InletLogDamaged",
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
+    "KeyNotUnique",
     "LakeSink",
     "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
+    "NoSuchTable",
+    "NoSuchTopic",
     "NoTable",
     "NonDeterministicSource",
     "NotAScan",
+    "NotReplicable",
     "OffsetMismatch",
     "OutletSink",
     "Pacer",
     "PartitionFailed",
     "PartitionFeed",
     "PartitionPosition",
+    "PostgresChanges",
     "PrintSink",
+    "RedisListSink",
+    "RedisRefused",
+    "RedisStreamSink",
+    "RedisStreamSource",
+    "RedisUpsertSink",
+    "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
     "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
+    "SlotInUse",
     "SparkSource",
+    "SqlError",
+    "SqlLookupJoin",
+    "SqlSink",
+    "SqlSource",
+    "SqlTable",
+    "SqlUpsertSink",
+    "StatementFailed",
+    "StreamTrimmed",
+    "TableChanged",
+    "TableMismatch",
     "TableSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
     "UnsupportedTable",
     "UnusableOutput",
     "VersionGone",
+    "WatchedFileSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",

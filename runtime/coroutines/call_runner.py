@@ -83,11 +83,12 @@ class LoopRunner:
             self._is_signalled = True
             self._loop.call_soon_threadsafe(self._signalled)
 
-    def taken(self) -> list[Ended]:
+    def taken(self, most: int | None = None) -> list[Ended]:
         """What has ended since, in the order in which it did. `error` says what a call has failed with."""
         self._is_woken = False
         ended = self._ended
-        return [ended.popleft() for _ in range(len(ended))]
+        count = len(ended)
+        return [ended.popleft() for _ in range(count if most is None else min(count, most))]
 
     @property
     def has_ended(self) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .runtime.oracles import Violation as Violation
+    from .runtime.simulation.contracts.sink_contract import SinkContract as SinkContract
+    from .runtime.simulation.contracts.source_contract import SourceContract as SourceContract
     from .runtime.simulation.debugging.debug_cluster import DebugCluster as DebugCluster
     from .runtime.simulation.harness.harness import HarnessMisused as HarnessMisused
     from .runtime.simulation.harness.harness import HarnessSnapshot as HarnessSnapshot
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "runtime.oracles": "Violation",
+    "runtime.simulation.contracts.sink_contract": "SinkContract",
+    "runtime.simulation.contracts.source_contract": "SourceContract",
     "runtime.simulation.debugging.debug_cluster": "DebugCluster",
     "runtime.simulation.harness.harness": "HarnessMisused HarnessSnapshot OperatorHarness",
     "runtime.simulation.harness.survival": "assert_survives_restore",

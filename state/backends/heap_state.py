@@ -108,6 +108,18 @@ class HeapState:
             self._layouts.pop(self._namespace, None)
         return before
 
+    def exchange_all(self, held: dict[Any, Any]) -> None:
+        """The same for many keys, in place: what they held stands in `held` afterwards."""
+        entries, is_gone = self._entries, False
+        for key, own in held.items():
+            held[key] = entries.get(key, MISSING)
+            if own is not MISSING:
+                entries[key] = own
+            else:
+                is_gone = entries.pop(key, MISSING) is not MISSING or is_gone
+        if is_gone:
+            self._layouts.pop(self._namespace, None)
+
     def view(self) -> FrozenState:
         """What is held now, for a snapshot that will be in flight."""
         declaration, node = self.declaration, self.node

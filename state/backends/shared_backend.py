@@ -106,16 +106,20 @@ class SharedBackend:
     def _as_committed(self) -> Iterator[None]:
         """Within it, the backend holds nothing of units that are not over."""
         with self.lock:
-            dirty = [
-                (accessor, unit.key, namespace, accessor.replace(unit.key, namespace, held))
-                for unit in self.written
-                for (accessor, namespace), held in (unit.before or {}).items()
-            ]
+            unfinished: dict[tuple[SharedState, Hashable], dict[Any, Any]] = {}
+            for unit in self.written:
+                for slot, held in (unit.before or {}).items():
+                    own = unfinished.get(slot)
+                    if own is None:
+                        own = unfinished[slot] = {}
+                    own[unit.key] = held
+            for (accessor, namespace), own in unfinished.items():
+                accessor.exchange_all(namespace, own)
             try:
                 yield
             finally:
-                for accessor, key, namespace, held in dirty:
-                    accessor.replace(key, namespace, held)
+                for (accessor, namespace), own in unfinished.items():
+                    accessor.exchange_all(namespace, own)
 
     # -- the contract of backends
 
@@ -216,6 +220,11 @@ class SharedState:
         self._inner_backend.current_key = key
         self._enter_namespace(namespace)
         return self.inner.exchange(held)
+
+    def exchange_all(self, namespace: Hashable, held: dict[Any, Any]) -> None:
+        """The same for many keys; what they held stands in `held` afterwards."""
+        self._enter_namespace(namespace)
+        self.inner.exchange_all(held)
 
     def _enter(self, unit: UnitOfWork | None) -> None:
         """Set key and namespace."""

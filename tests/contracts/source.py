@@ -12,18 +12,22 @@ from itertools import islice, repeat
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.flow.elements import Batch
 from understudy.actors.flow.records import rows_of
-from understudy.actors.operators.source import END, RecordedOffset, Source, continue_source
+from understudy.actors.operators.source import END, FromSplit, RecordedOffset, Source, continue_source
 from understudy.messages import pack_plain, unpack_plain
 
 from ..runtime.connectors.harness import ManualClock, make_context
 
 RECORDS = 60
 """Every source made for the contract has so many different records."""
+
+MOST_OPEN = 16
+"""No test needs more attempts at a time; older ones are closed, as they may have threads and connections."""
 
 relaxed = settings(
     max_examples=15,
@@ -38,6 +42,19 @@ class SourceContract(ABC):
     @abstractmethod
     def make_source(self, batch_rows: int, records_per_second: float | None) -> Source:
         """A fresh source of RECORDS records, as each attempt gets one."""
+
+    _runs: list[_Run]
+
+    @pytest.fixture(autouse=True)
+    def _close_all(self) -> Iterator[None]:
+        self._runs = []
+        yield
+        self.close_all()
+
+    def close_all(self) -> None:
+        """Sources may have threads and connections."""
+        while self._runs:
+            self._runs.pop().source.close()
 
     def resources(self, subtask: int, parallelism: int, batch_rows: int) -> dict[str, Any]:
         """What the TaskManager lends to it."""
@@ -145,6 +162,9 @@ class _Run:
         continue_source(self.source, recorded)
         if offset is not None:
             self.source.seek(offset)
+        contract._runs.append(self)
+        while len(contract._runs) > MOST_OPEN:
+            contract._runs.pop(0).source.close()
 
     def offset(self) -> Any:
         """As it comes back from a checkpoint."""
@@ -152,7 +172,8 @@ class _Run:
 
     def rest(self) -> Iterator[Batch]:
         """All batches until the end."""
-        while (batch := self.source.poll()) is not END:
+        while (polled := self.source.poll()) is not END:
+            batch = polled.records if isinstance(polled, FromSplit) else polled
             if batch is None:
                 self._contract.advance(self.source, self._clock)
             else:

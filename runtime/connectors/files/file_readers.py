@@ -94,16 +94,22 @@ def _csv_reader(
 
 
 def _json_schema(file: BinaryIO, _null_values: tuple[str, ...]) -> pa.Schema:
-    lines = b"".join(file.readlines(_BLOCK_BYTES))
+    lines = _some_lines(file)
     return pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines)).schema
 
 
 def _json_batches(file: BinaryIO, _split: FileSplit, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     parse_options = pa.json.ParseOptions(explicit_schema=options.columns, unexpected_field_behavior="ignore")
-    while lines := b"".join(file.readlines(_BLOCK_BYTES)):
+    while lines := _some_lines(file):
         if lines.strip():
             table = pa.json.read_json(io.BytesIO(lines), read_options=_one_block(lines), parse_options=parse_options)
             yield from table.to_batches()
+
+
+def _some_lines(file: BinaryIO) -> bytes:
+    """The next lines, about a block of them; none at the end. fsspec's files have no `readlines(hint)`."""
+    block = file.read(_BLOCK_BYTES)
+    return block if block.endswith(b"\n") else block + file.readline()
 
 
 def _one_block(lines: bytes) -> pa.json.ReadOptions:

@@ -1,10 +1,11 @@
 """FileSink: exactly-once files. A file becomes visible when the checkpoint that covers it is complete. Flink: FileSink.
 
-Each transaction is one file, written under a hidden folder whose name says the *lineage*: the job that was first
-started and all jobs restored from its checkpoints. File names say the subtask, the generation (how many jobs of the
-lineage came before) and the attempt, so an attempt never writes to another's file, and a restored one removes what
-earlier attempts left behind, except for what some subtask has recorded. Two jobs restored from one savepoint must
-not write to one directory, and nor must a job that goes on after its savepoint and one that is restored from it.
+Each transaction is one file; in S3 it is a multipart upload (UploadDirectory), elsewhere it is written under a hidden
+folder whose name says the *lineage*: the job that was first started and all jobs restored from its checkpoints. File
+names say the subtask, the generation (how many jobs of the lineage came before) and the attempt, so an attempt never
+writes to another's file, and a restored one removes what earlier attempts left behind, except for what some subtask has
+recorded. Two jobs restored from one savepoint must not write to one directory, and nor must a job that goes on after
+its savepoint and one that is restored from it.
 
 A transaction names its directory. So a job that is restored with another one commits what was pre-committed where the
 first job has its output, which may be committing it too, and touches nothing else there.
@@ -24,7 +25,7 @@ import logging
 import os
 import re
 from contextlib import ExitStack
-from typing import Any, BinaryIO, ClassVar, TypedDict
+from typing import Any, BinaryIO, ClassVar, NotRequired, TypeAlias, TypedDict
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ from .committed_files import fingerprint, slug
 from .file_writers import FILE_FORMATS, WRITE_FORMATS, BatchWriter
 from .output_directory import OutputDirectory
 from .output_trial import is_local, try_output
+from .upload_directory import UploadDirectory, output_directory
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +48,25 @@ _IN_PROGRESS = re.compile(r"(\d+)-(\d+)-(\d+)-")
 """Subtask, generation and attempt number at the head of a hidden file's name."""
 
 
+_UPLOAD = re.compile(r"part-([^-]*)-(\d+)-\d+-([0-9a-f]{16})-(\d+)-")
+"""Operator, subtask, job and attempt number at the head of an upload's name."""
+
 _COMMITTED = re.compile(r"(\d+)-([0-9a-f]{16})-(\d+)-")
 """Checkpoint, job and attempt number in a visible file's name, after its operator and subtask."""
 
 
+_Directory: TypeAlias = OutputDirectory | UploadDirectory
+
+
 class FileTransaction(TypedDict):
     """`in_progress`: the hidden file's name. `final`: its visible one; empty while open, and if nothing was written.
-    `directory`: the output directory of both.
+    `directory`: the output directory of both. `parts`: tags of an upload's parts, in their order.
     """
 
     in_progress: str
     final: str
     directory: str
+    parts: NotRequired[list[str]]
 
 
 class FileSink(TwoPhaseCommitSink[FileTransaction]):
@@ -79,8 +88,8 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         self.format = format
         self.schema = schema
         self._format_problem(schema)
-        self._directory: OutputDirectory | None = None
-        self._earlier_directories: dict[str, OutputDirectory] = {}
+        self._directory: _Directory | None = None
+        self._earlier_directories: dict[str, _Directory] = {}
         self._file: BinaryIO | None = None
         self._writer: BatchWriter | None = None
         self._begun = 0
@@ -121,7 +130,11 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def open(self) -> None:
         recorded = self._recorded.get()
         self._lineage, self._generation = self._place_in_lineage(recorded)
-        self._directory = OutputDirectory(self.path, f".understudy-{self._lineage}")
+        self._generations = {fingerprint(each["job_id"]): each["generation"] for each in recorded}
+        self._generations[fingerprint(self.context.job_id)] = self._generation
+        own = [each["checkpoint_id"] for each in recorded if each["job_id"] == self.context.job_id]
+        self._checkpoint_id = max(own, default=CheckpointId(0))
+        self._directory = output_directory(self.path, f".understudy-{self._lineage}")
         self._take_back_what_came_after(recorded)
         super().open()
         self._needed = {name for each in recorded for name in each["names"]}
@@ -172,7 +185,7 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def write(self, transaction: FileTransaction, batch: Batch) -> None:
         prepared = self._fitted(batch)
         if self._writer is None:
-            self._file = self._opened_directory().create(transaction["in_progress"])
+            self._file = self._opened_directory().create(transaction["in_progress"], self._upload_name)
             self._writer = WRITE_FORMATS[self.format].open(self._file, self.schema)
         self._writer.write(prepared)
 
@@ -181,16 +194,17 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
             return None
         writer, self._writer = self._writer, None
         writer.close()
-        self._opened_directory().seal(self._file)
+        sealed = self._opened_directory().seal(self._file)
         self._file = None
-        context = self.context
-        attempt = f"{fingerprint(context.job_id)}-{context.attempt_number}-{slug(context.attempt_id)}"
-        return {**transaction, "final": f"{self._place}{self._checkpoint_id:010d}-{attempt}{self._extension}"}
+        if sealed is not None:
+            in_progress, final, parts = sealed
+            return {**transaction, "in_progress": in_progress, "final": final, "parts": list(parts)}
+        return {**transaction, "final": self._final_name(self._checkpoint_id)}
 
     def commit(self, transaction: FileTransaction) -> None:
         if transaction["final"]:
             directory = self._directory_of(transaction["directory"])
-            directory.publish(transaction["in_progress"], transaction["final"])
+            directory.publish(transaction["in_progress"], transaction["final"], transaction.get("parts", ()))
 
     def recover_and_abort(self, transaction: FileTransaction) -> None:
         """In another directory the job that had begun it may be at it still."""
@@ -218,16 +232,28 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
         """How the names of this subtask's visible files begin."""
         return f"part-{slug(self.context.operator_id)}-{self.context.subtask_index:05d}-"
 
-    def _opened_directory(self) -> OutputDirectory:
+    def _final_name(self, checkpoint_id: int) -> str:
+        context = self.context
+        attempt = f"{fingerprint(context.job_id)}-{context.attempt_number}-{slug(context.attempt_id)}"
+        return f"{self._place}{checkpoint_id:010d}-{attempt}{self._extension}"
+
+    @property
+    def _upload_name(self) -> str:
+        """The visible name of what is begun now. Its checkpoint is not known yet: the name says the first that it may
+        be. No checkpoint in between can ever be restored, as this subtask has taken part in none.
+        """
+        return self._final_name(self._checkpoint_id + 1)
+
+    def _opened_directory(self) -> _Directory:
         assert self._directory is not None, "the sink is not open"
         return self._directory
 
-    def _directory_of(self, path: str) -> OutputDirectory:
+    def _directory_of(self, path: str) -> _Directory:
         """This sink's, or one that an earlier job of the lineage wrote to."""
         if path == self.path:
             return self._opened_directory()
         if path not in self._earlier_directories:
-            self._earlier_directories[path] = OutputDirectory(path, f".understudy-{self._lineage}")
+            self._earlier_directories[path] = output_directory(path, f".understudy-{self._lineage}")
         return self._earlier_directories[path]
 
     def _fitted(self, batch: Batch) -> Batch:
@@ -266,10 +292,19 @@ class FileSink(TwoPhaseCommitSink[FileTransaction]):
     def _remove_leftovers(self, needed: set[str]) -> None:
         """Remove what earlier attempts of this subtask left, and subtask 0 also what subtasks left that are no more."""
         directory, context = self._opened_directory(), self.context
-        for name in directory.in_progress():
-            if (parts := _IN_PROGRESS.match(name)) is None:
+        for name in directory.in_progress(f"part-{slug(context.operator_id)}-"):
+            if (origin := self._origin_of(name)) is None:
                 continue
-            subtask, generation, attempt = map(int, parts.groups())
+            subtask, generation, attempt = origin
             mine = subtask == context.subtask_index or (context.subtask_index == 0 and subtask >= context.parallelism)
             if mine and (generation, attempt) < (self._generation, context.attempt_number) and name not in needed:
                 directory.remove(name)
+
+    def _origin_of(self, name: str) -> tuple[int, int, int] | None:
+        """Subtask, generation and attempt number of a file in progress; None if it is not of this lineage."""
+        if (parts := _IN_PROGRESS.match(name)) is not None:
+            return int(parts[1]), int(parts[2]), int(parts[3])
+        parts = _UPLOAD.match(name)
+        if parts is None or parts[1] != slug(self.context.operator_id) or parts[3] not in self._generations:
+            return None
+        return int(parts[2]), self._generations[parts[3]], int(parts[4])

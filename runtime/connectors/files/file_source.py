@@ -49,12 +49,12 @@ class FileSource(SplitSource):
         fs, files = find_files(self.path)
         found = _describe(fs, files, format, tuple(null_values))
         splits = [split for splits, _ in found.values() for split in splits]
-        self.settle(self.path, splits, _chosen(_one_schema(found, format, schema), columns, self.path))
+        self.settle(self.path, splits, chosen(_one_schema(found, format, schema), columns, self.path))
         self._options = ReadOptions(self.schema, self.batch_rows, tuple(null_values))
 
     def for_columns(self, names: Sequence[str], batch_rows: int = COLUMN_BATCH_ROWS) -> FileSource:
         narrowed = copy.copy(self)
-        narrowed.schema = _chosen(self.schema, names, self.path)
+        narrowed.schema = chosen(self.schema, names, self.path)
         narrowed.batch_rows = self.batch_rows_or(batch_rows)
         narrowed._options = replace(self._options, columns=narrowed.schema, batch_rows=narrowed.batch_rows)
         return narrowed
@@ -67,7 +67,7 @@ class FileSource(SplitSource):
                     yield conform(batch, self.schema)
         except (ValueError, TypeError, NotImplementedError, OSError) as error:
             raise UnreadableInput(
-                f"{split.path} cannot be read as {self.format} with columns {_told(self.schema)}: {error}"
+                f"{split.path} cannot be read as {self.format} with columns {columns_text(self.schema)}: {error}"
             ) from error
 
 
@@ -136,7 +136,7 @@ def _one_schema(found: _Described, format: str, wanted: pa.Schema | None) -> pa.
             schema = _widened(schema, other, path, first_path)
         elif not other.equals(schema):
             raise UnreadableInput(
-                f"{first_path} and {path} have different columns: {_told(schema)}; and {_told(other)}"
+                f"{first_path} and {path} have different columns: {columns_text(schema)}; and {columns_text(other)}"
             )
     if wanted is not None and (problem := column_problem(schema.names, wanted)) and format != "jsonl":
         raise UnreadableInput(f"{first_path} does not fit the schema: {problem}")
@@ -152,7 +152,8 @@ def _widened(schema: pa.Schema, other: pa.Schema, path: str, first_path: str) ->
         ) from error
 
 
-def _chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+    """These columns of the files at `path`, in this order; all when None. Raises UnreadableInput."""
     if columns is None:
         return schema
     for name in columns:
@@ -161,5 +162,6 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.S
     return pa.schema([schema.field(name) for name in columns])
 
 
-def _told(schema: pa.Schema) -> str:
+def columns_text(schema: pa.Schema) -> str:
+    """For messages."""
     return ", ".join(f"{field.name} {field.type}" for field in schema)

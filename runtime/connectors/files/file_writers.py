@@ -106,7 +106,7 @@ class _JsonLinesWriter:
 
     def write(self, batch: Batch) -> None:
         objects = batch.to_pylist() if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
-        lines = (json.dumps(each, default=_to_json, ensure_ascii=False) for each in objects)
+        lines = (json.dumps(each, default=to_json, ensure_ascii=False) for each in objects)
         self._file.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None: ...
@@ -136,7 +136,7 @@ FILE_FORMATS = ("parquet", "csv", "jsonl")
 """Those that users choose from; the others are for `collect`."""
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """What `json` does not know by itself."""
     match value:
         case datetime() | date() | time():

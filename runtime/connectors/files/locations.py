@@ -10,6 +10,14 @@ from fsspec.utils import get_protocol
 
 from ..errors import UnknownFileSystem
 
+_OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "r2", "tos"})
+"""Protocols of stores that show a file when it is whole."""
+
+
+def is_object_store(url: str) -> bool:
+    """Whether files come whole there, and folders are but the beginnings of names."""
+    return get_protocol(url) in _OBJECT_STORES
+
 
 def located(url: str) -> tuple[Any, str]:
     """The file system and the path in it. Raises UnknownFileSystem, saying which package is missing if one is."""

@@ -3,15 +3,15 @@
 Files in progress lie in a hidden folder below the output, whose name begins with a dot, so that Spark and other
 readers do not see them. A file is published by renaming it, which is atomic on a file system; an object store
 copies, and shows the copy when it is whole. On a local disk what was sealed or published also survives a power cut.
-Any fsspec URL will do.
+Any fsspec URL will do; in S3 there is a better way, see `UploadDirectory`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import posixpath
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
 
 from ....actors.passing_errors import is_lasting
 from ....state import DurableFiles
@@ -28,6 +28,16 @@ _WANTED = (
 )
 
 
+class Sealed(NamedTuple):
+    """What a sealed file is known by: its names while in progress and when visible, and tags of its parts, if it has
+    any.
+    """
+
+    in_progress: str
+    final: str
+    parts: Sequence[str]
+
+
 class OutputDirectory:
     """One output directory, with one hidden folder. All names are relative to these two."""
 
@@ -38,7 +48,7 @@ class OutputDirectory:
         self.hidden = f"{self.root}/{hidden}"
         self._is_root_synced = False
 
-    def create(self, name: str) -> BinaryIO:
+    def create(self, name: str, _final: str = "") -> BinaryIO:
         """A new file in progress. Raises UnusableOutput."""
         path = f"{self.hidden}/{name}"
         with self._explained():
@@ -48,16 +58,17 @@ class OutputDirectory:
                     return self._create(path)
             return self._create(path)
 
-    def seal(self, file: BinaryIO) -> None:
-        """Close the file and see that it lasts, in folders that another subtask may have made. Raises
-        UnusableOutput.
+    def seal(self, file: BinaryIO) -> Sealed | None:
+        """Close the file and see that it lasts, in folders that another subtask may have made; its names stay as they
+        are. Raises UnusableOutput.
         """
         with self._explained():
             self._files.seal(file)
             self._files.sync_folder(self.hidden)
             self._files.sync_folder(self.root)
+        return None
 
-    def publish(self, name: str, final: str) -> None:
+    def publish(self, name: str, final: str, _parts: Sequence[str] = ()) -> None:
         """Make a sealed file visible as `final`. Doing it twice is doing it once; raises LostTransaction and
         UnusableOutput.
         """
@@ -74,7 +85,7 @@ class OutputDirectory:
         """Remove a file in progress; an absent one is fine."""
         self._files.remove(f"{self.hidden}/{name}")
 
-    def in_progress(self) -> list[str]:
+    def in_progress(self, _beginning: str = "") -> list[str]:
         """The names of all files in progress, of whichever subtask and attempt. Raises UnusableOutput."""
         with self._explained():
             return self._files.names(self.hidden)

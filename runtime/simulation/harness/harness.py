@@ -98,9 +98,16 @@ class OperatorHarness:
         parallelism = snapshots[0].parallelism if parallelism is None else parallelism
         if subtask_index is None:
             subtask_index = before.subtask_index if before.subtask_index < parallelism else 0
-        made = object.__new__(type(self))
-        made._job = self._job
-        made._attempt = HostedAttempt(self._job, snapshots, parallelism, subtask_index)
+        return self.attempt_of(self._job, snapshots, parallelism, subtask_index)
+
+    @classmethod
+    def attempt_of(
+        cls, job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int, subtask_index: int
+    ) -> Self:
+        """One more attempt of a job, restored from these snapshots; from none, as before its first checkpoint."""
+        made = object.__new__(cls)
+        made._job = job
+        made._attempt = HostedAttempt(job, snapshots, parallelism, subtask_index)
         return made
 
     def __enter__(self) -> Self:

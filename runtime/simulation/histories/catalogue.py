@@ -5,9 +5,10 @@ from __future__ import annotations
 from .async_topologies import ASYNC
 from .demanding_topologies import DEMANDING
 from .inlet_topologies import INLETS
+from .ledger_topologies import LEDGERS
 from .outlet_topologies import OUTLETS
 from .timed_topologies import TIMED
 from .topologies import TOPOLOGIES, Topology
 from .windowed_topologies import WINDOWED
 
-CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | OUTLETS | TIMED | WINDOWED | ASYNC | INLETS
+CATALOGUE: dict[str, Topology] = TOPOLOGIES | DEMANDING | OUTLETS | LEDGERS | TIMED | WINDOWED | ASYNC | INLETS

@@ -82,15 +82,37 @@ def test_each_call_is_the_same_again(calls: list[CallInFlight]) -> None:
     assert there_and_back(list(calls)) == sorted(calls, key=lambda each: each.number)
 
 
-def test_records_that_have_not_begun_are_packed_together() -> None:
-    """Of a large batch most have not, and each by itself would take longer than the time between two checkpoints."""
-    begun = call(1_000, identity="operator-attempt-1000", tries=1)
-    waiting = [call(number, {"number": number, "name": "x"}, time_ms=number, watermark_ms=7) for number in range(500)]
-    behind = [call(500 + number, ("y", number), input_index=1, behind_ms=40) for number in range(20)]
+def test_records_are_packed_together() -> None:
+    """Each by itself would take longer than the time between two checkpoints."""
+    running = [
+        call(number, {"number": number}, identity=f"operator-attempt-{number}", time_ms=number, began_wall_ms=7)
+        for number in range(400)
+    ]
+    behind = [call(400 + number, ("y", number), input_index=1, behind_ms=40) for number in range(20)]
+    done = [call(420 + number, number, results=[("", [number] * (number % 3))][: number % 3]) for number in range(60)]
+    times = [
+        call(480 + number, number, results=[("", TimedBatch([number], np.array([number])))]) for number in range(60)
+    ]
+    calls = [*running, *behind, *done, *times]
 
-    assert there_and_back([begun], [*waiting, *behind]) == [*waiting, *behind, begun]
-    values = sum(len(unpacked(unpack_plain(payload)[2])) for _, payload in payloads([begun], [*waiting, *behind]))
-    assert values <= 2 * MAX_PARALLELISM + 1
+    assert there_and_back(calls) == calls
+    values = [each for _, payload in payloads(calls) for each in unpacked(unpack_plain(payload)[2])]
+    assert sum(each is not None for each in values) <= 4 * MAX_PARALLELISM
+
+
+def test_keys_of_a_class_of_the_user_are_encoded_and_lie_beside_their_records() -> None:
+    frozen = FrozenCalls([call(number, key=number) for number in range(40)], lambda: [], False)
+    found = list(frozen.payloads(MAX_PARALLELISM, lambda key: f"<{key}>"))
+
+    assert {each.number: each.key for each in calls_of(Stored(found))} == {at: f"<{at}>" for at in range(40)}
+
+
+def test_a_batch_that_waits_stays_one() -> None:
+    columns = pa.record_batch({"amount": [1, 2]})
+    (back,) = there_and_back([call(5, columns, kind="waiting")])
+
+    assert (back.kind, back.number) == ("waiting", 5)
+    assert back.record.equals(columns)
 
 
 def test_a_timer_is_the_same_again() -> None:

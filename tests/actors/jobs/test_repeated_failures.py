@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.actors.failure import lost_task_manager, tell_line
-from understudy.actors.jobs.repeated_failures import RepeatedFailures
+from understudy.actors.jobs.repeated_failures import SYMPTOMS_KEPT, RepeatedFailures
 from understudy.messages import FailureCause, FailureKind
 
 
@@ -127,3 +127,43 @@ def test_the_first_record_is_a_position_too() -> None:
 def test_what_comes_again_whatever_happens_is_the_end_at_once(kind: str) -> None:
     assert ends(RepeatedFailures(5), typo(kind=kind)) == [True]
     assert ends(RepeatedFailures(None), typo(kind=kind)) == [False]
+
+
+def in_flight(key: str = "ask-attempt-7", kind: str = "KeyError", *, repeatable: bool = True) -> FailureCause:
+    failed = typo(position=-1, message=f"at {len(kind)}", kind=kind)
+    return replace(failed, record_key=key, repeatable=repeatable)
+
+
+def test_the_same_record_in_flight_is_counted_across_checkpoints() -> None:
+    """A checkpoint holds it, so after each restart it is asked again, and fails again."""
+    failures = RepeatedFailures(3)
+    for _ in range(2):
+        assert ends(failures, in_flight()) == [False]
+        failures.checkpoint_completed()
+    end = failures.add(in_flight())
+
+    assert end.kind is FailureKind.REPEATED
+    assert "its record was in flight in the checkpoints in between, with the key 'ask-attempt-7'" in end.error_message
+
+
+@pytest.mark.parametrize("other", [in_flight("ask-attempt-8"), in_flight(kind="TypeError")], ids=["record", "error"])
+def test_another_record_in_flight_or_another_error_is_counted_for_itself(other: FailureCause) -> None:
+    failures = RepeatedFailures(2)
+    failures.add(in_flight())
+    failures.checkpoint_completed()
+    assert ends(failures, other) == [False]
+
+
+def test_a_timeout_counts_for_its_record_alone() -> None:
+    """What fails with it is not repeatable: others may be answered."""
+    failures = RepeatedFailures(2)
+    first, second = (in_flight(key, "CallTimedOut", repeatable=False) for key in ("one", "two"))
+    assert ends(failures, first, second, first) == [False, False, True]
+
+
+def test_records_in_flight_that_fail_are_not_remembered_for_ever() -> None:
+    failures = RepeatedFailures(2)
+    for number in range(2 * SYMPTOMS_KEPT):
+        failures.add(in_flight(f"key {number}"))
+        failures.checkpoint_completed()
+    assert ends(failures, in_flight("key 0")) == [False]

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from understudy import MarkerMismatch, OutsideUnavailable
+from understudy import CheckpointCompleted, MarkerMismatch, OutsideUnavailable, StreamEnvironment
 from understudy.actors.errors import UserCodeError
-from understudy.testing import HarnessSnapshot, OperatorHarness
+from understudy.testing import HarnessSnapshot, OperatorHarness, SimulatedCluster
 
 from .ledger_store import LEDGERS, IntoLedger, Ledger
 
@@ -291,3 +291,37 @@ def test_a_sink_that_writes_files_stages_their_names(ledger: Ledger) -> None:
         assert running.operator.staged() == []
         running.complete(running.snapshot())
     assert ledger.rows == ["file-0"]
+
+
+class TestInAJob:
+    """In this process, in virtual time."""
+
+    def test_it_does_not_finish_before_all_is_applied(self, ledger: Ledger) -> None:
+        """The data has ended, the last checkpoint is complete, and the ledger is away for a while."""
+        ledger.bad_day = ["refuses"] * 5 + ["loses the answer"]
+        restarts, _ = run(list(range(100)), per_second=None, interval_ms=60_000)
+        assert restarts == 0
+        assert sorted(ledger.rows) == list(range(100))
+
+    def test_while_the_ledger_is_away_records_wait_and_checkpoints_go_on(self, ledger: Ledger) -> None:
+        ledger.bad_day = [None, *["refuses"] * 8]
+        restarts, completed = run(list(range(200)), per_second=10, interval_ms=500)
+        assert restarts == 0
+        assert sorted(ledger.rows) == list(range(200))
+        assert completed > len(ledger.acts) + 8
+
+
+def run(records: list[int], per_second: float | None, interval_ms: int) -> tuple[int, int]:
+    """How often the job was restarted, and how many checkpoints were complete."""
+    env = StreamEnvironment(parallelism=1, checkpoint_interval_ms=interval_ms)
+    env.from_collection(records, records_per_second=per_second).sink_to(IntoLedger("it"))
+    completed = 0
+
+    def count(event: Any) -> None:
+        nonlocal completed
+        completed += isinstance(event, CheckpointCompleted)
+
+    with SimulatedCluster(1) as cluster:
+        job = cluster.submit(env)
+        job.on_event(count)
+        return job.wait().restarts, completed

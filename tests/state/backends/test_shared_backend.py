@@ -246,7 +246,9 @@ class UnitsOfWork(RuleBasedStateMachine):
         self.backend.clock, self.model.clock = self.clock, self.model_clock
         for declared in STATES.values():
             self.backend.state(declared)
-            self.model.state(declared)
+            modelled: Any = self.model.state(declared)
+            if declared.ttl is not None:  # it may remove nothing: its clock is set back to when a unit has written
+                modelled._count_access = lambda: None
         self.under_way: dict[Any, list[tuple[int, Any]]] = {}
         """By key, what its unit has done, and when."""
 

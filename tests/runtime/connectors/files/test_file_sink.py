@@ -8,11 +8,12 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.actors.operators.collector import Collector
@@ -27,6 +28,7 @@ from understudy.runtime.connectors import (
     read_collected,
 )
 
+from ....systems.s3 import S3Server
 from ..harness import Running, Snapshot, make_context, rescaled
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
@@ -40,168 +42,208 @@ def hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob(".understudy-*/*"))
 
 
-def test_records_are_visible_once_their_checkpoint_is_complete(tmp_path: Path) -> None:
-    running = start(tmp_path)
+class Place:
+    """An output folder on a disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.url = str(folder)
+
+    def hidden(self) -> list[str]:
+        """What is in progress there."""
+        return hidden(Path(self.url))
+
+    def fresh(self) -> str:
+        """An empty folder, which is the place from now on."""
+        self.url = f"{self._folder}/{uuid4().hex}"
+        return self.url
+
+
+class Bucket(Place):
+    """One in S3."""
+
+    def __init__(self, server: S3Server) -> None:
+        self._server, self._bucket = server, server.bucket()
+        self.url = f"s3://{self._bucket}/some/folder"
+
+    def hidden(self) -> list[str]:
+        folder = self.url.removeprefix(f"s3://{self._bucket}/")
+        seen = [key for key in self._server.keys(self._bucket) if "/part-" not in key]
+        return seen + [key for key in self._server.uploads(self._bucket) if key.startswith(folder)]
+
+    def fresh(self) -> str:
+        self.url = f"s3://{self._bucket}/{uuid4().hex}"
+        return self.url
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(tmp_path) if request.param == "disk" else Bucket(request.getfixturevalue("s3"))
+
+
+def test_records_are_visible_once_their_checkpoint_is_complete(place: Place) -> None:
+    running = start(place.url)
     running.take("a")
     running.checkpoint(1)
     running.take("b")
-    assert read_collected(str(tmp_path)) == []
+    assert read_collected(place.url) == []
     running.complete(1)
-    assert read_collected(str(tmp_path)) == ["a"]
+    assert read_collected(place.url) == ["a"]
 
 
-def test_one_may_read_only_what_a_checkpoint_covers(tmp_path: Path) -> None:
-    running = start(tmp_path)
+def test_one_may_read_only_what_a_checkpoint_covers(place: Place) -> None:
+    running = start(place.url)
     for number, record in enumerate("abc", start=1):
         running.take(record)
         running.checkpoint(number)
         running.complete(number)
-    covered = [read_collected(str(tmp_path), until=CheckpointId(number)) for number in range(4)]
+    covered = [read_collected(place.url, until=CheckpointId(number)) for number in range(4)]
     assert covered == [[], ["a"], ["a", "b"], ["a", "b", "c"]]
 
 
-def test_a_commit_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
-    running = start(tmp_path)
+def test_a_commit_that_is_repeated_changes_nothing(place: Place) -> None:
+    running = start(place.url)
     running.take("a")
     snapshot = running.checkpoint(1)
     running.complete(1)
     for attempt in (1, 2):
-        start(tmp_path, snapshot, attempt=attempt)
-        assert read_collected(str(tmp_path)) == ["a"]
+        start(place.url, snapshot, attempt=attempt)
+        assert read_collected(place.url) == ["a"]
 
 
-def test_what_was_prepared_is_committed_and_what_was_open_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
-    crashed = start(tmp_path)
+def test_what_was_prepared_is_committed_and_what_was_open_is_removed_by_the_next_attempt(place: Place) -> None:
+    crashed = start(place.url)
     crashed.take("a")
     snapshot = crashed.checkpoint(1)
     crashed.take("lost")
     crashed.checkpoint(2)
     crashed.take("lost too")
-    start(tmp_path, snapshot, attempt=1)
-    assert read_collected(str(tmp_path)) == ["a"]
-    assert hidden(tmp_path) == []
+    start(place.url, snapshot, attempt=1)
+    assert read_collected(place.url) == ["a"]
+    assert place.hidden() == []
 
 
-def test_files_of_an_attempt_before_the_first_checkpoint_are_removed(tmp_path: Path) -> None:
-    start(tmp_path).take("lost")
-    assert len(hidden(tmp_path)) == 1
-    start(tmp_path, attempt=1)
-    assert hidden(tmp_path) == []
+def test_files_of_an_attempt_before_the_first_checkpoint_are_removed(place: Place) -> None:
+    crashed = start(place.url)
+    crashed.take("lost" * (3 << 20))  # enough to begin an upload
+    assert len(place.hidden()) == 1
+    start(place.url, attempt=1)
+    assert place.hidden() == []
 
 
-def test_a_job_restored_under_another_id_cleans_up_after_the_first(tmp_path: Path) -> None:
-    first = start(tmp_path, job="job-a", attempt=5)
+def test_a_job_restored_under_another_id_cleans_up_after_the_first(place: Place) -> None:
+    first = start(place.url, job="job-a", attempt=5)
     first.take("a")
     snapshot = first.checkpoint(1)
     first.take("lost")
     first.checkpoint(2)
-    second = start(tmp_path, snapshot, job="job-b")
-    assert read_collected(str(tmp_path)) == ["a"]
-    assert hidden(tmp_path) == []
+    second = start(place.url, snapshot, job="job-b")
+    assert read_collected(place.url) == ["a"]
+    assert place.hidden() == []
     second.take("b")
-    third = start(tmp_path, second.checkpoint(3), job="job-c")
+    third = start(place.url, second.checkpoint(3), job="job-c")
     third.take("c")
     third.checkpoint(4)
     third.complete(4)
-    assert sorted(read_collected(str(tmp_path))) == ["a", "b", "c"]
-    assert len({path.parent for path in tmp_path.glob(".understudy-*/*")}) <= 1
+    assert sorted(read_collected(place.url)) == ["a", "b", "c"]
+    assert place.hidden() == []
 
 
-def test_a_zombie_neither_removes_nor_repeats_what_its_successor_writes(tmp_path: Path) -> None:
-    zombie = start(tmp_path)
+def test_a_zombie_neither_removes_nor_repeats_what_its_successor_writes(place: Place) -> None:
+    zombie = start(place.url)
     zombie.take("a")
     snapshot = zombie.checkpoint(1)
-    successor = start(tmp_path, snapshot, attempt=2)
+    successor = start(place.url, snapshot, attempt=2)
     successor.take("b")
-    start(tmp_path, snapshot, attempt=1)  # one that was slow to start
+    start(place.url, snapshot, attempt=1)  # one that was slow to start
     zombie.complete(1)
     zombie.take("b")
     zombie.checkpoint(2)
     zombie.operator.close()
     successor.checkpoint(2)
     successor.complete(2)
-    assert read_collected(str(tmp_path)) == ["a", "b"]
+    assert read_collected(place.url) == ["a", "b"]
 
 
-def test_what_a_zombie_writes_after_its_successor_has_opened_goes_when_the_successor_ends(tmp_path: Path) -> None:
-    zombie = start(tmp_path)
+def test_what_a_zombie_writes_after_its_successor_has_opened_goes_when_the_successor_ends(place: Place) -> None:
+    zombie = start(place.url)
     snapshot = zombie.checkpoint(1)  # records the transaction that is open now, of which nothing is written yet
-    successor = start(tmp_path, snapshot, attempt=1)
+    successor = start(place.url, snapshot, attempt=1)
     for checkpoint_id in (2, 3):
         zombie.take("lost")
         zombie.checkpoint(checkpoint_id)
     zombie.take("lost too")
     zombie.operator.close()
-    assert len(hidden(tmp_path)) == 2, "what is pre-committed may be in a checkpoint, for all it knows"
+    assert len(place.hidden()) == 2, "what is pre-committed may be in a checkpoint, for all it knows"
     successor.take("a")
     successor.checkpoint(2)
     successor.complete(2)
     successor.operator.close()
-    assert read_collected(str(tmp_path)) == ["a"]
-    assert list(tmp_path.glob(".*")) == []
+    assert read_collected(place.url) == ["a"]
+    assert place.hidden() == []
 
 
-def test_an_attempt_that_ends_removes_nothing_that_a_restored_one_needs(tmp_path: Path) -> None:
+def test_an_attempt_that_ends_removes_nothing_that_a_restored_one_needs(place: Place) -> None:
     """It is cancelled while checkpoint 2, which its neighbour and it have pre-committed, is being completed."""
-    first = [start(tmp_path, subtask=subtask, parallelism=2) for subtask in (0, 1)]
+    first = [start(place.url, subtask=subtask, parallelism=2) for subtask in (0, 1)]
     for subtask, running in enumerate(first):
         running.take(f"a{subtask}")
     snapshots = rescaled([running.checkpoint(2) for running in first], 3)
     for running in first:
         running.operator.close()
-    early = start(tmp_path, snapshots[0], attempt=1, subtask=0, parallelism=3)
+    early = start(place.url, snapshots[0], attempt=1, subtask=0, parallelism=3)
     early.operator.close()
     for subtask in (0, 1, 2):
-        start(tmp_path, snapshots[subtask], attempt=2, subtask=subtask, parallelism=3)
-    assert sorted(read_collected(str(tmp_path))) == ["a0", "a1"]
+        start(place.url, snapshots[subtask], attempt=2, subtask=subtask, parallelism=3)
+    assert sorted(read_collected(place.url)) == ["a0", "a1"]
 
 
-def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(tmp_path: Path) -> None:
+def test_an_attempt_that_goes_back_takes_back_what_later_checkpoints_had_committed(place: Place) -> None:
     """The job could not read its newest checkpoint, and repeats what came after the older one."""
-    start(tmp_path, subtask=1, parallelism=2).take("never")
-    other = start(tmp_path, job="job-b")
-    first = start(tmp_path, parallelism=2)
+    start(place.url, subtask=1, parallelism=2).take("never")
+    other = start(place.url, job="job-b")
+    first = start(place.url, parallelism=2)
     snapshots = []
     for checkpoint_id, record in enumerate("abc", 1):
         for running in (other, first):
             running.take(record)
             snapshots.append(running.checkpoint(checkpoint_id))
             running.complete(checkpoint_id)
-    start(tmp_path, snapshots[3], attempt=1, parallelism=2)
-    assert sorted(read_collected(str(tmp_path))) == ["a", "a", "b", "b", "c"], "the other job's are its own affair"
+    start(place.url, snapshots[3], attempt=1, parallelism=2)
+    assert sorted(read_collected(place.url)) == ["a", "a", "b", "b", "c"], "the other job's are its own affair"
 
 
-def test_a_zombie_that_is_slow_to_start_takes_nothing_back_of_its_successor(tmp_path: Path) -> None:
-    first = start(tmp_path)
+def test_a_zombie_that_is_slow_to_start_takes_nothing_back_of_its_successor(place: Place) -> None:
+    first = start(place.url)
     first.take("a")
     snapshot = first.checkpoint(1)
-    successor = start(tmp_path, snapshot, attempt=2)
+    successor = start(place.url, snapshot, attempt=2)
     successor.take("b")
     successor.checkpoint(2)
     successor.complete(2)
-    start(tmp_path, snapshot, attempt=1)
-    assert read_collected(str(tmp_path)) == ["a", "b"]
+    start(place.url, snapshot, attempt=1)
+    assert read_collected(place.url) == ["a", "b"]
 
 
-def test_a_job_restored_under_another_id_takes_nothing_back_of_the_first(tmp_path: Path) -> None:
-    first = start(tmp_path, job="job-a", attempt=5)
+def test_a_job_restored_under_another_id_takes_nothing_back_of_the_first(place: Place) -> None:
+    first = start(place.url, job="job-a", attempt=5)
     first.take("a")
     first.checkpoint(7)
     first.complete(7)
     first.take("b")
     savepoint = first.checkpoint(8)
     first.complete(8)
-    second = start(tmp_path, savepoint, job="job-b")
+    second = start(place.url, savepoint, job="job-b")
     second.take("c")
     snapshot = second.checkpoint(1)
     second.complete(1)
-    start(tmp_path, snapshot, job="job-b", attempt=1)
-    assert sorted(read_collected(str(tmp_path))) == ["a", "b", "c"]
+    start(place.url, snapshot, job="job-b", attempt=1)
+    assert sorted(read_collected(place.url)) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 1), (2, 4), (4, 2)])
-def test_a_rescale_commits_all_and_leaves_nothing_behind(tmp_path: Path, before: int, after: int) -> None:
-    old = [start(tmp_path, subtask=index, parallelism=before) for index in range(before)]
+def test_a_rescale_commits_all_and_leaves_nothing_behind(place: Place, before: int, after: int) -> None:
+    old = [start(place.url, subtask=index, parallelism=before) for index in range(before)]
     for index, running in enumerate(old):
         running.take(index)
     snapshots = [running.checkpoint(1) for running in old]
@@ -210,9 +252,9 @@ def test_a_rescale_commits_all_and_leaves_nothing_behind(tmp_path: Path, before:
     # The last one first: no subtask may remove what another one has yet to commit.
     shares = list(enumerate(rescaled(snapshots, after)))
     for index, share in reversed(shares):
-        start(tmp_path, share, subtask=index, parallelism=after, attempt=1)
-    assert sorted(read_collected(str(tmp_path))) == list(range(before))
-    assert hidden(tmp_path) == []
+        start(place.url, share, subtask=index, parallelism=after, attempt=1)
+    assert sorted(read_collected(place.url)) == list(range(before))
+    assert place.hidden() == []
 
 
 def test_a_checkpoint_without_records_leaves_no_file(tmp_path: Path) -> None:
@@ -262,13 +304,20 @@ events = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=events)
-def test_whatever_happens_each_record_is_visible_once(
-    tmp_path_factory: pytest.TempPathFactory, events: list[Event]
-) -> None:
+def test_whatever_happens_each_record_is_visible_once(tmp_path: Path, events: list[Event]) -> None:
+    _each_record_is_visible_once(Place(tmp_path).fresh(), events)
+
+
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=events)
+def test_in_s3_too_each_record_is_visible_once(s3: S3Server, events: list[Event]) -> None:
+    _each_record_is_visible_once(Bucket(s3).fresh(), events)
+
+
+def _each_record_is_visible_once(folder: str, events: list[Event]) -> None:
     """The source is an offset beside the sink's snapshot; a crash restores the last completed checkpoint."""
-    folder = tmp_path_factory.mktemp("out")
     running, position, attempt, taken = start(folder), 0, 0, 0
     snapshots: list[tuple[int, int, Snapshot]] = []
     completed: tuple[int, Snapshot | None] = (0, None)

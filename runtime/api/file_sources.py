@@ -1,0 +1,97 @@
+"""FileSources: streams of files, those there are and those that come. A part of the StreamEnvironment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from ...actors.operators.source import Source
+from ..connectors import ConnectorError, FileSource, WatchedFileSource
+from .checks import at_least, at_least_or_none, rate, text
+from .errors import InvalidSetting
+from .schemas import declared_schema
+from .stream import DataStream
+from .stream_graph import StreamGraph
+
+
+class FileOptions(TypedDict, total=False):
+    """What `from_files` takes beside path and format."""
+
+    columns: Sequence[str] | None
+    schema: pa.Schema | None
+    watch_ms: int | None
+    settle_ms: int | None
+    records_per_second: float | None
+    name: str | None
+    parallelism: int | None
+
+
+class FileSources:
+    """Base of the StreamEnvironment."""
+
+    graph: StreamGraph
+
+    def from_files(
+        self,
+        path: str,
+        format: str,
+        *,
+        columns: Sequence[str] | None = None,
+        schema: pa.Schema | None = None,
+        watch_ms: int | None = None,
+        settle_ms: int | None = None,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+    ) -> DataStream:
+        """Read a file, a folder or a glob; `format` is "parquet", "csv" or "jsonl". `columns`: all when None.
+
+        A record is a Row: `row["delay"]`, `row.delay`, `row[3]`, `row.asdict()`. The subtasks share the files out in
+        splits (a file, or a row group of a Parquet file); the rows of a split come in order.
+
+        With `watch_ms` the stream has no end: files that come later are read too, each once; the folder is looked at
+        at this interval. A file is read when it has not changed for `settle_ms`: a second, or 0 in an object store,
+        when None. It must stay as it is until a checkpoint covers it: docs/connectors/files-that-come.md.
+        """
+        name = self.graph.name_for(name, FileSource.__name__)
+        if watch_ms is None and settle_ms is not None:
+            raise InvalidSetting("settle_ms: wanted None without watch_ms, as files that are there are not waited for")
+        options: dict[str, Any] = {
+            "columns": columns,
+            "schema": declared_schema(schema),
+            "records_per_second": rate(records_per_second),
+            **self._batching(),
+        }
+        try:
+            source: Source
+            if watch_ms is None:
+                source = FileSource(text("path", path), format, **options)
+            else:
+                options["watch_ms"] = at_least("watch_ms", watch_ms, 1)
+                options["settle_ms"] = at_least_or_none("settle_ms", settle_ms, 0)
+                source = WatchedFileSource(text("path", path), format, **options)
+        except ConnectorError as error:
+            raise type(error)(f"source {name!r}: {error}") from error
+        return self._start(source, name, parallelism, None)
+
+    def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
+        return self.from_files(path, "parquet", **options)
+
+    def from_csv(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; the first line names the columns."""
+        return self.from_files(path, "csv", **options)
+
+    def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
+        """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
+        return self.from_files(path, "jsonl", **options)
+
+    def _batching(self) -> dict[str, Any]:
+        raise NotImplementedError  # abstract
+
+    def _start(
+        self, source: Source, name: str | None, parallelism: int | None, slot_sharing_group: str | None
+    ) -> DataStream:
+        raise NotImplementedError  # abstract

@@ -1,0 +1,257 @@
+"""Database: where a database is and how patiently it is used. Plain data that travels with the job; connects where it
+is used, and says what an error means: try again, or somebody has to do something.
+
+A password is in the URL and nowhere else: no text made here shows it. What is asked of the database is not at home
+here.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import check_extra
+from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+CONNECT_S = 10
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_GRACE_S = 5.0
+"""How much longer than the server's own limit we wait for it to say that a statement took too long."""
+
+_REFUSING = ("28", "3D", "25006", "42501", "0P", "0A000")
+"""SQLSTATEs, or how they begin: authorization, no such database, read-only, privileges, role, not supported."""
+_MISSING = ("42P01", "3F000")
+_PASSING = ("08", "53", "57P01", "57P02", "57P03", "57P05", "40001", "40P01", "55P03", "55006", "58030")
+"""Connections, resources (a full disk too), shutdown, conflicts between transactions, locks, what is in use, "
+"and the disk's errors."""
+
+_REFUSAL_WORDS = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "permission denied")
+"""While connecting, libpq gives no SQLSTATE."""
+
+
+class Database:
+    """`url`: as SQLAlchemy takes it, or a function without arguments that makes an Engine, where it needs more."""
+
+    def __init__(
+        self,
+        url: str | Callable[[], Engine],
+        *,
+        retry_ms: int = 60_000,
+        statement_timeout_ms: int = 600_000,
+    ) -> None:
+        for name, value in (("retry_ms", retry_ms), ("statement_timeout_ms", statement_timeout_ms)):
+            if type(value) is not int or value < 0 or (value == 0 and name != "retry_ms"):
+                raise ValueError(f"{name}: wanted a number of milliseconds, found {value!r}")
+        check_extra("sqlalchemy", extra="sql", wanted_by="Database")
+        self._url = url
+        self.retry_ms = retry_ms
+        self.statement_timeout_ms = statement_timeout_ms
+        self._made: Engine | None = None
+        self.is_postgresql = self.engine.dialect.name == "postgresql"
+        self.name = self.engine.url.render_as_string(hide_password=True)
+        """For messages."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": None}
+
+    def __repr__(self) -> str:
+        return f"Database({self.name})"
+
+    @property
+    def engine(self) -> Engine:
+        if self._made is None:
+            self._made = self._url() if callable(self._url) else self._engine_of(self._url)
+        return self._made
+
+    def connect(self, pause: Callable[[float], Any] = time.sleep) -> Connection:
+        """A connection, tried again for `retry_ms`. `pause(seconds)` waits in between; raise in it to give up.
+
+        Raises DatabaseUnreachable, or DatabaseRefused at once.
+        """
+        return self.patiently(self.engine.connect, "connect", pause)
+
+    def patiently(self, act: Callable[[], T], what: str, pause: Callable[[float], Any] = time.sleep) -> T:
+        """What `act` returns; called again, for `retry_ms`, as long as it fails with what may pass. So it must be such
+        that doing it twice does no harm. Raises SqlErrors.
+        """
+        started, wait_s, has_waited = time.monotonic(), _FIRST_PAUSE_S, False
+        while True:
+            try:
+                done = act()
+            except SqlError:
+                raise
+            except Exception as error:
+                meant = self.meaning(error, what)
+                if meant is None:
+                    raise
+                waited_s = time.monotonic() - started
+                if not isinstance(meant, DatabaseUnreachable) or waited_s + wait_s > self.retry_ms / 1000:
+                    raise meant from error
+                if not has_waited:
+                    log.warning("%s, trying for %d s", meant, self.retry_ms / 1000)
+                has_waited = True
+                pause(wait_s)
+                wait_s = min(wait_s * 2, _LONGEST_PAUSE_S)
+            else:
+                if has_waited:
+                    log.warning("%s: answers again after %.1f s", self.name, time.monotonic() - started)
+                return done
+
+    @contextmanager
+    def translated(self, what: str) -> Iterator[None]:
+        """Whatever the database raises within comes out as a SqlError."""
+        try:
+            yield
+        except SqlError:
+            raise
+        except Exception as error:
+            meant = self.meaning(error, what)
+            if meant is None:
+                raise
+            raise meant from error
+
+    def meaning(self, error: BaseException, what: str) -> SqlError | None:
+        """The SqlError that says it; None if it is none of the database's."""
+        from sqlalchemy.exc import DBAPIError, NoSuchTableError, SQLAlchemyError
+
+        if isinstance(error, NoSuchTableError):
+            return NoSuchTable(f"{self.name}: cannot {what}: there is no table {error}")
+        if isinstance(error, DBAPIError):
+            said: BaseException = error.orig or error
+            is_lost = error.connection_invalidated
+        elif isinstance(error, SQLAlchemyError):
+            return StatementFailed(f"{self.name}: cannot {what}: {error}")
+        elif isinstance(error, sqlite3.Error) or _is_psycopg(error):
+            said, is_lost = error, False
+        else:
+            return None
+        text = f"{self.name}: cannot {what}: {str(said).strip()}"
+        return _kind_of(said, is_lost)(text)
+
+    @contextmanager
+    def deadline(self, connection: Any) -> Iterator[None]:
+        """Ends what waits for PostgreSQL when the server does not answer at all, as one that is frozen: its own
+        `statement_timeout` does not come then. `connection`: psycopg's.
+        """
+        is_over = threading.Event()
+
+        def give_up() -> None:
+            is_over.set()
+            shut(connection)
+
+        timer = threading.Timer(self.statement_timeout_ms / 1000 + _GRACE_S, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception as error:
+            if is_over.is_set():
+                raise DatabaseUnreachable(
+                    f"{self.name}: no answer within statement_timeout_ms = {self.statement_timeout_ms}"
+                ) from error
+            raise
+        finally:
+            timer.cancel()
+
+    @property
+    def conninfo(self) -> str:
+        """PostgreSQL's, for a connection without SQLAlchemy. With the password."""
+        from psycopg.conninfo import make_conninfo
+
+        url = self.engine.url
+        parts = {"host": url.host, "port": url.port, "user": url.username, "password": url.password}
+        given: dict[str, Any] = {**parts, "dbname": url.database, "connect_timeout": CONNECT_S, **url.query}
+        return make_conninfo(**{name: value for name, value in given.items() if value is not None})
+
+    def _engine_of(self, text: str) -> Engine:
+        from sqlalchemy import create_engine, event, make_url
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+        from sqlalchemy.pool import NullPool
+
+        try:
+            url = make_url(text)
+            if url.drivername in ("postgresql", "postgres"):
+                url = url.set(drivername="postgresql+psycopg")
+            options: dict[str, Any] = {}
+            if url.drivername == "postgresql+psycopg":
+                settings = f"-c statement_timeout={self.statement_timeout_ms} -c timezone=UTC -c datestyle=ISO"
+                if "options" not in url.query:
+                    options["options"] = f"{settings} -c bytea_output=hex -c intervalstyle=postgres"
+                options.setdefault("connect_timeout", CONNECT_S)
+            elif url.get_backend_name() == "sqlite":
+                options["timeout"] = max(self.retry_ms / 1000, 0.1)
+                options["check_same_thread"] = False  # made on one thread and used on another, never on both
+            engine = create_engine(url, poolclass=NullPool, connect_args=options)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise ValueError(
+                f"url: wanted one like postgresql://user@host/database or sqlite:///file ({error})"
+            ) from error
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", _settle_sqlite)
+            event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        return engine
+
+
+def driver_of(connection: Connection) -> Any:
+    """The driver's own connection: psycopg's, for the fast path."""
+    return connection.connection.driver_connection
+
+
+def _settle_sqlite(connection: Any, _record: Any) -> None:
+    """Transactions begin where we say, so that what is read in one counts."""
+    connection.isolation_level = None
+
+
+def _is_psycopg(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] == "psycopg"
+
+
+def _kind_of(error: BaseException, is_lost: bool) -> type[SqlError]:
+    state = getattr(error, "sqlstate", None)
+    words = str(error).lower()
+    if isinstance(error, sqlite3.Error):
+        return _kind_of_sqlite(error, words)
+    if state is not None:
+        if state.startswith(_REFUSING):
+            return DatabaseRefused
+        if state.startswith(_MISSING):
+            return NoSuchTable
+        return DatabaseUnreachable if state.startswith(_PASSING) else StatementFailed
+    if is_lost:
+        return DatabaseUnreachable
+    if "OperationalError" in type(error).__name__ or "InterfaceError" in type(error).__name__:
+        return DatabaseRefused if any(each in words for each in _REFUSAL_WORDS) else DatabaseUnreachable
+    return StatementFailed
+
+
+def _kind_of_sqlite(error: BaseException, words: str) -> type[SqlError]:
+    if "no such table" in words:
+        return NoSuchTable
+    if any(each in words for each in ("readonly", "read-only", "not a database", "unable to open")):
+        return DatabaseRefused
+    if any(each in words for each in ("locked", "busy", "is full", "disk i/o")):
+        return DatabaseUnreachable
+    return StatementFailed
+
+
+def shut(connection: Any) -> None:
+    """Whoever waits for the socket of psycopg's connection, on another thread, sees its end."""
+    import os
+    import socket
+
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as copied:
+            copied.shutdown(socket.SHUT_RDWR)
+    except Exception:  # noqa: BLE001  (it is closed already)
+        log.debug("the connection was closed already")

@@ -1,0 +1,136 @@
+"""RowChanges: what the records of a stream do to the rows of a table: append them, or set and remove rows by key.
+
+Which columns of a record are written, and which one says that a row goes. How rows get in is not at home here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....actors.flow.elements import Batch
+from ....actors.flow.records import RecordMismatch, batch_of
+from .errors import TableMismatch
+from .target_table import DELETED, DELETING, UPSERTING, TargetTable, last_of_each_key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """`key`: of an upsert; (): append. `columns`: those that are written; None: all but `kind` and `deleted`.
+
+    `kind`: the column of a changelog that says "+I", "+U": set the row, "-D", "-U": remove it. `deleted`: a column that
+    is true where the row is to be removed. One of both at most.
+    """
+
+    key: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    kind: str | None = None
+    deleted: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.deleted is not None:
+            raise ValueError("wanted kind=... or deleted=..., not both: either says that a row is to be removed")
+        if not self.key and (self.kind is not None or self.deleted is not None):
+            raise ValueError("kind=... and deleted=... remove rows by their key: name its columns, key=...")
+
+    @classmethod
+    def of(cls, key: str | Sequence[str] | None, columns: Sequence[str] | None, **which: str | None) -> RowChanges:
+        named = () if key is None else (key,) if isinstance(key, str) else tuple(key)
+        return cls(named, None if columns is None else tuple(columns), **which)
+
+    @property
+    def _says(self) -> str | None:
+        return self.kind if self.kind is not None else self.deleted
+
+    def written(self, schema: pa.Schema) -> pa.Schema:
+        """The columns that are written of records with these. Raises TableMismatch."""
+        wanted = [name for name in schema.names if name != self._says] if self.columns is None else list(self.columns)
+        needed = [*wanted, *self.key, *([self._says] if self._says is not None else [])]
+        missing = [name for name in needed if name not in schema.names]
+        if missing:
+            raise TableMismatch(
+                f"the records have no column {missing[0]!r}; they have {', '.join(schema.names) or 'none'}"
+            )
+        if not set(self.key) <= set(wanted):
+            raise TableMismatch(f"the key {', '.join(self.key)} is not among the columns {', '.join(wanted)}")
+        return pa.schema([schema.field(name) for name in wanted])
+
+    def fitted(self, batch: Batch, table: TargetTable) -> pa.RecordBatch:
+        """As columns: those to write, and the one that says what to do. Raises TableMismatch and RecordMismatch."""
+        rows = batch if isinstance(batch, pa.RecordBatch) else batch_of(batch)
+        written = self.written(rows.schema)
+        if (problem := table.problem(written)) is not None:
+            raise TableMismatch(problem)
+        for name in self.key:
+            if rows.column(name).null_count:
+                raise RecordMismatch(
+                    f"{table.name}: the key column {name!r} is null in a record: no row has such a key"
+                )
+        if self.kind is not None:
+            self._check_kinds(rows.column(self.kind))
+        names = [*written.names, *([self._says] if self._says is not None else [])]
+        return _typed(rows.select(names), table)
+
+    def apply(self, connection: Connection, batches: Sequence[pa.RecordBatch], table: TargetTable) -> None:
+        """All of them, as if one after the other, within the transaction of the connection."""
+        for rows in merged(batches):
+            if not self.key:
+                table.append(connection, rows)
+                continue
+            last = last_of_each_key(rows, self.key)
+            if self._says is not None:
+                # A row that was deleted and comes again is a new one: it has nothing of the old one's other columns.
+                deleted = rows.filter(self._is_deleted(rows)).select(list(self.key))
+                gone = last.filter(self._goes(last)).select(list(self.key))
+                all_gone = pa.Table.from_batches([deleted, gone]).combine_chunks().to_batches()
+                for keys in all_gone:
+                    table.delete(connection, last_of_each_key(keys, self.key))
+                last = last.filter(pc.invert(self._goes(last)))
+            table.upsert(connection, last.select([name for name in rows.schema.names if name != self._says]))
+
+    def _goes(self, rows: pa.RecordBatch) -> pa.Array:
+        """Which rows say that there is none with this key now."""
+        assert self._says is not None
+        said = rows.column(self._says)
+        if self.deleted is not None:
+            return pc.fill_null(said.cast(pa.bool_()), False)
+        return pc.is_in(said, pa.array(DELETING))
+
+    def _is_deleted(self, rows: pa.RecordBatch) -> pa.Array:
+        """The same without those that only say what a row was before it changed."""
+        return self._goes(rows) if self.kind is None else pc.equal(rows.column(self.kind), DELETED)
+
+    def _check_kinds(self, kinds: pa.Array) -> None:
+        unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*UPSERTING, *DELETING]))))
+        if len(unknown):
+            raise RecordMismatch(
+                f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of "
+                f"{', '.join((*UPSERTING, *DELETING))}: "
+                "what else there is (a TRUNCATE is '-T') is to be handled before the sink"
+            )
+
+
+def _typed(rows: pa.RecordBatch, table: TargetTable) -> pa.RecordBatch:
+    """A column of which no value is known yet has no type: it gets the table's."""
+    arrays: list[Any] = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        known = table.columns.get(name)
+        arrays.append(column.cast(known.type) if known is not None and pa.types.is_null(column.type) else column)
+    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
+
+
+def merged(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """As few as can be, in their order."""
+    runs: list[list[pa.RecordBatch]] = []
+    for batch in batches:
+        if not runs or not runs[-1][-1].schema.equals(batch.schema):
+            runs.append([])
+        runs[-1].append(batch)
+    return [run[0] if len(run) == 1 else pa.Table.from_batches(run).combine_chunks().to_batches()[0] for run in runs]

@@ -1,0 +1,149 @@
+"""OutsideCalls: sees each call that one thread makes to the outside, and lets a fault happen before or after one.
+
+Nothing of the connector is changed: Python's profiler hook reports each call of a thread, of functions in C too. A call
+counts when it goes into a module that is named as outside, from a module that is not; and so do the hooks of the
+connector itself, such as `apply`. What such a module calls itself does not count.
+
+A killed thread unwinds by an exception, as Python has no other way. What its `except` and `finally` would do outside is
+refused: a process that is killed does nothing more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Literal
+
+When = Literal["before", "after"]
+What = Literal["kill", "freeze", "fail"]
+
+
+class Killed(BaseException):
+    """The attempt is dead. No code but the contract's may catch it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens at a call, by its number in the attempt, from 1."""
+
+    number: int
+    when: When
+    what: What
+
+
+class OutsideCalls:
+    """Those of one attempt. `install` is called on the attempt's own thread.
+
+    `freeze` is called on that thread, too, and returns when it may go on; `error` makes what a failed call raises.
+    """
+
+    def __init__(
+        self,
+        outside: Collection[str],
+        hooks: Collection[CodeType],
+        fault: Fault | None,
+        freeze: Callable[[], None],
+        error: Callable[[], BaseException],
+    ) -> None:
+        self.names: list[str] = []
+        """Of the calls so far."""
+        self.happened = ""
+        """Where the fault was, in words; empty as long as it was not."""
+        self._outside = tuple(outside)
+        self._hooks = frozenset(hooks)
+        self._fault, self._freeze, self._error = fault, freeze, error
+        self._library: object = None
+        """The frame, or the function in C, of the library that runs: what it calls does not count."""
+        self._open: list[tuple[object, int]] = []
+        """Calls that run, innermost last, with their numbers."""
+        self.is_dead = False
+        """It was killed: whatever it does now, it does not outside."""
+
+    def install(self) -> None:
+        sys.setprofile(self._profile)
+
+    def remove(self) -> None:
+        sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            if frame.f_code in self._hooks and self._library is None:
+                self._begin(frame, frame.f_code.co_qualname, frame)
+            elif self._library is None and self._is_outside(frame.f_globals.get("__name__", "")):
+                self._library = frame
+                self._begin(frame, f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}", frame)
+        elif event == "return":
+            self._end(frame, frame)
+        elif event == "c_call":
+            if self._library is None and self._is_outside(_module_of(arg)):
+                self._library = arg
+                self._begin(arg, f"{_module_of(arg)}.{arg.__qualname__}", frame)
+        elif event == "c_return":
+            self._end(arg, frame)
+        elif event == "c_exception" and self._open and self._open[-1][0] == arg:
+            self._open.pop()
+            self._library = None
+
+    def _begin(self, call: object, name: str, frame: FrameType) -> None:
+        self.names.append(name)
+        self._open.append((call, len(self.names)))
+        self._at("before", len(self.names), frame)
+
+    def _end(self, call: object, frame: FrameType) -> None:
+        if self._open and self._open[-1][0] == call:
+            _, number = self._open.pop()
+            if self._library == call:
+                self._library = None
+            self._at("after", number, frame)
+
+    def _at(self, when: When, number: int, frame: FrameType) -> None:
+        if self.is_dead:
+            self._raise(Killed(), frame)
+        fault = self._fault
+        if fault is None or (fault.number, fault.when) != (number, when):
+            return
+        self._fault = None
+        self.happened = f"{when} call {number}, {self.names[number - 1]}"
+        if fault.what == "freeze":
+            self.remove()
+            self._freeze()
+            self.install()
+            return
+        self._library = None
+        if when == "before":
+            self._open.pop()
+        self.is_dead = fault.what == "kill"
+        self._raise(Killed() if self.is_dead else self._error(), frame)
+
+    def _raise(self, error: BaseException, frame: FrameType) -> None:
+        """An exception of the profiler's hook removes the hook. It is put back as soon as any frame sees that one."""
+
+        def put_back(_frame: FrameType, event: str, _arg: Any) -> Any:
+            if event == "exception":
+                sys.settrace(None)
+                self.install()
+            return put_back
+
+        sys.settrace(lambda *_: None)
+        for each in _outwards(frame):
+            each.f_trace = put_back
+        raise error
+
+    def _is_outside(self, module: str) -> bool:
+        return any(module == name or module.startswith(f"{name}.") for name in self._outside)
+
+
+def _module_of(function: Any) -> str:
+    """Of a function in C; without the underscore that modules in C begin with."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, ModuleType):
+        return str(getattr(function, "__module__", None) or "").lstrip("_")
+    return str((owner if isinstance(owner, type) else type(owner)).__module__).lstrip("_")
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,185 @@
+"""SinkContract: what a sink must do, proved against its real system. Derive a test class of pytest from it.
+
+    class TestOrders(SinkContract):
+        outside = ("psycopg",)
+
+        def clear(self): ...          # an empty table
+        def make_sink(self): return OrderSink(...)
+        def contents(self): return [...]
+
+It runs the sink once and records its calls to the outside; then it runs it again for each call, and kills it before,
+and after the call took effect; lets the call fail, or its answer be lost; freezes it there, and wakes it when its
+successor is done. It rescales, goes back to older checkpoints, and starts again from a savepoint. Each time the outside
+system must hold what it must. The number of points is printed (`pytest -s`, or `-rP`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal
+
+from ....actors.operators.operator import Operator
+from ..harness.harness import OperatorHarness
+from ..harness.harness_snapshot import HarnessSnapshot
+from .contract import Contract, differences, shown
+from .life import Life, job_of
+from .outside_calls import Fault
+from .sink_life import CHECKPOINTS, RECORDS_BETWEEN, SinkLife, settle
+
+Guarantee = Literal["exactly once", "upsert", "at least once"]
+
+
+class SinkContract(Contract):
+    """Each method that is not a test may be overridden; `make_sink`, `contents` and `clear` must be."""
+
+    guarantee: ClassVar[Guarantee] = "exactly once"
+    """"upsert": by column `id`, the last value counts; a zombie may set an older one, so none is tried."""
+
+    hooks = (
+        *("open", "close", "write", "upsert"),
+        *("stage", "unstage", "merge", "apply", "last_marker"),
+        *("begin_transaction", "pre_commit", "commit", "abort", "recover_and_commit", "recover_and_abort"),
+    )
+
+    # -- what a subclass supplies
+
+    def make_sink(self) -> Operator:
+        """A new sink into the system as `clear` has left it."""
+        raise NotImplementedError(f"{type(self).__name__}.make_sink is not defined")  # abstract
+
+    def contents(self) -> Iterable[Any]:
+        """What a reader of the outside system finds: records, as `record` makes them, in any order."""
+        raise NotImplementedError(f"{type(self).__name__}.contents is not defined")  # abstract
+
+    def record(self, index: int) -> Any:
+        """A record that the sink takes: another one for each index."""
+        return {"id": index % 5 if self.guarantee == "upsert" else index, "value": f"value {index}"}
+
+    # -- the tests
+
+    def test_it_writes_what_it_is_given(self) -> None:
+        life = self._life()
+        self._run(life, "without any fault")
+        calls = life.calls[0].names
+        self._print(f"{len(calls)} calls to the outside are recorded")
+        assert calls, f"no call to the outside was seen: is `outside` right? It is {self.outside!r}"
+
+    def test_a_kill_before_and_after_each_call(self) -> None:
+        self._at_each_call("kill", "it was killed")
+
+    def test_two_kills(self) -> None:
+        self._two_at_a_time()
+
+    def test_a_call_that_fails_and_one_whose_answer_is_lost(self) -> None:
+        self._at_each_call("fail", "a call failed")
+
+    def test_a_zombie_that_wakes_up_after_its_successor(self) -> None:
+        if self.guarantee != "upsert":
+            self._at_each_call("freeze", "it was frozen")
+
+    def test_a_rescale_from_four_to_two_to_three(self) -> None:
+        """Each time before the checkpoint was committed, and after it was."""
+        for commits in (False, True):
+            self.clear()
+            records = self._records(4 * 9)
+            self._rescale(records, [4, 2, 3], commits=commits)
+            self._compare(
+                records, [f"4, then 2, then 3 subtasks; they had {'' if commits else 'not '}committed before"]
+            )
+
+    def test_a_job_that_starts_from_a_savepoint(self) -> None:
+        """The job that took it is over; it may not have committed what the savepoint covers."""
+        for commits in (False, True):
+            self.clear()
+            one, two, three = self._parts(3)
+            first = OperatorHarness(self.make_sink(), job_id="contract-one")
+            self._checkpoint(first, one)
+            first.process(two)
+            savepoint = first.snapshot()
+            if commits:
+                self._commit(first, savepoint)
+            first.crash()
+            second = OperatorHarness(self.make_sink(), job_id="contract-two", restore_from=savepoint)
+            self._commit(second, self._checkpoint(second, three))
+            second.close()
+            story = [f"the first job had {'' if commits else 'not '}committed when its savepoint was started from"]
+            self._compare([*one, *two, *three], story)
+
+    def test_an_older_checkpoint(self) -> None:
+        """Nothing that comes after the restore is lost, and nothing that the checkpoint covers is doubled. Records that
+        had been committed after it may stay, or be taken back.
+        """
+        self.clear()
+        parts = self._parts(5)
+        job = job_of(self.make_sink())
+        first = OperatorHarness.attempt_of(job, [], 1, 0)
+        older = self._checkpoint(first, parts[0])
+        for part in parts[1:3]:
+            self._commit(first, self._checkpoint(first, part))
+        first.crash()
+        second = OperatorHarness.attempt_of(job, [older], 1, 0)
+        for part in parts[3:]:
+            self._checkpoint(second, part)
+        self._commit(second, second.snapshot())
+        second.close()
+        story = ["three checkpoints were committed, the first was restored, and two more came"]
+        self._compare([*parts[0], *parts[3], *parts[4]], story, optional=[*parts[1], *parts[2]])
+
+    # -- details
+
+    def _made(self) -> Operator:
+        return self.make_sink()
+
+    def _life(self, faults: Sequence[Fault | None] = ()) -> SinkLife:
+        self.clear()
+        return SinkLife(self.make_sink(), self._records(CHECKPOINTS * RECORDS_BETWEEN), self._watch, faults)
+
+    def _check(self, life: Life) -> None:
+        self._compare(self._records(CHECKPOINTS * RECORDS_BETWEEN), life.story, life=life)
+
+    def _records(self, count: int) -> list[Any]:
+        return [self.record(index) for index in range(count)]
+
+    def _parts(self, count: int) -> list[list[Any]]:
+        records = self._records(count * RECORDS_BETWEEN)
+        return [records[at : at + RECORDS_BETWEEN] for at in range(0, len(records), RECORDS_BETWEEN)]
+
+    def _checkpoint(self, harness: OperatorHarness, records: list[Any]) -> HarnessSnapshot:
+        harness.process(records)
+        snapshot = harness.snapshot()
+        harness.complete(snapshot)
+        return snapshot
+
+    def _commit(self, harness: OperatorHarness, snapshot: HarnessSnapshot) -> None:
+        harness.complete(snapshot)
+        assert settle(harness), f"{harness!r} has something left to do for a checkpoint that is complete"
+
+    def _rescale(self, records: list[Any], parallelisms: Sequence[int], *, commits: bool) -> None:
+        snapshots: list[HarnessSnapshot] = []
+        job = job_of(self.make_sink())
+        share = len(records) // sum(parallelisms)
+        left = iter(records)
+        for generation, parallelism in enumerate(parallelisms, 1):
+            attempts = [OperatorHarness.attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
+            for each in attempts:
+                each.process([next(left) for _ in range(share)])
+            snapshots = [each.snapshot(generation) for each in attempts]
+            is_last = generation == len(parallelisms)
+            for each, snapshot in zip(attempts, snapshots, strict=True):
+                if commits or is_last:
+                    self._commit(each, snapshot)
+                if is_last:
+                    each.close()
+                else:
+                    each.crash()
+
+    def _compare(
+        self, wanted: list[Any], story: list[str], *, optional: Sequence[Any] = (), life: Life | None = None
+    ) -> None:
+        """`optional`: may be there once or not at all."""
+        if self.guarantee == "upsert":
+            wanted = list({shown(record["id"]): record for record in wanted}.values())
+        may_repeat = self.guarantee == "at least once"
+        problems = differences(wanted, list(self.contents()), optional=optional, may_repeat=may_repeat)
+        if problems:
+            raise AssertionError(self._story("the outside system does not hold what it must", story, problems, life))

@@ -1,0 +1,79 @@
+"""RestorePoints: when a restore is the failover from the newest completed checkpoint of the same job."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.actors.restore.restore_points import Origin, RestorePoints
+from understudy.messages import CheckpointId, FailureCause, FailureKind, JobId, VertexId
+from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, StandaloneCompletedCheckpointStore
+
+from ..graphs import graph, vertex
+
+REGION = frozenset({VertexId("a")})
+ROTTEN = FailureCause("CorruptState", "chk-2 is torn", kind=FailureKind.UNREADABLE_STATE)
+
+
+class Job:
+    def __init__(self, origin: Origin | None = None, retained: int = 3) -> None:
+        self.store = StandaloneCompletedCheckpointStore(retained)
+        self.points = RestorePoints(graph(vertex("a")), self.store, origin)
+
+    def completes(self, *ids: int, is_savepoint: bool = False) -> None:
+        for each in ids:
+            self.store.add(checkpoint(each, is_savepoint=is_savepoint))
+            self.points.completed(CheckpointId(each))
+
+    def restored(self) -> tuple[int, bool]:
+        chosen = self.points.choose(REGION)
+        assert chosen is not None
+        return chosen.checkpoint_id, self.points.is_failover(chosen)
+
+    def rots(self) -> None:
+        self.points.failed_to_restore(REGION, ROTTEN)
+
+
+def checkpoint(checkpoint_id: int, job_id: str = "job", *, is_savepoint: bool = False) -> CompletedCheckpoint:
+    return CompletedCheckpoint(JobId(job_id), CheckpointId(checkpoint_id), 0, 0, 0, {}, is_savepoint=is_savepoint)
+
+
+def test_the_newest_of_the_same_job_is_a_failover() -> None:
+    job = Job()
+    job.completes(1, 2)
+    assert job.restored() == (2, True)
+    job.completes(3)
+    assert job.restored() == (3, True)
+
+
+def test_an_older_one_is_not_however_often_it_is_restored() -> None:
+    job = Job()
+    job.completes(1, 2)
+    assert job.restored() == (2, True)
+    job.rots()
+    assert job.restored() == (1, False)
+    assert job.restored() == (1, False)
+    job.completes(3)
+    assert job.restored() == (3, True)
+
+
+def test_savepoints_count_too_in_whatever_order_they_complete() -> None:
+    job = Job()
+    job.completes(1)
+    job.completes(3, is_savepoint=True)
+    job.completes(2, is_savepoint=True)
+    assert job.restored() == (3, True)
+
+
+@pytest.mark.parametrize("is_savepoint", [False, True])
+def test_another_jobs_checkpoint_is_not(is_savepoint: bool) -> None:
+    job = Job(Origin(checkpoint(7, "another"), "file:///elsewhere", is_savepoint))
+    assert job.restored() == (7, False)
+    job.completes(8)
+    assert job.restored() == (8, True)
+
+
+def test_nor_is_one_that_was_complete_before_this_job_manager_began() -> None:
+    """It may be that a newer one was, and its pointer is lost."""
+    job = Job()
+    job.store.add(checkpoint(5))
+    assert job.restored() == (5, False)

@@ -1,0 +1,203 @@
+"""What is in the database is exact, whatever is killed: TaskManagers, and the server itself."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from understudy import FileSink, LocalCluster
+from understudy.runtime.connectors import GeneratorSource
+
+from ....systems.postgresql import PostgreSQL
+from ...clusters.jobs import WAIT_S, eventually, visible_files
+from . import clusters
+from .clusters import Killer, environment, one
+
+pytestmark = [pytest.mark.processes, pytest.mark.chaos]
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+def rows(start: int, number: int) -> pa.RecordBatch:
+    ids = range(start, start + number)
+    return pa.RecordBatch.from_arrays([pa.array(ids), pa.array([f"row {i}" for i in ids])], schema=SCHEMA)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _by_value(request: pytest.FixtureRequest) -> Iterator[None]:
+    for module in (request.module, clusters):
+        cloudpickle.register_pickle_by_value(module)
+    yield
+    for module in (request.module, clusters):
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(2, heartbeat_interval_ms=200) as started:
+        yield started
+
+
+def appended(cluster: LocalCluster, url: str, count: int, rate: float) -> Any:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE t (id bigint, text text)")  # no key: nothing but the ledger keeps it exact
+    env = environment()
+    source = GeneratorSource(rows, count, rate, schema=SCHEMA)
+    env.from_source(source, parallelism=2).to_sql(url, "t")
+    return cluster.submit(env)
+
+
+def assert_appended(url: str, count: int) -> None:
+    found = one(url, "SELECT array[count(*), count(DISTINCT id), min(id), max(id)] FROM t")
+    assert found == [count, count, 0, count - 1]
+
+
+def test_appended_rows_are_exact_when_task_managers_and_the_server_are_killed(
+    cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str
+) -> None:
+    job = appended(cluster, pg_url, 20_000, 5000)
+    killer = Killer(job)
+    killer.checkpoints(2)
+    killer.kill(2)
+    postgresql.kill()
+    postgresql.start()
+    killer.kill()
+    job.wait(timeout=WAIT_S)
+    assert_appended(pg_url, 20_000)
+
+
+@pytest.mark.slow
+def test_appended_rows_are_exact_after_fifty_kills(cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str) -> None:
+    job = appended(cluster, pg_url, 200_000, 1000)
+    killer = Killer(job)
+    for number in range(50):
+        if number % 10 == 9:
+            postgresql.kill()
+            postgresql.start()
+        else:
+            killer.kill()
+    job.wait(timeout=10 * WAIT_S)
+    assert_appended(pg_url, 200_000)
+
+
+class Writer(threading.Thread):
+    """Changes a table without pause, in transactions of several rows, until it is told to end; through all crashes."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        super().__init__(name="writer", daemon=True)
+        self._url, self._over = url, threading.Event()
+        self._chance = random.Random(seed)
+        self.transactions = 0
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            try:
+                with psycopg.connect(self._url, connect_timeout=5) as connection:
+                    while not self._over.wait(0.001):
+                        with connection.transaction():
+                            self._change(connection)
+                        self.transactions += 1
+            except psycopg.OperationalError:
+                self._over.wait(0.05)
+
+    def _change(self, connection: psycopg.Connection[Any]) -> None:
+        chance = self._chance
+        for _ in range(chance.randint(1, 4)):
+            key = chance.randint(0, 3000)
+            match chance.randint(0, 3):
+                case 0:
+                    connection.execute("DELETE FROM t WHERE id = %s", [key])
+                case 1:
+                    connection.execute(
+                        "UPDATE t SET id = %s WHERE id = %s AND NOT EXISTS (SELECT FROM t WHERE id = %s)",
+                        [key + 5000, key, key + 5000],
+                    )
+                case _:
+                    connection.execute("INSERT INTO t VALUES (%s, 1) ON CONFLICT (id) DO UPDATE SET n = t.n + 1", [key])
+
+    def end(self) -> int:
+        self._over.set()
+        self.join()
+        return self.transactions
+
+
+def replayed(changes: list[dict[str, Any]]) -> dict[int, int]:
+    """The table that the changes make. Each must fit what is there: else one was lost, doubled or out of order."""
+    table: dict[int, int] = {}
+    for change in sorted(changes, key=lambda each: (each["commit_place"] is not None, each["commit_lsn"])):
+        match change["kind"]:
+            case "+I":
+                assert change["id"] not in table, f"there already: {change}"
+                table[change["id"]] = change["n"]
+            case "-D" | "-U":
+                assert change["id"] in table, f"not there: {change}"
+                del table[change["id"]]
+            case "+U":
+                if change["id"] in table:
+                    assert change["n"] == table[change["id"]] + 1, f"of {table[change['id']]}: {change}"
+                table[change["id"]] = change["n"]
+    return table
+
+
+def changes_in(folder: Path) -> list[dict[str, Any]]:
+    """In the order of their files, which is that of the commits."""
+    return [row for path in sorted(visible_files(folder)) for row in pq.read_table(path).to_pylist()]
+
+
+def followed(cluster: LocalCluster, postgresql: PostgreSQL, url: str, out: Path, kills: int, server_kills: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int)")
+        connection.execute("INSERT INTO t SELECT i, 1 FROM generate_series(1, 2000) i")
+    writer = Writer(url, clusters.SEED)
+    writer.start()
+    env = environment()
+    changes = env.from_postgres_changes(url, "t", slot=url.rpartition("/")[2])
+    changes.sink_to(FileSink(str(out)), parallelism=1)
+    job = cluster.submit(env)
+    killer = Killer(job)
+    for number in range(kills):
+        killer.kill()
+        if number == 1:
+            eventually(lambda: changes_in(out), "the first changes")
+        if number < server_kills:
+            postgresql.kill()
+            postgresql.start()
+    killer.checkpoints(1)
+    transactions = writer.end()
+    end = one(url, "SELECT pg_current_wal_lsn()::text")
+    slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = current_database()"
+    slot = f"{slots} AND confirmed_flush_lsn >= %s::pg_lsn"
+    eventually(lambda: one(url, slot, end), "the last change to be confirmed")
+    job.stop()
+    found = changes_in(out)
+    with psycopg.connect(url) as connection:
+        assert replayed(found) == dict(connection.execute("SELECT id, n FROM t").fetchall())
+    assert transactions
+    places = Counter(
+        (row["commit_lsn"], row["commit_place"], row["kind"]) for row in found if row["commit_place"] is not None
+    )
+    assert set(places.values()) == {1}
+    print(f"{kills} kills, {server_kills} of the server, {transactions} transactions, {len(found)} changes")
+
+
+def test_changes_in_files_are_exact_when_task_managers_and_the_server_are_killed(
+    cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path
+) -> None:
+    followed(cluster, postgresql, pg_url, tmp_path / "out", kills=3, server_kills=1)
+
+
+@pytest.mark.slow
+def test_changes_in_files_are_exact_after_fifty_kills(
+    cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path
+) -> None:
+    followed(cluster, postgresql, pg_url, tmp_path / "out", kills=50, server_kills=5)

@@ -1,0 +1,115 @@
+"""SourceContract: our sources pass, and mistakes are found and told."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import END, Source
+from understudy.runtime.connectors import FileSource
+from understudy.testing import SourceContract
+
+ROWS = [{"id": index} for index in range(12)]
+
+
+class TestTheFileSource(SourceContract):
+    outside = ("fsspec", "os", "pyarrow")
+    most_points = 60
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+        for part in range(3):
+            lines = [json.dumps(row) + "\n" for row in ROWS[part::3]]
+            (tmp_path / f"{part}.jsonl").write_text("".join(lines))
+
+    def clear(self) -> None:
+        """It changes nothing."""
+
+    def make_source(self) -> Source:
+        return FileSource(str(self.folder / "*.jsonl"), format="jsonl")
+
+    def wanted(self) -> list[Any]:
+        return ROWS
+
+
+class FromSqlite(Source):
+    def __init__(self, path: str) -> None:
+        self.path, self.last = path, -1
+
+    def open(self) -> None:
+        self.db = sqlite3.connect(self.path, check_same_thread=False)
+
+    def close(self) -> None:
+        self.db.close()
+
+    def poll(self) -> Any:
+        found = self.db.execute("SELECT id FROM rows WHERE id > ? ORDER BY id LIMIT 2", (self.last,)).fetchall()
+        if not found:
+            return END
+        self.last = found[-1][0]
+        return [{"id": id} for (id,) in found]
+
+    def offset(self) -> Any:
+        return self.last
+
+    def seek(self, offset: Any) -> None:
+        self.last = offset
+
+
+class OneBehind(FromSqlite):
+    """Goes on one row before it should."""
+
+    def seek(self, offset: Any) -> None:
+        self.last = offset - 1
+
+
+class Consuming(FromSqlite):
+    """Takes rows out of the table when they are read: nobody can read them again."""
+
+    def poll(self) -> Any:
+        found = super().poll()
+        self.db.execute("DELETE FROM rows WHERE id <= ?", (self.last,))
+        self.db.commit()
+        return found
+
+
+class SqliteContract(SourceContract):
+    outside = ("sqlite3",)
+    kind: Any = FromSqlite
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = str(tmp_path / "rows.db")
+
+    def clear(self) -> None:
+        with sqlite3.connect(self.path) as db:
+            db.execute("CREATE TABLE IF NOT EXISTS rows (id PRIMARY KEY)")
+            db.executemany("INSERT OR IGNORE INTO rows VALUES (:id)", ROWS)
+        db.close()
+
+    def make_source(self) -> Source:
+        made: Source = self.kind(self.path)
+        return made
+
+    def wanted(self) -> list[Any]:
+        return ROWS
+
+
+class TestASourceOfATable(SqliteContract):
+    pass
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(OneBehind, "is there 2 times, wanted 1"), (Consuming, "is missing")])
+def test_a_mistake_is_found(kind: Any, wrong: str, tmp_path: Path) -> None:
+    contract = SqliteContract()
+    contract.path, contract.kind = str(tmp_path / "rows.db"), kind
+    with pytest.raises(AssertionError) as caught:
+        contract.test_a_kill_before_and_after_each_call()
+    assert wrong in str(caught.value)
+    assert "attempt 1 is killed " in str(caught.value)
+    assert "while it was polled" in str(caught.value)
