@@ -218,8 +218,8 @@ if TYPE_CHECKING:
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import HttpRefused as HttpRefused
     from .runtime.connectors import HttpSource as HttpSource
-    from .runtime.connectors import LineSource as LineSource
-    from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.connectors import IcebergSink as IcebergSink
+    from .runtime.connectors import IcebergSource as IcebergSource
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
@@ -231,6 +231,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import KafkaSource as KafkaSource
     from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LineSource as LineSource
     from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
@@ -268,6 +269,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
+    from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -364,12 +366,13 @@ _HOMES = {
     ),
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
-        "DeltaSource FileSink HttpRefused HttpSource IndexShare InletLogDamaged InletSchemaChanged InputChanged "
-        "KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable KeyNotUnique LineSource "
-        "LostDataFile LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
-        "NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink RedisRefused RedisStreamSink "
-        "RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink "
-        "SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
+        "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
+        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource "
+        "KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
+        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
         "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
         "WebsocketSource"
     ),
