@@ -12,12 +12,14 @@ from .checkpoint import checkpoint
 from .first_output import first_output
 from .growth import growth
 from .inlet import inlet
+from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
 from .latency import latency
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
 from .simulator import simulator
+from .sql import sql
 from .stateful_function import stateful_function
 from .timers import timers
 from .window_state import window_state
@@ -35,6 +37,7 @@ for command in (
     async_calls,
     latency,
     outlet,
+    sql,
     checkpoint,
     growth,
     inlet,
@@ -45,6 +48,7 @@ for command in (
     timers,
     nexmark,
     window_state,
+    kafka,
 ):
     main.add_command(command)
 

@@ -23,6 +23,7 @@ from understudy.messages import serializers
 
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
+from .systems.kafka import kafka as kafka  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", _PATIENT, max_examples=50)
@@ -44,6 +45,7 @@ _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
 _TOGETHER = (
     "spark",
+    "kafka",
     "test_on_local_processes",
     "test_hostile_peers",
     "test_jobs.py",

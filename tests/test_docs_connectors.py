@@ -8,17 +8,39 @@ from pathlib import Path
 import pytest
 
 from .prepared import Prepared
+from .systems.redis import RedisServer, redis, redis_server
+from .systems.s3 import S3Server, s3, s3_server
+
+__all__ = ["redis", "redis_server", "s3", "s3_server"]
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "connectors"
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("page", ["files-that-come", "frames"])
+@pytest.mark.parametrize("page", ["delta", "files-that-come", "frames", "http", "iceberg"])
 def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, page: str) -> None:
+    prints_what_it_says(page, tmp_path, prepared)
+
+
+@pytest.mark.processes
+def test_object_stores(tmp_path: Path, prepared: Prepared, s3: S3Server) -> None:
+    s3.fs.call_s3("create_bucket", Bucket="reports")
+    prints_what_it_says("object-stores", tmp_path, prepared)
+
+
+@pytest.mark.processes
+def test_redis(tmp_path: Path, prepared: Prepared, redis: RedisServer) -> None:
+    prints_what_it_says("redis", tmp_path, prepared, **{"redis://localhost:6379/0": redis.url})
+
+
+def prints_what_it_says(page: str, folder: Path, prepared: Prepared, **changes: str) -> None:
+    """`changes`: what stands for an address on the page, and the address here."""
     text = (PAGES / f"{page}.md").read_text()
     (job,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    (tmp_path / "page.py").write_text(job)
-    done = prepared.run("page.py", folder=tmp_path, timeout=100)
+    for old, new in changes.items():
+        job = job.replace(old, new)
+    (folder / "page.py").write_text(job)
+    done = prepared.run("page.py", folder=folder, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed

@@ -55,6 +55,8 @@ NO_PUBLIC_ERRORS = {
     "NoCursorOfThis": "never leaves the JobManager: a reader gets InvalidCursor",
     "understudy.state.outlets.lineage.CursorForked": "never leaves the JobManager: a reader gets the public one",
     "understudy.state.kinds.record_serializer.SchemaMismatch": "never leaves state/: StateIncompatible is raised",
+    "Closed": "ends a thread of a source whose attempt is over",
+    "MalformedReplication": "a bug, or a server of a later protocol; JobFailed shows its name",
     "NotAScan": "a DataFrame is read through Spark then",
     "NotLive": "the chaos runs report it",
     "CannotMount": "the chaos runs report it",

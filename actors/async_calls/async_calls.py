@@ -231,9 +231,7 @@ class AsyncCalls:
             self._submit()
 
     def settle(self) -> None:
-        """At a barrier; the task stands still meanwhile, so no more than some. What has ended and is left runs still,
-        as the snapshot has it.
-        """
+        """At a barrier; the task stands still meanwhile, so no more than some. In the snapshot the others run still."""
         self._settle_ended(_SETTLED_AT_BARRIER)
 
     def _settle_ended(self, most: int | None = None) -> None:

@@ -65,7 +65,7 @@ def _by_key(batch: AnyBatch, operator: Any, input_index: int) -> Iterator[tuple[
 
 
 def _even(batch: AnyBatch, operator: Operator) -> Iterator[tuple[int, None, AnyBatch]]:
-    """Parts of one size, so many that each key group of the subtask may have one."""
+    """Parts of one size, one for each key group of the subtask if there are enough records."""
     where = operator.context
     groups = len(key_group_range(where.max_parallelism, where.parallelism, where.subtask_index).groups)
     rows = max(_LEAST_ROWS, -(-len(batch) // groups))

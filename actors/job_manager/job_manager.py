@@ -67,8 +67,9 @@ from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
+from .job_questions import InletAnswered
 from .launcher import Launcher
-from .managed_job import InletAnswered, JobServices, ManagedJob, TimerDue
+from .managed_job import JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
 from .storage_answers import ForJob
 
@@ -152,7 +153,7 @@ class JobManager(Actor):
             case _Beat():
                 self._beat()
             case InletAnswered():
-                message.job.answered(message)
+                message.questions.answered(message)
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
             case TimerDue(job_id, event):
@@ -204,9 +205,11 @@ class JobManager(Actor):
                 self._job(job_id).listeners.append(self.context.actor_of(listener))
                 return self._details(job_id)
             case AskOperator():
-                return self._job(message.job_id).ask(message, message.timeout_ms or self._settings.heartbeat_timeout_ms)
+                return self._job(message.job_id).questions.ask(
+                    message, message.timeout_ms or self._settings.heartbeat_timeout_ms
+                )
             case SendToInlet():
-                return self._job(message.job_id).send(message, self._settings.heartbeat_timeout_ms)
+                return self._job(message.job_id).questions.send(message, self._settings.heartbeat_timeout_ms)
             case ReadOutlet():
                 return self._job(message.job_id).read(message)
             case ListJobs():

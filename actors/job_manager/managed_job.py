@@ -11,11 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
 
-import pykka
-
 from ...messages import (
-    AskOperator,
-    AskTask,
     CheckpointCompleted,
     ExecutionState,
     FailureCause,
@@ -29,17 +25,15 @@ from ...messages import (
     LeaderSessionMessage,
     OperatorId,
     OutletReport,
-    PutIntoInlet,
     ReadOutlet,
     ReleaseTaskManager,
-    SendToInlet,
     SubtaskIndex,
     TaskManagerChanged,
     TaskManagerId,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
 )
-from ...state import CheckpointStorage, key_group, operator_index_of
+from ...state import CheckpointStorage
 from ...state.errors import LostOwnership
 from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
@@ -48,7 +42,6 @@ from ..checkpoints.checkpoint_events import TriggerSavepointNow
 from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
-from ..jobs.execution import Execution
 from ..jobs.failure_log import FailureLog
 from ..jobs.job_effects import (
     FailureKnown,
@@ -67,6 +60,7 @@ from ..jobs.job_effects import (
 from ..jobs.job_master import JobMaster
 from .job_files import JobFiles
 from .job_lease import Lease
+from .job_questions import JobQuestions, Worker
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
@@ -97,25 +91,6 @@ class TimerDue:
     event: JobTimerEvent
 
 
-@dataclass(slots=True)
-class _Worker:
-    ref: Ref
-    index: int
-    heard_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class InletAnswered:
-    """An inlet has answered, or will not."""
-
-    job: ManagedJob
-    execution: Execution
-    worker: _Worker
-    promise: pykka.Future[Any]
-    answer: Any
-    error: BaseException | None
-
-
 class ManagedJob:
     """From its submission until its JobManager forgets it."""
 
@@ -138,12 +113,15 @@ class ManagedJob:
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
-        self._workers: dict[TaskManagerId, _Worker] = {}
+        self._workers: dict[TaskManagerId, Worker] = {}
         self._released: set[TaskManagerId] = set()
         self._timers: dict[JobTimerEvent, Timer] = {}
         self._is_to_cancel = False
         self._outlets = Outlets(
             graph.job_id, storage, services.context, self._is_current, lambda: self.status.is_terminal, self._id_of
+        )
+        self.questions = JobQuestions(
+            services.context, services.session, master, self._lease, self._workers, self.told_status
         )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
@@ -214,68 +192,6 @@ class ManagedJob:
         """The future of an OutletAnswer; raises NotRunning for an operator that there is not."""
         return self._outlets.read(question)
 
-    def ask(self, question: AskOperator, timeout_ms: float) -> Any:
-        """The future of a running operator's answer; raises NotRunning."""
-
-        def subtask_of(parallelism: int, max_parallelism: int) -> SubtaskIndex:
-            if not question.has_key:
-                return SubtaskIndex(0)
-            group = key_group(question.key, max_parallelism)
-            return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
-
-        execution, worker = self._place_of(question.operator, subtask_of)
-        asked = LeaderSessionMessage(self._services.session, AskTask(execution.attempt_id, question))
-        return worker.ref.ask(asked, timeout_ms=timeout_ms)
-
-    def send(self, sent: SendToInlet, timeout_ms: float) -> pykka.Future[Any]:
-        """The future of an inlet's answer; raises NotRunning.
-
-        It fails with NotRunning, too, if the attempt is not current any more when the answer comes: one that was given
-        up may go on and say that records last which its successor has not read.
-        """
-
-        def subtask_of(parallelism: int, _: int) -> SubtaskIndex:
-            if not 0 <= sent.subtask < parallelism:
-                raise ValueError(f"inlet {sent.inlet!r} has {parallelism} subtasks, found subtask {sent.subtask}")
-            return sent.subtask
-
-        execution, worker = self._place_of(sent.inlet, subtask_of)
-        order = LeaderSessionMessage(self._services.session, PutIntoInlet(execution.attempt_id, sent))
-        promise = self._context.promise()
-
-        def settled(answer: Any = None, error: BaseException | None = None) -> InletAnswered:
-            return InletAnswered(self, execution, worker, promise, answer, error)
-
-        answer = worker.ref.ask(order, timeout_ms=timeout_ms)
-        self._context.pipe_to_self(answer, settled, lambda error: settled(error=error))
-        return promise
-
-    def answered(self, found: InletAnswered) -> None:
-        """Hand an inlet's answer on, if it is still one of the job's."""
-        execution, error = found.execution, found.error
-        is_current = self.master.graph.execution(execution.attempt_id) is execution
-        slot = execution.slot
-        is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
-        if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
-            error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
-        if error is None and not self._lease.is_sure:
-            self._lease.beat()
-            error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")
-        if error is None:
-            found.promise.set(found.answer)
-        else:
-            found.promise.set_exception((type(error), error, error.__traceback__))
-
-    def _place_of(self, operator: str, subtask_of: Callable[[int, int], SubtaskIndex]) -> tuple[Execution, _Worker]:
-        """The running attempt with this operator, and where it is; raises NotRunning."""
-        execution = self.master.report.holder_of(operator, subtask_of)
-        worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
-        if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
-            task = "it has no task" if execution is None else f"its task is {execution.state.value}"
-            is_over = self.status.is_terminal or self.status in (JobStatus.FAILING, JobStatus.CANCELLING)
-            raise NotRunning(operator, f"{task}, the job is {self.told_status()}", is_over=is_over)
-        return execution, worker
-
     def _is_current(self, said: OutletReport) -> bool:
         """Whether the attempt that says it is the one that runs the operator now."""
         execution = self.master.report.holder_of(said.operator_id, lambda *_: SubtaskIndex(0))
@@ -321,7 +237,7 @@ class ManagedJob:
         """Whether it is new here."""
         if task_manager_id in self._workers:
             return False
-        self._workers[task_manager_id] = _Worker(ref, index, self._context.clock.now_ms())
+        self._workers[task_manager_id] = Worker(ref, index, self._context.clock.now_ms())
         return True
 
     def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:

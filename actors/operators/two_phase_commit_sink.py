@@ -89,6 +89,11 @@ class TwoPhaseCommitSink(Operator, Generic[T]):
         """Abort a transaction that an earlier attempt had open."""
         self._transact("abort", transaction)
 
+    def check_interval(self, interval_ms: int | None) -> None:
+        """Called when the program is translated. Raise a ValueError when a transaction of this time-out cannot outlast
+        its checkpoint and a restart; None: there are no periodic checkpoints.
+        """
+
     # -- what a subclass may ask
 
     def transactions(self) -> list[T]:

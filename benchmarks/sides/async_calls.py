@@ -2,7 +2,7 @@
 
 While the job runs, somebody asks now and then for the threads of the TaskManagers' processes and for the last
 checkpoints. How many records are in flight at a checkpoint, and how often a coroutine is begun, the operator itself
-appends to files, which outlast a SIGKILL.
+writes to files; under SIGKILLs, at once.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Waits(KeyedOperator):
 
     def open(self) -> None:
         self._running = 0
+        self._at_barriers: list[int] = []
 
     async def process(self, record: Any, out: Any) -> None:
         out.collect((self.key, await self._waited(), record.value, 0))
@@ -92,8 +93,15 @@ class Waits(KeyedOperator):
         return number
 
     def on_checkpoint(self, checkpoint_id: Any) -> None:
+        self._at_barriers.append(self._running)  # a file would be part of what the task stands still for
+
+    def close(self) -> None:
+        self._write_down()
+
+    def _write_down(self) -> None:
         with (self._out / AT_BARRIERS).open("a") as file:
-            file.write(f"{self._running}\n")
+            file.writelines(f"{each}\n" for each in self._at_barriers)
+        self._at_barriers.clear()
 
 
 class WaitsKilled(Waits):
@@ -106,6 +114,10 @@ class WaitsKilled(Waits):
     async def process(self, record: Any, out: Any) -> None:
         os.write(self._begun, b".")
         out.collect((record.id, self.key, await self._waited()))
+
+    def on_checkpoint(self, checkpoint_id: Any) -> None:
+        super().on_checkpoint(checkpoint_id)
+        self._write_down()
 
     def close(self) -> None:
         os.close(self._begun)

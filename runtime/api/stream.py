@@ -39,15 +39,19 @@ from ...messages import Partitioning
 from ...state.kinds.durations import Duration
 from ..connectors import CollectSink, OutletSink, PrintSink
 from ..connectors.files.outlet_sink import DAY_MS
+from ..connectors.lakes.lake_sink import LakeSink
 from .async_settings import check_has_errors, settings_with
 from .errors import ForeignStream, InvalidProgram
 from .event_time import checked_alignment, checked_ms, checked_strategy, checked_time
 from .hook_checks import is_async_function
 from .joined_streams import KeyedJoins, Options, TableLookups
+from .kafka_sinks import KafkaSinks
 from .key_names import check_records
+from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
+from .redis_streams import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
-from .sql_streams import SqlSinks
+from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 
@@ -86,7 +90,14 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named, TableLookups["DataStream"], SqlSinks):
+class DataStream(
+    _Named,
+    TableLookups["DataStream"],
+    SqlSinks,
+    KafkaSinks[DataStreamSink],
+    LakeSinks[DataStreamSink],
+    RedisSinks,
+):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:
@@ -260,8 +271,10 @@ class DataStream(_Named, TableLookups["DataStream"], SqlSinks):
         """Send every record to all subtasks of the next operator."""
         return self._repartitioned(Partitioning.BROADCAST)
 
-    def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> DataStreamSink:
+    def sink_to(self, sink: Operator | type[Operator] | LakeSink, **options: Unpack[Options]) -> DataStreamSink:
         """End the stream in a sink. Raises SchemaMismatch when the stream's columns do not fit it."""
+        if isinstance(sink, LakeSink):
+            return self._in_two(sink, **options)
         made = operator_of(sink, inputs=1, keyed=isinstance(self, KeyedStream))
         return DataStreamSink(self._graph, self._add("sink", type(made).__name__, made, **options))
 

@@ -30,7 +30,7 @@ from ...state import InvalidState
 from ..connectors import CollectSink, OutletSink
 from .chaining import Size, chains_of, partitioning_of, sizes_of
 from .environment import StreamEnvironment
-from .errors import ClusterTooSmall, InvalidOperator, NotPicklable, OperatorCheckFailed
+from .errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NotPicklable, OperatorCheckFailed
 from .event_time import check_assigners, check_event_times
 from .optimizer import optimized
 from .pickling import check_picklable
@@ -118,6 +118,7 @@ def translate(
         watermark_warn_ms=environment.watermark_warn_ms,
     )
     validate(graph)
+    _check_intervals(nodes, checkpoints)
     _warn_of_sinks_that_wait(nodes, checkpoints)
     _warn_of_unread_errors(nodes)
     if slots is not None:
@@ -129,6 +130,16 @@ def translate(
         sinks={node.name: operators[node.position] for node in nodes if node.role == "sink"},
         operators={node.name: operators[node.position] for node in nodes},
     )
+
+
+def _check_intervals(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:
+    """Raises InvalidProgram where a sink's transactions would be given up before their checkpoint completes."""
+    for node in nodes:
+        if isinstance(node.operator, TwoPhaseCommitSink):
+            try:
+                node.operator.check_interval(checkpoints.interval_ms)
+            except ValueError as error:
+                raise InvalidProgram(f"sink {node.name!r} ({type(node.operator).__name__}): {error}") from error
 
 
 def _warn_of_sinks_that_wait(nodes: Sequence[StreamNode], checkpoints: CheckpointConfig) -> None:

@@ -14,7 +14,7 @@ NEW_OBJECTS = 20_000
 """The number of new objects that starts a collection: more than a batch of records leaves at a time."""
 NEW_OBJECTS_OF_COROUTINES = 200_000
 """The same where operators have coroutines. One that waits is a dozen objects; ten thousand come to more than half of
-this. They begin and end in waves, and each would be looked through several times, in vain.
+this. They begin and end in waves, and each would be looked through several times, with nothing found.
 """
 
 

@@ -3,6 +3,7 @@
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    HttpRefused,
     InletLogDamaged,
     InletSchemaChanged,
     InputChanged,
@@ -13,7 +14,9 @@ from .errors import (
     NotAScan,
     OffsetMismatch,
     PartitionFailed,
+    RedisRefused,
     RewindImpossible,
+    StreamTrimmed,
     UnknownFileSystem,
     UnreadableInput,
     UnusableOutput,
@@ -28,9 +31,30 @@ from .generator_source import GeneratorSource
 from .index_share import IndexShare
 from .inlet.inlet_source import InletSource, subtask_of
 from .inlet.sent_records import SentRecords, columns_to_bytes, to_payload
+from .kafka import (
+    AvroFormat,
+    DataGone,
+    KafkaError,
+    KafkaFormat,
+    KafkaRefused,
+    KafkaSink,
+    KafkaSource,
+    KafkaUnavailable,
+    NoSuchTopic,
+    TransactionLost,
+    UnreadableMessage,
+)
+from .lakes.delta_sink import DeltaSink
+from .lakes.delta_source import DeltaSource
+from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.iceberg_sink import IcebergSink
+from .lakes.iceberg_source import IcebergSource
+from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
 from .print_sink import PrintSink
+from .redis.redis_sinks import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .redis.redis_stream_source import RedisStreamSource
 from .spark.fingerprint import Fingerprint
 from .spark.partition_feed import PartitionFeed, PartitionPosition
 from .spark.rewind_buffer import RewindBuffer
@@ -56,30 +80,53 @@ from .sql.lookup import SqlLookupJoin, SqlTable
 from .sql.sql_sinks import SqlSink, SqlUpsertSink
 from .sql.sql_source import SqlSource
 from .table_source import TableSource
+from .web.http_source import HttpSource
+from .web.line_source import LineSource
+from .web.websocket_source import WebsocketSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
     "COMPILED_BATCH_ROWS",
+    "AvroFormat",
     "ChangesLost",
     "CollectSink",
     "CollectionSource",
+    "ColumnConflict",
     "ConnectorError",
+    "DataGone",
     "DatabaseRefused",
     "DatabaseUnreachable",
+    "DeltaSink",
+    "DeltaSource",
     "FileSink",
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "HttpRefused",
+    "HttpSource",
+    "IcebergSink",
+    "IcebergSource",
     "IndexShare",
     "InletLogDamaged",
     "InletSchemaChanged",
     "InletSource",
     "InputChanged",
+    "KafkaError",
+    "KafkaFormat",
+    "KafkaRefused",
+    "KafkaSink",
+    "KafkaSource",
+    "KafkaUnavailable",
     "KeyNotUnique",
+    "LakeSink",
+    "LineSource",
+    "LostDataFile",
     "LostTransaction",
     "MissingExtra",
     "NoInput",
     "NoSuchTable",
+    "NoSuchTopic",
+    "NoTable",
     "NonDeterministicSource",
     "NotAScan",
     "NotReplicable",
@@ -91,9 +138,15 @@ __all__ = [
     "PartitionPosition",
     "PostgresChanges",
     "PrintSink",
+    "RedisListSink",
+    "RedisRefused",
+    "RedisStreamSink",
+    "RedisStreamSource",
+    "RedisUpsertSink",
     "ReplicationError",
     "RewindBuffer",
     "RewindImpossible",
+    "RowsChanged",
     "ScanPlan",
     "ScanSource",
     "SentRecords",
@@ -106,13 +159,19 @@ __all__ = [
     "SqlTable",
     "SqlUpsertSink",
     "StatementFailed",
+    "StreamTrimmed",
     "TableChanged",
     "TableMismatch",
     "TableSource",
+    "TransactionLost",
     "UnknownFileSystem",
     "UnreadableInput",
+    "UnreadableMessage",
+    "UnsupportedTable",
     "UnusableOutput",
+    "VersionGone",
     "WatchedFileSource",
+    "WebsocketSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",

@@ -11,6 +11,9 @@ ConnectorError
 ├── NonDeterministicSource  a Spark partition that came out different when it was computed again
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
+├── RedisRefused            what Redis will always refuse: credentials, rights, a key of another type
+├── HttpRefused             an HTTP endpoint that answers with what is no success and no "come again"
+├── StreamTrimmed           entries of a Redis stream that were trimmed or deleted before they were read
 ├── InletLogDamaged         records that were acknowledged are missing in the log of an inlet
 ├── InletSchemaChanged      acknowledged records of an inlet do not fit the schema that it has now
 ├── UnusableOutput          an output folder that cannot be made or written, or that somebody has removed
@@ -84,6 +87,24 @@ class UnusableOutput(ConnectorError):
 
 class LostTransaction(ConnectorError):
     """Committed data is missing: neither the in-progress nor the final file exists. Somebody moved or deleted it."""
+
+
+class RedisRefused(ConnectorError):
+    """The text says what Redis did, and what is wanted; no password stands in it."""
+
+    may_pass = False
+
+
+class HttpRefused(ConnectorError):
+    """The text has the status and the beginning of the answer."""
+
+    may_pass = False
+
+
+class StreamTrimmed(ConnectorError):
+    """To go on would leave them out unnoticed; the text says how many there were, or which."""
+
+    may_pass = False
 
 
 class InletLogDamaged(ConnectorError):

@@ -206,27 +206,52 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
+    from .runtime.connectors import ColumnConflict as ColumnConflict
     from .runtime.connectors import ConnectorError as ConnectorError
     from .runtime.connectors import DatabaseRefused as DatabaseRefused
     from .runtime.connectors import DatabaseUnreachable as DatabaseUnreachable
+    from .runtime.connectors import DataGone as DataGone
+    from .runtime.connectors import DeltaSink as DeltaSink
+    from .runtime.connectors import DeltaSource as DeltaSource
     from .runtime.connectors import FileSink as FileSink
+    from .runtime.connectors import HttpRefused as HttpRefused
+    from .runtime.connectors import HttpSource as HttpSource
+    from .runtime.connectors import IcebergSink as IcebergSink
+    from .runtime.connectors import IcebergSource as IcebergSource
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
     from .runtime.connectors import InputChanged as InputChanged
+    from .runtime.connectors import KafkaError as KafkaError
+    from .runtime.connectors import KafkaFormat as KafkaFormat
+    from .runtime.connectors import KafkaRefused as KafkaRefused
+    from .runtime.connectors import KafkaSink as KafkaSink
+    from .runtime.connectors import KafkaSource as KafkaSource
+    from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LineSource as LineSource
+    from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
     from .runtime.connectors import NoInput as NoInput
     from .runtime.connectors import NonDeterministicSource as NonDeterministicSource
     from .runtime.connectors import NoSuchTable as NoSuchTable
+    from .runtime.connectors import NoSuchTopic as NoSuchTopic
+    from .runtime.connectors import NoTable as NoTable
     from .runtime.connectors import NotReplicable as NotReplicable
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import PostgresChanges as PostgresChanges
+    from .runtime.connectors import RedisListSink as RedisListSink
+    from .runtime.connectors import RedisRefused as RedisRefused
+    from .runtime.connectors import RedisStreamSink as RedisStreamSink
+    from .runtime.connectors import RedisStreamSource as RedisStreamSource
+    from .runtime.connectors import RedisUpsertSink as RedisUpsertSink
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
+    from .runtime.connectors import RowsChanged as RowsChanged
     from .runtime.connectors import SlotInUse as SlotInUse
     from .runtime.connectors import SqlError as SqlError
     from .runtime.connectors import SqlSink as SqlSink
@@ -234,11 +259,17 @@ if TYPE_CHECKING:
     from .runtime.connectors import SqlTable as SqlTable
     from .runtime.connectors import SqlUpsertSink as SqlUpsertSink
     from .runtime.connectors import StatementFailed as StatementFailed
+    from .runtime.connectors import StreamTrimmed as StreamTrimmed
     from .runtime.connectors import TableChanged as TableChanged
     from .runtime.connectors import TableMismatch as TableMismatch
+    from .runtime.connectors import TransactionLost as TransactionLost
     from .runtime.connectors import UnknownFileSystem as UnknownFileSystem
     from .runtime.connectors import UnreadableInput as UnreadableInput
+    from .runtime.connectors import UnreadableMessage as UnreadableMessage
+    from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
+    from .runtime.connectors import VersionGone as VersionGone
+    from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -334,11 +365,16 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.connectors": (
-        "ChangesLost ConnectorError DatabaseRefused DatabaseUnreachable FileSink IndexShare InletLogDamaged "
-        "InletSchemaChanged InputChanged KeyNotUnique LostTransaction MissingExtra NoInput NoSuchTable "
-        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges ReplicationError "
-        "RewindImpossible SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed TableChanged "
-        "TableMismatch UnknownFileSystem UnreadableInput UnusableOutput"
+        "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
+        "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
+        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource "
+        "KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
+        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
+        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
+        "WebsocketSource"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -44,6 +44,7 @@ class S3Server:
         self._await()
         self.environment = environment(self.url)
         self.fs = s3fs.S3FileSystem(endpoint_url=self.url, key="testing", secret="testing", skip_instance_cache=True)
+        self.bucket()  # by now the threads of s3fs run, so that no test is taken to have left them behind
 
     def bucket(self) -> str:
         """The name of a new one."""

@@ -74,7 +74,7 @@ class _ParquetWriter:
     def _write_row_group(self) -> None:
         if self._gathered:
             table = pa.Table.from_batches(self._gathered)
-            self._opened(_repeating_columns(table)).write_table(table, row_group_size=table.num_rows)
+            self._opened(repeating_columns(table)).write_table(table, row_group_size=table.num_rows)
         self._gathered, self._gathered_bytes = [], 0
 
     def _opened(self, use_dictionary: bool | list[str]) -> Any:
@@ -83,7 +83,7 @@ class _ParquetWriter:
         return self._writer
 
 
-def _repeating_columns(table: pa.Table) -> bool | list[str]:
+def repeating_columns(table: pa.Table) -> bool | list[str]:
     """Which columns get a dictionary, by a sample of their rows; True: all.
 
     Where nearly all values of the sample are different, either most values come once, or there are enough of them that
@@ -106,7 +106,7 @@ class _JsonLinesWriter:
 
     def write(self, batch: Batch) -> None:
         objects = batch.to_pylist() if isinstance(batch, pa.RecordBatch) else map(mapping_of, batch)
-        lines = (json.dumps(each, default=_to_json, ensure_ascii=False) for each in objects)
+        lines = (json.dumps(each, default=to_json, ensure_ascii=False) for each in objects)
         self._file.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None: ...
@@ -136,7 +136,7 @@ FILE_FORMATS = ("parquet", "csv", "jsonl")
 """Those that users choose from; the others are for `collect`."""
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """What `json` does not know by itself."""
     match value:
         case datetime() | date() | time():

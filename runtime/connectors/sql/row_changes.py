@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of
 from .errors import TableMismatch
-from .target_table import DELETING, UPSERTING, TargetTable, last_of_each_key
+from .target_table import DELETED, DELETING, UPSERTING, TargetTable, last_of_each_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -68,38 +68,53 @@ class RowChanges:
         written = self.written(rows.schema)
         if (problem := table.problem(written)) is not None:
             raise TableMismatch(problem)
+        for name in self.key:
+            if rows.column(name).null_count:
+                raise RecordMismatch(
+                    f"{table.name}: the key column {name!r} is null in a record: no row has such a key"
+                )
+        if self.kind is not None:
+            self._check_kinds(rows.column(self.kind))
         names = [*written.names, *([self._says] if self._says is not None else [])]
         return _typed(rows.select(names), table)
 
     def apply(self, connection: Connection, batches: Sequence[pa.RecordBatch], table: TargetTable) -> None:
-        """All of them, in their order, within the transaction of the connection."""
+        """All of them, as if one after the other, within the transaction of the connection."""
         for rows in merged(batches):
             if not self.key:
                 table.append(connection, rows)
                 continue
-            rows = last_of_each_key(rows, self.key, table.name)
-            goes = self._goes(rows)
-            says = [] if self._says is None else [self._says]
-            stays = rows if goes is None else rows.filter(pc.invert(goes))
-            if goes is not None:
-                table.delete(connection, rows.filter(goes).select(list(self.key)))
-            table.upsert(connection, stays.select([name for name in rows.schema.names if name not in says]))
+            last = last_of_each_key(rows, self.key)
+            if self._says is not None:
+                # A row that was deleted and comes again is a new one: it has nothing of the old one's other columns.
+                deleted = rows.filter(self._is_deleted(rows)).select(list(self.key))
+                gone = last.filter(self._goes(last)).select(list(self.key))
+                all_gone = pa.Table.from_batches([deleted, gone]).combine_chunks().to_batches()
+                for keys in all_gone:
+                    table.delete(connection, last_of_each_key(keys, self.key))
+                last = last.filter(pc.invert(self._goes(last)))
+            table.upsert(connection, last.select([name for name in rows.schema.names if name != self._says]))
 
-    def _goes(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """Which rows are removed."""
+    def _goes(self, rows: pa.RecordBatch) -> pa.Array:
+        """Which rows say that there is none with this key now."""
+        assert self._says is not None
+        said = rows.column(self._says)
         if self.deleted is not None:
-            return pc.fill_null(rows.column(self.deleted).cast(pa.bool_()), False)
-        if self.kind is None:
-            return None
-        kinds = rows.column(self.kind)
+            return pc.fill_null(said.cast(pa.bool_()), False)
+        return pc.is_in(said, pa.array(DELETING))
+
+    def _is_deleted(self, rows: pa.RecordBatch) -> pa.Array:
+        """The same without those that only say what a row was before it changed."""
+        return self._goes(rows) if self.kind is None else pc.equal(rows.column(self.kind), DELETED)
+
+    def _check_kinds(self, kinds: pa.Array) -> None:
         unknown = kinds.filter(pc.invert(pc.is_in(kinds, pa.array([*UPSERTING, *DELETING]))))
         if len(unknown):
             raise RecordMismatch(
                 f"column {self.kind!r} says {unknown[0].as_py()!r}, wanted one of "
-                f"{', '.join((*UPSERTING, *DELETING))}: what "
-                "else there is (a TRUNCATE is '-T') is to be handled before the sink"
+                f"{', '.join((*UPSERTING, *DELETING))}: "
+                "what else there is (a TRUNCATE is '-T') is to be handled before the sink"
             )
-        return pc.is_in(kinds, pa.array(DELETING))
 
 
 def _typed(rows: pa.RecordBatch, table: TargetTable) -> pa.RecordBatch:

@@ -77,7 +77,7 @@ class _TableSink(Operator):
 
     def _transact(self, what: str, act: Callable[[Connection], T]) -> T:
         """One transaction: committed when it returns. After an error nobody knows whether it was, and the connection is
-        made anew. Raises SqlErrors.
+        made again. Raises SqlErrors.
         """
         with self._database.translated(what):
             if self._connection is None:
@@ -131,7 +131,7 @@ class SqlSink(_TableSink, LedgerSink):
     def apply(self, batches: list[Any], marker: Marker) -> None:
         def act(connection: Connection) -> None:
             if not self._moved(connection, marker):
-                raise MarkerMoved(f"{LEDGER}: {marker.writer} does not stand at {marker.after}")
+                raise MarkerMoved(marker.writer, marker.after)
             self._changes.apply(connection, batches, self._target)
 
         self._transact(f"write to {self._target.name}", act)
@@ -148,9 +148,9 @@ class SqlSink(_TableSink, LedgerSink):
         ledger = self._ledger()
         if not marker.after:
             row = {"writer": marker.writer, "sink": marker.sink, "sequence": marker.sequence}
-            return bool(connection.execute(_insert_once(connection.dialect.name, ledger, row)).rowcount)
+            return _is_made(connection, ledger, row)
         at = ledger.update().where(ledger.c.writer == marker.writer, ledger.c.sequence == marker.after)
-        return bool(connection.execute(at.values(sequence=marker.sequence)).rowcount)
+        return connection.execute(at.values(sequence=marker.sequence)).rowcount == 1
 
     def _ledger(self) -> Table:
         from sqlalchemy import BigInteger, Column, MetaData, String, Table
@@ -206,7 +206,7 @@ class SqlUpsertSink(_TableSink, IdempotentSink):
     ) -> None:
         database = Database(url, retry_ms=retry_ms, statement_timeout_ms=statement_timeout_ms)
         self._set_up(database, table, db_schema, RowChanges.of(key, columns, kind=kind, deleted=deleted))
-        self.key, self.most_rows, self.retry_ms = list(self._changes.key), most_rows, retry_ms
+        self.most_rows, self.retry_ms = most_rows, retry_ms
 
     def upsert(self, batch: Batch) -> None:
         rows = self._changes.fitted(batch, self._target)
@@ -220,14 +220,15 @@ def _committed(connection: Connection, act: Callable[[Connection], T]) -> T:
         return act(connection)
 
 
-def _insert_once(dialect: str, ledger: Table, row: dict[str, Any]) -> Any:
-    """Makes the row unless there is one of this writer; the number of rows says which."""
+def _is_made(connection: Connection, ledger: Table, row: dict[str, Any]) -> bool:
+    """Makes the row, unless there is one of this writer."""
     from sqlalchemy import literal, select
     from sqlalchemy.dialects import postgresql, sqlite
 
-    if dialect == "postgresql":
-        return postgresql.insert(ledger).values(row).on_conflict_do_nothing()
-    if dialect == "sqlite":
-        return sqlite.insert(ledger).values(row).on_conflict_do_nothing()
+    if connection.dialect.name in ("postgresql", "sqlite"):
+        insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(ledger).values(row)
+        made = insert.on_conflict_do_nothing().returning(ledger.c.writer)
+        return connection.execute(made).first() is not None
     there = select(ledger.c.writer).where(ledger.c.writer == row["writer"])
-    return ledger.insert().from_select(list(row), select(*map(literal, row.values())).where(~there.exists()))
+    unless = ledger.insert().from_select(list(row), select(*map(literal, row.values())).where(~there.exists()))
+    return connection.execute(unless).rowcount == 1

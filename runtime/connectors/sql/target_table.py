@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....actors.flow.records import RecordMismatch
 from ....messages import those_there_are
 from .column_types import arrow_type_of, may_become, sql_type_of
 from .database import Database, driver_of
@@ -22,7 +21,9 @@ from .texts import csv_of_batch, json_text
 if TYPE_CHECKING:
     from sqlalchemy import Connection, TableClause
 
-UPSERTING, DELETING = ("+I", "+U"), ("-D", "-U")
+_ROWS_PER_WRITE = 32_768
+DELETED = "-D"
+UPSERTING, DELETING = ("+I", "+U"), (DELETED, "-U")
 """Kinds of a changelog (docs/joins.md), by what becomes of the row with their key."""
 
 
@@ -172,7 +173,8 @@ class TargetTable:
         names = sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, names)
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(csv_of_batch(rows))
+            for start in range(0, rows.num_rows, _ROWS_PER_WRITE):  # the server reads one while the next is made
+                copy.write(csv_of_batch(rows.slice(start, _ROWS_PER_WRITE)))
 
     def _staged(self, driver: Any, rows: pa.RecordBatch) -> Any:
         """A temporary table with these rows; it goes with the transaction."""
@@ -209,11 +211,8 @@ class TargetTable:
         driver.execute(sql.SQL("DELETE FROM {} AS t USING {} AS s WHERE {}").format(self._identifier, stage, equal))
 
 
-def last_of_each_key(rows: pa.RecordBatch, key: Sequence[str], where: str) -> pa.RecordBatch:
-    """In their order. Raises RecordMismatch for a key that is null."""
-    for name in key:
-        if rows.column(name).null_count:
-            raise RecordMismatch(f"{where}: the key column {name!r} is null in a record: no row has such a key")
+def last_of_each_key(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+    """In their order."""
     place = "place of the row"
     table = pa.table([*(rows.column(name) for name in key), pa.array(range(rows.num_rows), pa.int64())], [*key, place])
     last = table.group_by(list(key)).aggregate([(place, "max")]).column(f"{place}_max").combine_chunks()

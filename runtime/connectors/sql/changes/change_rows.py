@@ -86,7 +86,8 @@ class ChangeRows:
                 if value is UNCHANGED and before is not None:
                     value = before[at]
                 if value is UNCHANGED:
-                    value = self._unchanged(field.name)
+                    self._check_unchanged(field.name)
+                    value = None
             self._columns[place].append(value)
 
     def commit(self, lsn: int, place: int, at_us: int) -> None:
@@ -119,7 +120,7 @@ class ChangeRows:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _unchanged(self, column: str) -> None:
+    def _check_unchanged(self, column: str) -> None:
         if self._on_unchanged == "fail":
             raise NotReplicable(
                 f"{self._where}: an update left a large value of column {column!r} as it was, and PostgreSQL "

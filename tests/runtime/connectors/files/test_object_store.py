@@ -25,6 +25,8 @@ from ....systems.s3 import S3Server
 from ..harness import ManualClock, Running, make_context
 
 MIB = 1 << 20
+_QUICK = {("?uploads", "500"), ("partNumber", "cut"), ("complete", "lost")}
+"""The others are tried in slow tests."""
 
 
 @pytest.fixture
@@ -226,8 +228,14 @@ def faulty(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
     proxy.close()
 
 
-@pytest.mark.parametrize("fault", ["500", "cut", "lost"])
-@pytest.mark.parametrize("request_kind", ["?uploads", "partNumber", "complete"])
+@pytest.mark.parametrize(
+    ("request_kind", "fault"),
+    [
+        pytest.param(kind, fault, marks=() if (kind, fault) in _QUICK else pytest.mark.slow)
+        for kind in ("?uploads", "partNumber", "complete")
+        for fault in ("500", "cut", "lost")
+    ],
+)
 def test_a_request_that_fails_once_does_no_harm(
     s3: S3Server, bucket: str, faulty: Faulty, fault: str, request_kind: str
 ) -> None:

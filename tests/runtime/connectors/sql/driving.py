@@ -14,7 +14,7 @@ from understudy.actors.operators.source import FromSplit
 
 from ..harness import make_context
 
-WAIT_S = 60
+WAIT_S = 30
 
 
 class Driven:

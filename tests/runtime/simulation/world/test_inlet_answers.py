@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from understudy import NotRunning, StreamEnvironment, fixed_delay
-from understudy.actors.job_manager.managed_job import InletAnswered, ManagedJob
+from understudy.actors.job_manager.job_questions import InletAnswered, JobQuestions
 from understudy.messages import JobStatus
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import KillProcess
@@ -17,16 +17,16 @@ def test_an_answer_that_comes_after_its_attempt_was_replaced_reaches_nobody(monk
     """A TaskManager that was frozen, and is thought to be dead, goes on and says that records last which its successor
     has not read.
     """
-    on_their_way: list[tuple[ManagedJob, InletAnswered]] = []
-    answered = ManagedJob.answered
+    on_their_way: list[tuple[JobQuestions, InletAnswered]] = []
+    answered = JobQuestions.answered
 
-    def delayed(job: ManagedJob, found: InletAnswered) -> None:
+    def delayed(job: JobQuestions, found: InletAnswered) -> None:
         if on_their_way:
             answered(job, found)
         else:
             on_their_way.append((job, found))
 
-    monkeypatch.setattr(ManagedJob, "answered", delayed)
+    monkeypatch.setattr(JobQuestions, "answered", delayed)
     env = StreamEnvironment(checkpoint_interval_ms=1_000, restart_strategy=fixed_delay(10, delay_ms=100))
     env.from_inlet("orders").collect(name="out")
     with SimulatedCluster(seed=3, faults=[KillProcess(8_000.0, 0)]) as cluster:

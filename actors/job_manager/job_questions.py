@@ -1,0 +1,135 @@
+"""JobQuestions: brings what clients ask of an operator, and send into an inlet, to its task, and the answer back.
+
+Of one job, on its JobManager's dispatcher. It knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pykka
+
+from ...messages import (
+    AskOperator,
+    AskTask,
+    ExecutionState,
+    JobStatus,
+    LeaderSessionId,
+    LeaderSessionMessage,
+    PutIntoInlet,
+    SendToInlet,
+    SubtaskIndex,
+    TaskManagerId,
+)
+from ...state import key_group, operator_index_of
+from ..ask_errors import NotRunning
+from ..context import ActorContext, Ref
+from ..jobs.execution import Execution
+from ..jobs.job_master import JobMaster
+from .job_lease import Lease
+
+
+@dataclass(slots=True)
+class Worker:
+    """A TaskManager of the job."""
+
+    ref: Ref
+    index: int
+    heard_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class InletAnswered:
+    """An inlet has answered, or will not."""
+
+    questions: JobQuestions
+    execution: Execution
+    worker: Worker
+    promise: pykka.Future[Any]
+    answer: Any
+    error: BaseException | None
+
+
+class JobQuestions:
+    """`workers`: those that there are now."""
+
+    def __init__(
+        self,
+        context: ActorContext,
+        session: LeaderSessionId,
+        master: JobMaster,
+        lease: Lease,
+        workers: Mapping[TaskManagerId, Worker],
+        told_status: Callable[[], str],
+    ) -> None:
+        self._context = context
+        self._session = session
+        self._master = master
+        self._lease = lease
+        self._workers = workers
+        self._told_status = told_status
+
+    def ask(self, question: AskOperator, timeout_ms: float) -> Any:
+        """The future of a running operator's answer; raises NotRunning."""
+
+        def subtask_of(parallelism: int, max_parallelism: int) -> SubtaskIndex:
+            if not question.has_key:
+                return SubtaskIndex(0)
+            group = key_group(question.key, max_parallelism)
+            return SubtaskIndex(operator_index_of(group, max_parallelism, parallelism))
+
+        execution, worker = self._place_of(question.operator, subtask_of)
+        asked = LeaderSessionMessage(self._session, AskTask(execution.attempt_id, question))
+        return worker.ref.ask(asked, timeout_ms=timeout_ms)
+
+    def send(self, sent: SendToInlet, timeout_ms: float) -> pykka.Future[Any]:
+        """The future of an inlet's answer; raises NotRunning.
+
+        It fails with NotRunning, too, if the attempt is not current any more when the answer comes: one that was given
+        up may go on and say that records last which its successor has not read.
+        """
+
+        def subtask_of(parallelism: int, _: int) -> SubtaskIndex:
+            if not 0 <= sent.subtask < parallelism:
+                raise ValueError(f"inlet {sent.inlet!r} has {parallelism} subtasks, found subtask {sent.subtask}")
+            return sent.subtask
+
+        execution, worker = self._place_of(sent.inlet, subtask_of)
+        order = LeaderSessionMessage(self._session, PutIntoInlet(execution.attempt_id, sent))
+        promise = self._context.promise()
+
+        def settled(answer: Any = None, error: BaseException | None = None) -> InletAnswered:
+            return InletAnswered(self, execution, worker, promise, answer, error)
+
+        answer = worker.ref.ask(order, timeout_ms=timeout_ms)
+        self._context.pipe_to_self(answer, settled, lambda error: settled(error=error))
+        return promise
+
+    def answered(self, found: InletAnswered) -> None:
+        """Hand an inlet's answer on, if it is still one of the job's."""
+        execution, error = found.execution, found.error
+        is_current = self._master.graph.execution(execution.attempt_id) is execution
+        slot = execution.slot
+        is_here = slot is not None and self._workers.get(slot.task_manager_id) is found.worker
+        if error is None and not (is_current and is_here and execution.state is ExecutionState.RUNNING):
+            error = NotRunning(execution.vertex_id, "its task was given up before the answer came; send again")
+        if error is None and not self._lease.is_sure:
+            self._lease.beat()
+            error = NotRunning(execution.vertex_id, "another process may have resumed the job meanwhile; send again")
+        if error is None:
+            found.promise.set(found.answer)
+        else:
+            found.promise.set_exception((type(error), error, error.__traceback__))
+
+    def _place_of(self, operator: str, subtask_of: Callable[[int, int], SubtaskIndex]) -> tuple[Execution, Worker]:
+        """The running attempt with this operator, and where it is; raises NotRunning."""
+        execution = self._master.report.holder_of(operator, subtask_of)
+        worker = self._workers.get(execution.slot.task_manager_id) if execution and execution.slot else None
+        if execution is None or worker is None or execution.state is not ExecutionState.RUNNING:
+            task = "it has no task" if execution is None else f"its task is {execution.state.value}"
+            status = self._master.status
+            is_over = status.is_terminal or status in (JobStatus.FAILING, JobStatus.CANCELLING)
+            raise NotRunning(operator, f"{task}, the job is {self._told_status()}", is_over=is_over)
+        return execution, worker

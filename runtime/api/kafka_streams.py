@@ -1,0 +1,58 @@
+"""KafkaStreams: `env.from_kafka`. A part of the StreamEnvironment; the source is in `runtime/connectors/kafka`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from ...actors.operators.source import Source
+from ..connectors import KafkaSource
+from ..connectors.kafka.client_settings import Options as ClientOptions
+from ..connectors.kafka.partitions import Start
+from .stream import DataStream
+
+
+class KafkaSourceOptions(TypedDict, total=False):
+    """What `from_kafka` takes beside topics and servers; KafkaSource says what each means."""
+
+    format: Any
+    schema: pa.Schema | None
+    metadata: Sequence[str]
+    start: Start
+    group: str | None
+    bounded: bool
+    isolation: str
+    allow_data_loss: bool
+    discover_ms: int
+    batch_rows: int
+    retry_ms: int
+    options: ClientOptions | None
+
+
+class KafkaStreams:
+    """Base of the StreamEnvironment."""
+
+    def from_kafka(
+        self,
+        topics: str | Sequence[str],
+        bootstrap_servers: str | Sequence[str],
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Unpack[KafkaSourceOptions],
+    ) -> DataStream:
+        """Read a topic, or several: `from_source(KafkaSource(...))`. Each partition is a split with a watermark of its
+        own.
+        """
+        source = KafkaSource(topics, bootstrap_servers, **(self._batching() | options))  # type: ignore[arg-type]
+        return self.from_source(source, name=name, parallelism=parallelism)
+
+    def from_source(
+        self, source: Source | type[Source], *, name: str | None = None, parallelism: int | None = None
+    ) -> DataStream:
+        raise NotImplementedError  # abstract
+
+    def _batching(self) -> dict[str, Any]:
+        raise NotImplementedError  # abstract

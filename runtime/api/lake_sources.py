@@ -1,0 +1,49 @@
+"""LakeSources: streams of what stands in tables of lakes. A part of the StreamEnvironment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...actors.operators.source import Source
+from ..connectors.lakes.delta_source import DeltaSource
+from ..connectors.lakes.iceberg_source import IcebergSource
+from .checks import rate
+from .stream import DataStream
+
+
+class LakeSources:
+    """Base of the StreamEnvironment."""
+
+    def from_delta(
+        self,
+        path: str,
+        *,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Any,
+    ) -> DataStream:
+        """Read a Delta table: `DeltaSource(path, **options)`. A record is a Row."""
+        source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
+        return self._start(source, name, parallelism, None)
+
+    def from_iceberg(
+        self,
+        table: str,
+        *,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Any,
+    ) -> DataStream:
+        """Read an Iceberg table: `IcebergSource(table, **options)`. A record is a Row."""
+        source = IcebergSource(table, records_per_second=rate(records_per_second), **self._batching(), **options)
+        return self._start(source, name, parallelism, None)
+
+    def _batching(self) -> dict[str, Any]:
+        raise NotImplementedError  # abstract
+
+    def _start(
+        self, source: Source, name: str | None, parallelism: int | None, slot_sharing_group: str | None
+    ) -> DataStream:
+        raise NotImplementedError  # abstract

@@ -1,0 +1,118 @@
+"""MessageMaker: from records to messages (value, key, partition, time, headers), and into a producer's queue.
+
+It knows nothing of transactions. Encodings are in `formats.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ....actors.flow.elements import Batch
+from ....actors.flow.records import values_of
+from .errors import KafkaUnavailable
+from .formats import encoder, records_of
+
+OfRecord: TypeAlias = "str | Callable[[Any], Any]"
+"""The name of a column or field, or a function of the record."""
+
+NO_PARTITION = -1
+"""The producer's partitioner chooses."""
+_POLL_S = 0.05
+
+
+class MessageMaker:
+    """Raises ValueError for a format that is none. `key`, `partition`, `timestamp`, `headers`: None for none."""
+
+    def __init__(
+        self,
+        topic: str,
+        format: Any,
+        key: OfRecord | None,
+        partition: OfRecord | None,
+        timestamp: OfRecord | None,
+        headers: OfRecord | None,
+    ) -> None:
+        self._topic, self._encode = topic, encoder(format)
+        self._key, self._partition, self._timestamp, self._headers = key, partition, timestamp, headers
+        for name in ("key", "partition", "timestamp", "headers"):
+            given = getattr(self, f"_{name}")
+            if given is not None and not isinstance(given, str) and not callable(given):
+                raise ValueError(f"{name}: wanted a column's name or a function of the record, found {given!r:.80}")
+
+    def produce(self, producer: Any, batch: Batch, timeout_s: float) -> None:
+        """Queue a message for each record, in order; waits where the queue is full, but no longer than the time."""
+        values = self._encode(batch)
+        if len(values) != len(batch):
+            raise ValueError(f"format: wanted as many values as records ({len(batch)}), found {len(values)}")
+        keys = repeat(None) if self._key is None else map(key_bytes, _of_records(self._key, batch))
+        deadline = time.monotonic() + timeout_s
+        if self._partition is self._timestamp is self._headers is None:
+            for value, key in zip(values, keys, strict=False):
+                try:
+                    producer.produce(self._topic, value, key)
+                except BufferError:
+                    self._wait(producer, deadline, value, key, {})
+        else:
+            for value, key, more in zip(values, keys, self._more(batch), strict=False):
+                try:
+                    producer.produce(self._topic, value, key, **more)
+                except BufferError:
+                    self._wait(producer, deadline, value, key, more)
+        producer.poll(0)
+
+    def _more(self, batch: Batch) -> Iterable[dict[str, Any]]:
+        partitions, timestamps, headers = (
+            repeat(None) if given is None else _of_records(given, batch)
+            for given in (self._partition, self._timestamp, self._headers)
+        )
+        for partition, timestamp, found in zip(partitions, timestamps, headers, strict=False):
+            yield {
+                "partition": NO_PARTITION if partition is None else partition,
+                "timestamp": 0 if timestamp is None else timestamp,
+                "headers": header_list(found),
+            }
+
+    def _wait(self, producer: Any, deadline: float, value: Any, key: Any, more: dict[str, Any]) -> None:
+        while time.monotonic() < deadline:
+            producer.poll(_POLL_S)
+            try:
+                return producer.produce(self._topic, value, key, **more)  # type: ignore[no-any-return]
+            except BufferError:
+                continue
+        raise KafkaUnavailable(f"topic {self._topic!r}: brokers take no records: the producer's queue stays full")
+
+
+def _of_records(given: OfRecord, batch: Batch) -> Sequence[Any]:
+    if not isinstance(given, str):
+        return [given(record) for record in records_of(batch)]
+    if isinstance(batch, pa.RecordBatch):
+        return values_of(batch.column(given))
+    return [record[given] if isinstance(record, Mapping) else getattr(record, given) for record in batch]
+
+
+def key_bytes(key: Any) -> bytes | None:
+    """Text as UTF-8, a whole number as its digits, bytes and None as they are. Raises ValueError."""
+    match key:
+        case None | bytes():
+            return key
+        case str():
+            return key.encode()
+        case bool():
+            pass
+        case int():
+            return b"%d" % key
+    raise ValueError(
+        f"key: wanted text, bytes, a whole number or None, found {key!r:.80}: give a function that makes one"
+    )
+
+
+def header_list(found: Any) -> list[tuple[str, Any]] | None:
+    """From a mapping, pairs, or None."""
+    if found is None:
+        return None
+    return list(found.items()) if isinstance(found, Mapping) else [(name, value) for name, value in found]

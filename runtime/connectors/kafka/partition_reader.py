@@ -1,0 +1,288 @@
+"""PartitionReader: the thread that reads a subtask's partitions, decodes what has come, and has it ready for `poll`.
+
+    finding its partitions -> reading -> closed or failed
+
+It runs ahead of `poll` by a bounded number of messages. A partition that the runtime has paused is paused at the
+broker's too; what of it is there already waits, and holds the others up in nothing. `take` never blocks. Offsets of
+checkpoints are handed to it, to be committed to the group. Which records belong to a checkpoint is decided in
+`kafka_source.py`: this thread knows no checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import Any
+
+from ....actors.flow.elements import Batch
+from ..errors import require
+from .client_errors import error_of
+from .errors import DataGone, KafkaRefused, KafkaUnavailable
+from .message_decoder import MessageDecoder
+from .partitions import Brokers, Partition, Position, message_of
+from .reading import ReadingSettings
+
+log = logging.getLogger(__name__)
+
+_LINGER_S, _IDLE_S, _RETRY_S = 0.01, 0.2, 1.0
+_AHEAD = 4
+"""How many full batches of messages are read ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records of one partition, and the position behind them. There are none where only the position has moved."""
+
+    partition: Partition
+    records: Batch
+    position: Position
+    messages: int = 0
+
+
+class PartitionReader:
+    """`known`: positions that are restored; None: this is a fresh start. `is_initial` says of a partition that is not
+    known whether it begins at `settings.start`; others are new ones, and read from their beginning.
+    """
+
+    def __init__(
+        self,
+        settings: ReadingSettings,
+        known: Mapping[Partition, Position],
+        is_mine: Callable[[Partition], bool],
+        is_initial: Callable[[Partition], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self._settings, self._is_mine, self._is_initial, self._wake = settings, is_mine, is_initial, wake
+        self._decoder = MessageDecoder(settings)
+        self._brokers = Brokers(settings.client, settings.isolation, settings.retry_ms)
+        self._kafka = require("confluent_kafka", extra="kafka", wanted_by="KafkaSource")
+        self._changed = Condition()
+        self._ready: dict[Partition, deque[Chunk]] = {}
+        self._ahead: dict[Partition, int] = {}
+        """Messages in `_ready`."""
+        self._positions = {each: Position(at.next, at.end) for each, at in known.items()}
+        """Behind what was read; of the thread alone."""
+        self._found: dict[Partition, Position] | None = None
+        self._closed = False
+        self._failure: BaseException | None = None
+        self._paused: frozenset[Partition] = frozenset()
+        self._paused_there: frozenset[Partition] = frozenset()
+        self._to_commit: dict[Partition, int] = {}
+        self._down_since: float | None = None
+        self._refusal = ""
+        self._thread = Thread(target=self._run, name="kafka-source", daemon=True)
+        self._thread.start()
+
+    # -- calls of the task's thread
+
+    def take(self, paused: frozenset[Partition]) -> Chunk | dict[Partition, Position] | None:
+        """Partitions that were found, each before its first records; or else the next records of a partition that is
+        not paused. Raises what the thread met.
+        """
+        with self._changed:
+            if self._found is not None:
+                found, self._found = self._found, None
+                return found
+            if paused != self._paused:
+                self._paused = paused
+                self._changed.notify()
+            for partition, chunks in self._ready.items():
+                if chunks and partition not in paused:
+                    chunk = chunks.popleft()
+                    self._ahead[partition] -= chunk.messages
+                    self._ready[partition] = self._ready.pop(partition)  # the others come first the next time
+                    self._changed.notify()
+                    return chunk
+            if self._failure is not None:
+                raise self._failure
+            return None
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Let the group say that it has read until there."""
+        with self._changed:
+            self._to_commit |= offsets
+            self._changed.notify()
+
+    def close(self, timeout_s: float) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+
+    # -- the thread
+
+    def _run(self) -> None:
+        try:
+            found = self._find(first=True)
+            settings = self._settings.consumer(self._on_error, self._on_commit)
+            consumer = self._kafka.Consumer(settings)
+            try:
+                self._begin(consumer, found)
+                self._read(consumer)
+            finally:
+                consumer.close()
+        except BaseException as error:  # noqa: BLE001  (the task raises it)
+            self._failure = error
+            self._wake()
+
+    def _find(self, first: bool) -> dict[Partition, Position]:
+        """The partitions of this subtask that are not read yet, and where they begin; the first time all."""
+        mine = [each for each in self._brokers.partitions(self._settings.topics) if self._is_mine(each)]
+        new = [each for each in mine if each not in self._positions]
+        initial = [each for each in new if self._is_initial(each)] if first else []
+        later = [] if self._settings.bounded else [each for each in new if each not in initial]
+        settings = self._settings
+        found = self._brokers.positions(initial, settings.start, settings.group, settings.bounded)
+        found |= self._brokers.positions(later, "earliest", None, bounded=False)
+        return (self._positions if first else {}) | found
+
+    def _begin(self, consumer: Any, found: Mapping[Partition, Position]) -> None:
+        self._positions |= {each: Position(at.next, at.end) for each, at in found.items()}
+        reading = [self._place(each, at.next) for each, at in found.items() if not at.is_done]
+        if reading:
+            consumer.incremental_assign(reading)
+        with self._changed:
+            self._found = (self._found or {}) | {each: Position(at.next, at.end) for each, at in found.items()}
+        self._wake()
+
+    def _read(self, consumer: Any) -> None:
+        discover_s = self._settings.discover_ms / 1000
+        discover_at = time.monotonic() + discover_s
+        while self._wait_for_room():
+            self._pause(consumer)
+            self._commit(consumer)
+            if not self._settings.bounded and time.monotonic() >= discover_at:
+                if found := self._find(first=False):
+                    self._begin(consumer, found)
+                discover_at = time.monotonic() + discover_s
+            messages = consumer.consume(self._settings.batch_rows, _LINGER_S) or consumer.consume(1, _IDLE_S)
+            if messages:
+                self._on_messages(consumer, messages)
+            self._check_brokers(consumer)
+        self._commit(consumer, wait=True)
+
+    def _wait_for_room(self) -> bool:
+        """Whether to go on."""
+        limit = _AHEAD * self._settings.batch_rows
+        with self._changed:
+            while not self._closed:
+                ahead = sum(count for partition, count in self._ahead.items() if partition not in self._paused)
+                if ahead < limit:
+                    return True
+                self._changed.wait(_IDLE_S)
+        return False
+
+    def _pause(self, consumer: Any) -> None:
+        paused = self._paused
+        if paused != self._paused_there:
+            begun = self._positions.keys()
+            if now := [self._place(each) for each in paused - self._paused_there if each in begun]:
+                consumer.pause(now)
+            if again := [self._place(each) for each in self._paused_there - paused if each in begun]:
+                consumer.resume(again)
+            self._paused_there = paused
+
+    def _on_messages(self, consumer: Any, messages: list[Any]) -> None:
+        by_partition: dict[Partition, list[Any]] = {}
+        for message in messages:
+            if (problem := message.error()) is not None:
+                self._on_problem(consumer, message, problem)
+                continue
+            partition = (message.topic(), message.partition())
+            if (those := by_partition.get(partition)) is None:  # type: ignore[call-overload]
+                those = by_partition[Partition(*partition)] = []
+            those.append(message)
+        for partition, those in by_partition.items():
+            self._on_partition(partition, those)
+
+    def _on_partition(self, partition: Partition, messages: list[Any]) -> None:
+        at = self._positions[partition]
+        if at.is_done:
+            return
+        last = messages[-1].offset()
+        if at.end is not None and last >= at.end:
+            messages = [each for each in messages if each.offset() < at.end]
+        at.next = last + 1 if at.end is None else min(last + 1, at.end)
+        records = self._decoder.decode(partition, messages) if messages else []
+        self._put(Chunk(partition, records, Position(at.next, at.end), len(messages)))
+
+    def _on_problem(self, consumer: Any, message: Any, problem: Any) -> None:
+        name, partition = problem.name(), Partition(message.topic() or "", message.partition() or 0)
+        if name == "_PARTITION_EOF":
+            at = self._positions[partition]
+            if at.end is not None and message.offset() >= at.end and not at.is_done:
+                at.next = at.end
+                self._put(Chunk(partition, [], Position(at.next, at.end)))
+        elif name in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            self._on_data_gone(consumer, partition)
+        elif not problem.retriable():
+            raise error_of(problem, f"topic {partition.topic!r}")
+
+    def _on_data_gone(self, consumer: Any, partition: Partition) -> None:
+        at = self._positions[partition]
+        first = self._brokers.positions([partition], "earliest", None, bounded=False)[partition].next
+        text = f"{partition.split}: records from offset {at.next} on are gone; the first that is there is {first}"
+        if not self._settings.allow_data_loss:
+            raise DataGone(
+                f"{text}. Retention has deleted them before they were read, or the topic was made again. To go on "
+                "without them, set allow_data_loss=True"
+            )
+        log.warning("%s: going on from there, as allow_data_loss is set", text)
+        at.next = first
+        consumer.incremental_unassign([self._place(partition)])
+        consumer.incremental_assign([self._place(partition, first)])
+
+    def _put(self, chunk: Chunk) -> None:
+        with self._changed:
+            self._ready.setdefault(chunk.partition, deque()).append(chunk)
+            self._ahead[chunk.partition] = self._ahead.get(chunk.partition, 0) + chunk.messages
+        self._wake()
+
+    def _place(self, partition: Partition, offset: int | None = None) -> Any:
+        if offset is None:
+            return self._kafka.TopicPartition(*partition)
+        return self._kafka.TopicPartition(*partition, offset)
+
+    def _commit(self, consumer: Any, wait: bool = False) -> None:
+        with self._changed:
+            offsets, self._to_commit = self._to_commit, {}
+        if offsets and self._settings.group is not None:
+            try:
+                consumer.commit(offsets=[self._place(*each) for each in offsets.items()], asynchronous=not wait)
+            except self._kafka.KafkaException as raised:
+                self._on_commit(raised.args[0], [])
+
+    def _on_commit(self, problem: Any, _offsets: Any) -> None:
+        if problem is not None and problem.name() != "_NO_OFFSET":
+            log.warning("offsets of group %r were not committed: %s", self._settings.group, message_of(problem))
+
+    # -- brokers that are away
+
+    def _on_error(self, problem: Any) -> None:
+        if problem.name() in ("_AUTHENTICATION", "_SSL"):
+            self._refusal = problem.str()
+        elif self._down_since is None and problem.name() in ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE"):
+            self._down_since = time.monotonic()
+            log.warning("%s: brokers do not answer: %s", self._settings.name, message_of(problem))
+
+    def _check_brokers(self, consumer: Any) -> None:
+        if self._refusal:
+            raise KafkaRefused(f"{self._settings.client.bootstrap_servers}: {self._refusal}")
+        if self._down_since is None:
+            return
+        try:
+            consumer.list_topics(self._settings.topics[0], timeout=_RETRY_S)
+        except self._kafka.KafkaException as raised:
+            away_ms = (time.monotonic() - self._down_since) * 1000
+            if away_ms > self._settings.retry_ms:
+                raise KafkaUnavailable(
+                    f"no broker of {self._settings.client.bootstrap_servers} has answered for {away_ms / 1000:.0f} s: "
+                    f"{message_of(raised.args[0])}"
+                ) from None
+        else:
+            self._down_since = None
+            log.warning("%s: brokers answer again", self._settings.name)

@@ -1,0 +1,234 @@
+"""DeltaSink: exactly-once rows in a Delta table, one commit per checkpoint.
+
+The commit adds the files of all writers, and moves the marker: Delta's application transaction (`txn` in its log),
+whose id is the writer's name and whose version is the sequence. Two commits of one name from the same snapshot: the
+second is refused. But a writer that looks again first may commit a version that is there already, so the marker is
+always read from that very snapshot from which the commit goes out.
+
+Other writers, jobs or people, may append, compact and delete at the same time: where that is a conflict nothing was
+written, and the commit goes out once more from the newest snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ....actors.errors import MarkerMoved
+from ....actors.operators.committer import Committer
+from ....actors.operators.marker import Marker
+from ..errors import check_extra, require
+from .delta_files import file_name, text_of, write_file
+from .delta_table import (
+    Options,
+    TableFiles,
+    arrow_schema,
+    check_writable,
+    delta_schema,
+    find_table,
+    first_line,
+    located,
+    make_table,
+    open_table,
+    stored_schema,
+)
+from .errors import ColumnConflict, LostDataFile, NoTable
+from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
+from .partitions import partitions_of
+
+log = logging.getLogger(__name__)
+
+
+class DeltaSink(LakeSink):
+    """Appends to the Delta table at `path`, a local path or a URL that delta-rs knows, reached with `storage_options`.
+
+    `schema` and `partition_by`: of the table that is made if there is none; None: there has to be one. One that is
+    there must have these columns.
+    `evolve`: columns of records that the table lacks are added to it, and those that a record lacks are null.
+    Otherwise both are a RecordMismatch.
+    `file_bytes`: how many bytes of rows, in memory, each subtask gathers for a file, or for one of each partition.
+    `commits_per_compaction`: after this number of commits small files are made larger ones, beside the job; None: they
+    are not.
+
+    Raises NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without delta-rs.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        schema: pa.Schema | None = None,
+        partition_by: str | Sequence[str] = (),
+        evolve: bool = False,
+        file_bytes: int = FILE_BYTES,
+        commits_per_compaction: int | None = None,
+        storage_options: Options = None,
+    ) -> None:
+        check_extra("deltalake", extra="delta", wanted_by="DeltaSink")
+        if commits_per_compaction is not None and commits_per_compaction < 1:
+            raise ValueError(
+                f"commits_per_compaction: wanted a number of commits, at least 1, found {commits_per_compaction!r}"
+            )
+        self.path, self.evolve, self.commits_per_compaction = located(path), evolve, commits_per_compaction
+        self.file_bytes, self.storage_options = file_bytes, storage_options
+        self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+        table = find_table(self.path, storage_options, "DeltaSink")
+        if table is not None:
+            self._take_over(table, schema)
+        elif schema is None:
+            raise NoTable(f"DeltaSink: there is no Delta table at {self.path}: give schema= to make one, or correct it")
+        else:
+            self.schema = stored_schema(schema, self.path)
+            if unknown := [name for name in self.partition_by if name not in schema.names]:
+                raise ColumnConflict(f"{self.path}: partition_by={unknown[0]!r}, found {', '.join(schema.names)}")
+
+    def writer(self) -> DeltaWriter:
+        return DeltaWriter(self)
+
+    def committer(self) -> DeltaCommitter:
+        return DeltaCommitter(self)
+
+    def _take_over(self, table: Any, schema: pa.Schema | None) -> None:
+        check_writable(table, self.path)
+        self.schema = arrow_schema(table)
+        if schema is not None:
+            added_columns(self.path, self.schema, stored_schema(schema, self.path), self.evolve)
+        partitioned = list(table.metadata().partition_columns)
+        if self.partition_by and self.partition_by != partitioned:
+            raise ColumnConflict(
+                f"{self.path}: wanted a table partitioned by {self.partition_by}, found one by {partitioned}: leave "
+                "partition_by= out, or write to another table"
+            )
+        self.partition_by = partitioned
+
+
+class DeltaWriter(LakeWriter):
+    """Its committables are dicts of what the log says of a file, and `columns`: new ones of the table, as bytes."""
+
+    def __init__(self, sink: DeltaSink) -> None:
+        super().__init__(sink.path, sink.schema, sink.file_bytes, sink.evolve)
+        self._partition_by, self._options = sink.partition_by, sink.storage_options
+        self._first_schema = sink.schema
+
+    def open(self) -> None:
+        super().open()
+        self._files = TableFiles(self.table, self._options, "DeltaSink")
+        self._named = 0
+
+    def write_files(self, rows: pa.Table) -> list[dict[str, Any]]:
+        new = [field for field in self.schema if field.name not in self._first_schema.names]
+        columns = pa.schema(new).serialize().to_pybytes() if new else None
+        written = []
+        for values, part in partitions_of(rows, self._partition_by):
+            self._named += 1
+            path = file_name(
+                values, f"part-{self.context.subtask_index:05d}-{self.context.attempt_id}-{self._named}.parquet"
+            )
+            about = write_file(self._files, path, part)
+            texts = {name: text_of(value) for name, value in values.items()}
+            written.append({"path": path, "values": texts, "columns": columns, **about})
+        return written
+
+    def remove_file(self, committable: dict[str, Any]) -> None:
+        self._files.remove(committable["path"])
+
+    def new_column(self, field: pa.Field) -> pa.Field:
+        return stored_schema(pa.schema([field]), self.table).field(0).with_nullable(True)
+
+
+class DeltaCommitter(Committer):
+    """One for all writers. Makes the table when it opens, if there is none."""
+
+    def __init__(self, sink: DeltaSink) -> None:
+        self._path, self._options, self._evolve = sink.path, sink.storage_options, sink.evolve
+        self._schema, self._partition_by, self._commits_per_compaction = (
+            sink.schema,
+            sink.partition_by,
+            sink.commits_per_compaction,
+        )
+
+    def open(self) -> None:
+        self._files = TableFiles(self._path, self._options, "DeltaSink")
+        if find_table(self._path, self._options, "DeltaSink") is None:
+            make_table(self._path, self._options, self._schema, self._partition_by)
+        self._table: Any = open_table(self._path, self._options, "DeltaSink")
+        check_writable(self._table, self._path)
+        self._commits = 0
+        self._compaction: threading.Thread | None = None
+
+    def close(self) -> None:
+        if getattr(self, "_compaction", None) is not None:
+            assert self._compaction is not None
+            self._compaction.join(timeout=60)
+
+    def last_marker(self, writer: str) -> int | None:
+        self._table.update_incremental()
+        found: int | None = self._table.transaction_version(writer)
+        return found
+
+    def commit(self, committables: list[dict[str, Any]], marker: Marker) -> None:
+        deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
+        if lost := self._files.missing([each["path"] for each in committables]):
+            raise LostDataFile(self._path, lost)
+        for left in reversed(range(COMMIT_ROUNDS)):
+            found = self.last_marker(marker.writer) or 0
+            if found != marker.after:
+                raise MarkerMoved(marker.writer, marker.after, found)
+            try:
+                self._add_columns(committables)
+                self._commit_now(deltalake, committables, marker)
+                break
+            except deltalake.exceptions.CommitFailedError as error:
+                if not left:
+                    raise
+                log.info("%s: others commit too, trying again: %s", self._path, first_line(error))
+        self._compact_if_due()
+
+    def _commit_now(self, deltalake: Any, committables: list[dict[str, Any]], marker: Marker) -> None:
+        now_ms = self.context.clock.wall_ms()
+        actions = [
+            deltalake.transaction.AddAction(
+                each["path"], each["size"], each["values"], now_ms, data_change=True, stats=each["stats"]
+            )
+            for each in committables
+        ]
+        properties = deltalake.CommitProperties(
+            app_transactions=[deltalake.Transaction(marker.writer, marker.sequence)],
+            custom_metadata={"understudy.job": self.context.job_id, "understudy.sink": marker.sink},
+        )
+        self._table.create_write_transaction(
+            actions, "append", self._table.schema(), partition_by=self._partition_by, commit_properties=properties
+        )
+
+    def _add_columns(self, committables: list[dict[str, Any]]) -> None:
+        """A commit of its own, before that of the files; where somebody else has added them it does nothing."""
+        for serialized in {each["columns"] for each in committables} - {None}:
+            wanted = pa.ipc.read_schema(pa.py_buffer(serialized))
+            new = added_columns(self._path, arrow_schema(self._table), wanted, self._evolve)
+            if new:
+                self._table.alter.add_columns(delta_schema(pa.schema(new), self._path).fields)
+                self._table.update_incremental()
+
+    def _compact_if_due(self) -> None:
+        self._commits += 1
+        if self._commits_per_compaction is None or self._commits < self._commits_per_compaction:
+            return
+        if self._compaction is None or not self._compaction.is_alive():
+            self._commits = 0
+            self._compaction = threading.Thread(target=self._compact, name="delta-compaction", daemon=True)
+            self._compaction.start()
+
+    def _compact(self) -> None:
+        """On a thread of its own, with a table of its own. A failure costs nothing: small files stay small."""
+        began = time.monotonic()
+        try:
+            done = open_table(self._path, self._options, "DeltaSink").optimize.compact()
+            taken = f"{done['numFilesRemoved']} files are {done['numFilesAdded']} now, {time.monotonic() - began:.1f} s"
+            log.info("%s: %s", self._path, taken)
+        except Exception as error:  # noqa: BLE001 - whatever delta-rs raises
+            log.warning("%s: small files were not compacted: %s", self._path, first_line(error))

@@ -1,0 +1,206 @@
+"""Sinks into Redis: RedisStreamSink and RedisListSink append, exactly once by a ledger; RedisUpsertSink sets hashes.
+
+An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker and the type of the key
+before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it, `understudy:{key}`, whose
+name hashes to the same slot of a cluster. What is written lasts as Redis is configured to keep it: see
+docs/connectors/redis.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from ....actors.errors import MarkerMoved
+from ....actors.flow.elements import Batch
+from ....actors.flow.key_selector import KeySelector
+from ....actors.flow.records import RecordMismatch, mapping_of
+from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
+from ....actors.operators.ledger_sink import LedgerSink
+from ....actors.operators.marker import Marker
+from ..files.file_writers import to_json
+from . import connection
+
+_GUARD = """
+local found = redis.call('TYPE', KEYS[1]).ok
+if found ~= 'none' and found ~= ARGV[1] then
+  return redis.error_reply('WRONGTYPE the key is a ' .. found .. ', wanted a ' .. ARGV[1])
+end
+if (redis.call('HGET', KEYS[2], ARGV[2]) or '0') ~= ARGV[3] then return 0 end
+"""
+_STREAM = f"""{_GUARD}
+local at, most = 6, tonumber(ARGV[5])
+while at <= #ARGV do
+  local count, entry = 2 * tonumber(ARGV[at]), {{'XADD', KEYS[1]}}
+  if most > 0 then entry[3], entry[4], entry[5] = 'MAXLEN', '~', most end
+  entry[#entry + 1] = '*'
+  for i = at + 1, at + count do entry[#entry + 1] = ARGV[i] end
+  redis.call(unpack(entry))
+  at = at + count + 1
+end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
+return 1
+"""
+_LIST = f"""{_GUARD}
+for at = 6, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[4])
+return 1
+"""
+
+
+class _AppendSink(LedgerSink):
+    """`key`: what is appended to. All subtasks append to it."""
+
+    _type: ClassVar[str]
+    _script: ClassVar[str]
+
+    def __init__(self, url: str, key: str, *, retry_ms: float = 60_000) -> None:
+        connection.check_redis(url, type(self).__name__)
+        self.url, self.key, self.retry_ms = url, key, retry_ms
+        self._most = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({connection.url_shown(self.url)!r}, {self.key!r})"
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
+        connection.check_answer(self.url, {self.key: self._type, self._markers: "hash"})
+
+    def open(self) -> None:
+        self._client = connection.connected(self.url, type(self).__name__)
+        self._append = self._client.register_script(self._script)
+
+    def close(self) -> None:
+        if hasattr(self, "_client"):
+            self._client.close()
+
+    def apply(self, batches: list[Batch], marker: Marker) -> None:
+        arguments = [self._type, marker.writer, marker.after, marker.sequence, self._most]
+        for batch in batches:
+            arguments += self._arguments(_mappings(batch))
+        with connection.explained(self.url):
+            if not self._append(keys=[self.key, self._markers], args=arguments):
+                raise MarkerMoved(marker.writer, marker.after)
+
+    def last_marker(self, writer: str) -> int | None:
+        with connection.explained(self.url):
+            found = self._client.hget(self._markers, writer)
+        return None if found is None else int(found)
+
+    @property
+    def _markers(self) -> str:
+        return f"understudy:{self.key}" if "{" in self.key else f"understudy:{{{self.key}}}"
+
+    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
+        raise NotImplementedError  # abstract
+
+
+class RedisStreamSink(_AppendSink):
+    """Each record is an entry: a field for each column whose value is not None, as text. `most_entries`: the stream is
+    trimmed to about this length.
+    """
+
+    _type, _script = "stream", _STREAM
+
+    def __init__(self, url: str, key: str, *, most_entries: int | None = None, retry_ms: float = 60_000) -> None:
+        super().__init__(url, key, retry_ms=retry_ms)
+        if most_entries is not None and most_entries < 1:
+            raise ValueError(f"most_entries: wanted at least 1, or None, found {most_entries!r}")
+        self._most = most_entries or 0
+
+    def write(self, batch: Batch) -> None:
+        """Raises RecordMismatch for a record without any value, of which no entry can be made."""
+        if not isinstance(batch, pa.RecordBatch) and not all(_texts(mapping_of(record)) for record in batch):
+            raise RecordMismatch(
+                "an entry of a Redis stream needs a field: wanted a record with a value that is not None"
+            )
+        super().write(batch)
+
+    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
+        arguments: list[Any] = []
+        for record in records:
+            texts = _texts(record)
+            arguments.append(len(texts))
+            for name, text in texts.items():
+                arguments += (name, text)
+        return arguments
+
+
+class RedisListSink(_AppendSink):
+    """Each record is an element at the list's end: its JSON."""
+
+    _type, _script = "list", _LIST
+
+    def _arguments(self, records: list[dict[str, Any]]) -> list[Any]:
+        return [json.dumps(record, default=to_json, ensure_ascii=False) for record in records]
+
+
+class RedisUpsertSink(IdempotentSink):
+    """Each record is the hash at `prefix` and its key: a field for each column whose value is not None, as text; it
+    takes the place of the hash that was there. `expire_s`: the hash goes so long after its last record.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: KeyOfRecord | Sequence[KeyOfRecord],
+        prefix: str = "",
+        expire_s: int | None = None,
+        retry_ms: float = 60_000,
+    ) -> None:
+        connection.check_redis(url, "RedisUpsertSink")
+        self.url, self.key, self.prefix, self.expire_s, self.retry_ms = url, key, prefix, expire_s, retry_ms
+
+    def __repr__(self) -> str:
+        return f"RedisUpsertSink({connection.url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
+        connection.check_answer(self.url, {})
+
+    def open(self) -> None:
+        self._client = connection.connected(self.url, "RedisUpsertSink")
+        parts = self.key if isinstance(self.key, list | tuple) else (self.key,)
+        self._keys = KeySelector(*parts).of_operator(self.context.name)
+
+    def close(self) -> None:
+        if hasattr(self, "_client"):
+            self._client.close()
+
+    def upsert(self, batch: Batch) -> None:
+        with connection.explained(self.url), self._client.pipeline(transaction=True) as pipeline:
+            for key, record in zip(self._keys.keys(batch), _mappings(batch), strict=True):
+                name = self.prefix + (":".join(map(str, key)) if isinstance(key, tuple) else str(key))
+                pipeline.delete(name)
+                if texts := _texts(record):
+                    pipeline.hset(name, mapping=texts)
+                    if self.expire_s is not None:
+                        pipeline.expire(name, self.expire_s)
+            pipeline.execute()
+
+
+def _mappings(batch: Batch) -> list[dict[str, Any]]:
+    return batch.to_pylist() if isinstance(batch, pa.RecordBatch) else [mapping_of(record) for record in batch]
+
+
+def _texts(record: dict[str, Any]) -> dict[str, Any]:
+    return {str(name): _text(value) for name, value in record.items() if value is not None}
+
+
+def _text(value: Any) -> str | bytes:
+    match value:
+        case str() | bytes():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+    text = json.dumps(value, default=to_json, ensure_ascii=False)
+    return json.loads(text) if text.startswith('"') else text

@@ -1,0 +1,118 @@
+"""Sinks into Redis on a real server: the kit's contract, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+
+from understudy.actors.flow.records import RecordMismatch
+from understudy.actors.operators.marker import Marker
+from understudy.runtime.connectors import RedisListSink, RedisRefused, RedisStreamSink, RedisUpsertSink
+from understudy.testing import SinkContract
+
+from ....systems import SystemMissing
+from ....systems.redis import RedisServer
+from ..harness import Running
+
+OUTSIDE = ("redis",)
+
+
+class _Contract(SinkContract):
+    outside = OUTSIDE
+    server: ClassVar[RedisServer]
+
+    @pytest.fixture(autouse=True)
+    def _with_server(self, redis: RedisServer) -> None:
+        type(self).server = redis
+
+    def clear(self) -> None:
+        self.server.client.flushall()
+
+
+class TestRedisStreamSink(_Contract):
+    def make_sink(self) -> RedisStreamSink:
+        return RedisStreamSink(self.server.url, "out")
+
+    def contents(self) -> list[Any]:
+        entries = self.server.client.xrange("out")
+        return [{"id": int(fields["id"]), "value": fields["value"]} for _, fields in entries]
+
+
+class TestRedisListSink(_Contract):
+    def make_sink(self) -> RedisListSink:
+        return RedisListSink(self.server.url, "out")
+
+    def contents(self) -> list[Any]:
+        return [json.loads(element) for element in self.server.client.lrange("out", 0, -1)]
+
+
+class TestRedisUpsertSink(_Contract):
+    guarantee = "upsert"
+
+    def make_sink(self) -> RedisUpsertSink:
+        return RedisUpsertSink(self.server.url, key="id", prefix="row:")
+
+    def contents(self) -> list[Any]:
+        found = [self.server.client.hgetall(key) for key in self.server.client.keys("row:*")]
+        return [{"id": int(fields["id"]), "value": fields["value"]} for fields in found]
+
+
+def test_values_become_texts_and_none_no_field(redis: RedisServer) -> None:
+    running = Running(RedisStreamSink(redis.url, "out", most_entries=1000))
+    running.take({"text": "ä", "n": 1, "x": 0.5, "yes": True, "none": None, "list": [1, "a"], "raw": b"b"})
+    running.checkpoint(1)
+    assert redis.client.xlen("out") == 0
+    running.complete(1)
+    ((_, fields),) = redis.client.xrange("out")
+    assert fields == {"text": "ä", "n": "1", "x": "0.5", "yes": "true", "list": '[1, "a"]', "raw": "b"}
+
+
+def test_a_record_without_a_value_is_refused_before_anything_is_written(redis: RedisServer) -> None:
+    running = Running(RedisStreamSink(redis.url, "out"))
+    with pytest.raises(RecordMismatch, match="needs a field"):
+        running.take({"n": 1}, {"n": None})
+
+
+@pytest.mark.parametrize("kind", [RedisStreamSink, RedisListSink])
+def test_a_key_of_another_type_is_refused_and_nothing_is_written(redis: RedisServer, kind: Any) -> None:
+    redis.client.set("out", "taken")
+    sink = kind(redis.url, "out")
+    with pytest.raises(RedisRefused, match="key 'out' is a string, wanted a"):
+        sink.check_at_submit(on_this_machine=True)
+    running = Running(sink)
+    with pytest.raises(RedisRefused, match="WRONGTYPE the key is a string"):
+        running.operator.apply([[{"n": 1}]], Marker("s", "s-w", 1, 0))
+    assert redis.client.keys() == ["out"]
+
+
+def test_a_hash_takes_the_place_of_the_one_before_and_expires(redis: RedisServer) -> None:
+    running = Running(RedisUpsertSink(redis.url, key=("a", "b"), prefix="p:", expire_s=100))
+    running.take({"a": 1, "b": 2, "old": "x"})
+    running.checkpoint(1)
+    running.take({"a": 1, "b": 2, "new": "y"})
+    running.checkpoint(2)
+    assert redis.client.hgetall("p:1:2") == {"a": "1", "b": "2", "new": "y"}
+    assert 0 < redis.client.ttl("p:1:2") <= 100
+
+
+def test_wrong_credentials_are_refused_without_the_password_in_any_text() -> None:
+    try:
+        server = RedisServer(password="rightone")
+    except SystemMissing as missing:
+        pytest.skip(str(missing))
+    try:
+        sink = RedisStreamSink(f"redis://:wrongone@127.0.0.1:{server.port}/0", "out")
+        assert "wrongone" not in repr(sink)
+        with pytest.raises(RedisRefused, match="Wanted: a user and password") as refused:
+            sink.check_at_submit(on_this_machine=True)
+        assert "wrongone" not in str(refused.value)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("url", ["localhost:6379", "http://localhost"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="wanted redis://"):
+        RedisStreamSink(url, "out")
