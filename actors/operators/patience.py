@@ -14,6 +14,9 @@ from ..errors import OutsideUnavailable
 
 log = logging.getLogger("understudy.sink")
 
+_MISTAKES = (NameError, AttributeError, TypeError, NotImplementedError, AssertionError, ImportError)
+"""Of the program: they come again however often it is tried."""
+
 FIRST_PAUSE_MS = 100.0
 LONGEST_PAUSE_MS = 5_000.0
 
@@ -39,9 +42,10 @@ class Patience:
 
     def failed(self, what: str, error: BaseException, *, is_last: bool = False) -> None:
         """A try of `what` has failed: there will be another, unless it is enough, or was the last that there is time
-        for. Raises OutsideUnavailable then, and the error itself if it says that it will not pass (`may_pass = False`).
+        for. Raises OutsideUnavailable then, and the error itself if it says that it will not pass (`may_pass = False`),
+        or is a mistake of the program.
         """
-        if getattr(error, "may_pass", True) is False:
+        if getattr(error, "may_pass", True) is False or isinstance(error, _MISTAKES):
             raise error
         now_ms = self._clock.now_ms()
         self._failures += 1

@@ -28,11 +28,14 @@ from understudy import (
     CheckpointId,
     Cluster,
     Collector,
+    CommittableWriter,
+    Committer,
     Count,
     CurveKeys,
     DataStream,
     FileSink,
     FoldingState,
+    IdempotentSink,
     IndexShare,
     JobDetails,
     JobFailed,
@@ -42,9 +45,12 @@ from understudy import (
     JobStatusChanged,
     KeyedOperator,
     KeyedStream,
+    LedgerSink,
     ListState,
     LocalCluster,
     MapState,
+    Marker,
+    MarkerMoved,
     Max,
     Min,
     NotRunning,
@@ -405,6 +411,55 @@ class LogSink(TwoPhaseCommitSink[str]):
 
     def abort(self, transaction: str) -> None:
         self._log.abort(transaction)
+
+
+class Booked(LedgerSink):
+    """Into a database, with a marker in the same transaction."""
+
+    takes = "records"
+
+    def __init__(self) -> None:
+        self._rows: list[object] = []
+        self._markers: dict[str, int] = {}
+
+    def apply(self, batches: list[list[object]], marker: Marker) -> None:
+        if self._markers.get(marker.writer, 0) != marker.after:
+            raise MarkerMoved(marker.writer, marker.after)
+        self._rows += [row for batch in batches for row in batch]
+        self._markers[marker.writer] = marker.sequence
+
+    def last_marker(self, writer: str) -> int | None:
+        return self._markers.get(writer)
+
+
+class Prices(IdempotentSink):
+    """The last price of each article."""
+
+    key = "article"
+    most_rows = 500
+
+    def upsert(self, batch: Batch) -> None:
+        print(len(batch))
+
+
+class Names(CommittableWriter):
+    """Files, whose names go to one subtask."""
+
+    def write(self, batch: Batch) -> None:
+        assert len(batch)
+
+    def finish(self) -> list[str]:
+        return [f"{self.context.attempt_id}.parquet"]
+
+
+class Table(Committer):
+    """The subtask that puts them into a table."""
+
+    def commit(self, committables: list[str], marker: Marker) -> None:
+        print(marker.sink, sorted(committables))
+
+    def last_marker(self, writer: str) -> int | None:
+        return None
 
 
 class Swallow(Operator):

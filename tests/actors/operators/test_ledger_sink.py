@@ -231,6 +231,16 @@ class TestFailures:
             running.complete(taken(running, "a"))
         assert type(caught.value.__cause__).__name__ == "Refused"
 
+    def test_a_mistake_in_the_program_is_raised_at_once(self, ledger: Ledger) -> None:
+        class Mistaken(IntoLedger):
+            def apply(self, batches: list[Any], marker: Any) -> None:
+                self.legder.act(batches, marker)
+
+        running = OperatorHarness(Mistaken("it"))
+        with pytest.raises(UserCodeError) as caught:
+            running.complete(taken(running, "a"))
+        assert "legder" in str(caught.value.__cause__)
+
     def test_a_ledger_that_has_lost_what_it_had_is_not_written_to(self, ledger: Ledger) -> None:
         running = harness()
         running.complete(taken(running, "a"))

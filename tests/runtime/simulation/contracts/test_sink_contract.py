@@ -54,7 +54,7 @@ class TestTheIdempotentSink(SqliteContract):
 
 class TestTheFileSink(SinkContract):
     outside = ("fsspec", "os")
-    most_points = 40
+    most_points = 24
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:

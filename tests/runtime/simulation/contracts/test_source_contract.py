@@ -18,7 +18,7 @@ ROWS = [{"id": index} for index in range(12)]
 
 class TestTheFileSource(SourceContract):
     outside = ("fsspec", "os", "pyarrow")
-    most_points = 60
+    most_points = 30
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:
