@@ -40,7 +40,11 @@ NO_PUBLIC_ERRORS = {
     "WrongSavepointStore": "its text is that of CannotRestore, SavepointFailed or SavepointNotDisposed",
     "UnknownSavepointRoot": "its text is that of CannotRestore or SavepointNotDisposed",
     "UserCodeFailed": "the command line prints it",
+    "Unsettled": "a contract of the kit fails with its text",
     # for our own code
+    "Killed": "the kit's way to end a thread; nothing but the kit may catch it",
+    "LedgerAway": "of a simulated ledger, into the sink of our own job",
+    "NotThere": "the same",
     "IllegalTransition": "a broken invariant",
     "Unusual": "never leaves messages/",
     "UnknownBackend": "StreamEnvironment raises InvalidSetting before it",

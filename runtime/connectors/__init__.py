@@ -3,6 +3,7 @@
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    HttpRefused,
     InletLogDamaged,
     InletSchemaChanged,
     InputChanged,
@@ -46,6 +47,8 @@ from .kafka import (
 from .lakes.delta_sink import DeltaSink
 from .lakes.delta_source import DeltaSource
 from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.iceberg_sink import IcebergSink
+from .lakes.iceberg_source import IcebergSource
 from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
@@ -77,6 +80,9 @@ from .sql.lookup import SqlLookupJoin, SqlTable
 from .sql.sql_sinks import SqlSink, SqlUpsertSink
 from .sql.sql_source import SqlSource
 from .table_source import TableSource
+from .web.http_source import HttpSource
+from .web.line_source import LineSource
+from .web.websocket_source import WebsocketSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -96,6 +102,10 @@ __all__ = [
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "HttpRefused",
+    "HttpSource",
+    "IcebergSink",
+    "IcebergSource",
     "IndexShare",
     "InletLogDamaged",
     "InletSchemaChanged",
@@ -109,6 +119,7 @@ __all__ = [
     "KafkaUnavailable",
     "KeyNotUnique",
     "LakeSink",
+    "LineSource",
     "LostDataFile",
     "LostTransaction",
     "MissingExtra",
@@ -160,6 +171,7 @@ __all__ = [
     "UnusableOutput",
     "VersionGone",
     "WatchedFileSource",
+    "WebsocketSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",
