@@ -85,5 +85,6 @@ def timed_answer(options: dict[str, Any], packages: Sequence[str], committed_s: 
 def fresh_topic(servers: str, partitions: int) -> str:
     """For the output of one run."""
     name = f"answers-{uuid.uuid4().hex[:12]}"
-    AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
     return name
