@@ -112,7 +112,13 @@ def check_counts(order: Order, measured: Measured) -> list[str]:
 def speed(rows: int, keys: int, runs: int, peers: Sequence[str], cache: Path) -> tuple[dict[str, Any], list[str]]:
     """Ours against peers, and our source against the bare client, on one broker."""
     with broker_of() as broker, tempfile.TemporaryDirectory(prefix="understudy-kafka-") as name:
-        options = {"servers": broker.bootstrap, "topic": fill(broker, rows, keys), "task_managers": 2, "parallelism": 2}
+        options = {
+            "servers": broker.bootstrap,
+            "topic": fill(broker, rows, keys),
+            "task_managers": 2,
+            "parallelism": 2,
+            "rows": rows,
+        }
         data = Dataset(Path(name), rows, keys)
         ours = f"2 TaskManagers (local), exactly once, checkpoint every 1 s, {PARTITIONS} partitions"
         counting = [("understudy", [sys.executable, "-m", "benchmarks.sides.kafka"], ours)]

@@ -145,6 +145,7 @@ class KafkaBroker:
             "listener.name.secured.scram-sha-512.sasl.jaas.config": scram,
             "log.dir": str(self._folder / "log"),
             "auto.create.topics.enable": "false",
+            "log.retention.ms": "-1",  # tests write records of years ago
             "broker.session.timeout.ms": "3000",  # a broker that was killed is let in again after that
             "broker.heartbeat.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",

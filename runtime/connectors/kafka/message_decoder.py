@@ -45,7 +45,7 @@ class MessageDecoder:
 
     def decode(self, partition: Partition, messages: Sequence[Any]) -> Batch:
         """Raises UnreadableMessage."""
-        values = [message.value() for message in messages]
+        values = list(map(type(messages[0]).value, messages))
         if self._metadata and self._format in ("bytes", "text"):
             return self._with_values(messages, values)
         if None in values:

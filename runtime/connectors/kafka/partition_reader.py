@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Condition, Thread
@@ -187,17 +187,19 @@ class PartitionReader:
             self._paused_there = paused
 
     def _on_messages(self, consumer: Any, messages: list[Any]) -> None:
-        by_partition: dict[Partition, list[Any]] = {}
-        for message in messages:
-            if (problem := message.error()) is not None:
-                self._on_problem(consumer, message, problem)
-                continue
-            partition = (message.topic(), message.partition())
-            if (those := by_partition.get(partition)) is None:  # type: ignore[call-overload]
-                those = by_partition[Partition(*partition)] = []
-            those.append(message)
-        for partition, those in by_partition.items():
-            self._on_partition(partition, those)
+        """Shares them out to their partitions, by functions in C where there are many."""
+        kind = self._kafka.Message
+        if any(problem is not None for problem in map(kind.error, messages)):  # `==` of its errors fails with None
+            for message in messages:
+                if (problem := message.error()) is not None:
+                    self._on_problem(consumer, message, problem)
+            messages = [message for message in messages if message.error() is None]
+        by_place: dict[tuple[str, int], list[Any]] = defaultdict(list)
+        topics, numbers = list(map(kind.topic, messages)), list(map(kind.partition, messages))
+        for place, message in zip(zip(topics, numbers, strict=True), messages, strict=True):
+            by_place[place].append(message)
+        for place, those in by_place.items():
+            self._on_partition(Partition(*place), those)
 
     def _on_partition(self, partition: Partition, messages: list[Any]) -> None:
         at = self._positions[partition]
