@@ -52,6 +52,8 @@ NO_PUBLIC_ERRORS = {
     "understudy.state.outlets.lineage.CursorForked": "never leaves the JobManager: a reader gets the public one",
     "understudy.state.kinds.record_serializer.SchemaMismatch": "never leaves state/: StateIncompatible is raised",
     "NotAScan": "a DataFrame is read through Spark then",
+    "FeedClosed": "never leaves the thread of a source",
+    "_Busy": "never leaves the thread of a source: an HTTP endpoint is asked again, and then it is OutsideUnavailable",
     "NotLive": "the chaos runs report it",
     "CannotMount": "the chaos runs report it",
     "TornWrite": "the simulated disk's answer to itself",

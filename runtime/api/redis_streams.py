@@ -65,13 +65,13 @@ class RedisSinks:
         *,
         key: str | int | Callable[[Any], Any] | Sequence[str],
         prefix: str = "",
-        expire_s: int | None = None,
+        expire_ms: int | None = None,
         **options: Unpack[Options],
     ) -> Any:
         """Set the hash at `prefix` and the record's key to the record: at least once, and right in the end. See
         `RedisUpsertSink` and docs/connectors/redis.md.
         """
-        return self.sink_to(RedisUpsertSink(url, key=key, prefix=prefix, expire_s=expire_s), **options)
+        return self.sink_to(RedisUpsertSink(url, key=key, prefix=prefix, expire_ms=expire_ms), **options)
 
     def to_redis_stream(
         self, url: str, key: str, *, most_entries: int | None = None, **options: Unpack[Options]

@@ -218,8 +218,6 @@ if TYPE_CHECKING:
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import HttpRefused as HttpRefused
     from .runtime.connectors import HttpSource as HttpSource
-    from .runtime.connectors import LineSource as LineSource
-    from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
@@ -231,6 +229,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import KafkaSource as KafkaSource
     from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LineSource as LineSource
     from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
@@ -268,6 +267,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
+    from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
