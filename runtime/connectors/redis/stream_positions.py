@@ -1,8 +1,8 @@
 """Where one has come to in a stream of Redis, and whether anything behind that was lost before it was read.
 
 A position is the id of the last entry that was read, and the number of entries that the stream had ever got by then.
-Redis says how many it has got and how many it has, so entries that are missing in between were trimmed or deleted unread:
-ids alone cannot say that. Arithmetic on what `XINFO STREAM` says; it reads nothing.
+Redis says how many it has got and how many it has, so entries that are missing in between were trimmed or deleted
+unread: ids alone cannot say that. Arithmetic on what `XINFO STREAM` says; it reads nothing.
 """
 
 from __future__ import annotations
