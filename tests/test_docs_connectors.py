@@ -17,7 +17,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs" / "connectors"
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("page", ["files-that-come", "frames", "http"])
+@pytest.mark.parametrize("page", ["delta", "files-that-come", "frames", "http", "iceberg"])
 def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, page: str) -> None:
     prints_what_it_says(page, tmp_path, prepared)
 

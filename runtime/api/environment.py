@@ -35,7 +35,7 @@ from .operator_checks import function_of, source_of
 from .redis_streams import RedisSources
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
-from .sql_streams import SqlSources
+from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
 from .web_sources import WebSources

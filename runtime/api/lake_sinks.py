@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar, Unpack
 
 from ..connectors.lakes.delta_sink import DeltaSink
+from ..connectors.lakes.iceberg_sink import IcebergSink
 from ..connectors.lakes.lake_sink import LakeSink
 from .joined_streams import Options
 
@@ -35,6 +36,20 @@ class LakeSinks(Generic[E]):
         """Append to a Delta table exactly once, one commit per checkpoint: `sink_to(DeltaSink(path, **options))`."""
         return self.sink_to(
             DeltaSink(path, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
+        )
+
+    def to_iceberg(
+        self,
+        table: str,
+        *,
+        name: str | None = None,
+        parallelism: int | None = None,
+        slot_sharing_group: str | None = None,
+        **options: Any,
+    ) -> E:
+        """Append to an Iceberg table exactly once, one snapshot per checkpoint: `sink_to(IcebergSink(...))`."""
+        return self.sink_to(
+            IcebergSink(table, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
 
     def _in_two(

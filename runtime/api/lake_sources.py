@@ -6,6 +6,7 @@ from typing import Any
 
 from ...actors.operators.source import Source
 from ..connectors.lakes.delta_source import DeltaSource
+from ..connectors.lakes.iceberg_source import IcebergSource
 from .checks import rate
 from .stream import DataStream
 
@@ -24,6 +25,19 @@ class LakeSources:
     ) -> DataStream:
         """Read a Delta table: `DeltaSource(path, **options)`. A record is a Row."""
         source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
+        return self._start(source, name, parallelism, None)
+
+    def from_iceberg(
+        self,
+        table: str,
+        *,
+        records_per_second: float | None = None,
+        name: str | None = None,
+        parallelism: int | None = None,
+        **options: Any,
+    ) -> DataStream:
+        """Read an Iceberg table: `IcebergSource(table, **options)`. A record is a Row."""
+        source = IcebergSource(table, records_per_second=rate(records_per_second), **self._batching(), **options)
         return self._start(source, name, parallelism, None)
 
     def _batching(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
 from .redis_streams import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
-from .sql_streams import SqlSinks
+from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 

@@ -47,6 +47,8 @@ from .kafka import (
 from .lakes.delta_sink import DeltaSink
 from .lakes.delta_source import DeltaSource
 from .lakes.errors import ColumnConflict, LostDataFile, NoTable, RowsChanged, UnsupportedTable, VersionGone
+from .lakes.iceberg_sink import IcebergSink
+from .lakes.iceberg_source import IcebergSource
 from .lakes.lake_sink import LakeSink
 from .paced_source import COLUMN_BATCH_ROWS, COMPILED_BATCH_ROWS
 from .pacer import Pacer
@@ -102,6 +104,8 @@ __all__ = [
     "GeneratorSource",
     "HttpRefused",
     "HttpSource",
+    "IcebergSink",
+    "IcebergSource",
     "IndexShare",
     "InletLogDamaged",
     "InletSchemaChanged",

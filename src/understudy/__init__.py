@@ -218,6 +218,8 @@ if TYPE_CHECKING:
     from .runtime.connectors import FileSink as FileSink
     from .runtime.connectors import HttpRefused as HttpRefused
     from .runtime.connectors import HttpSource as HttpSource
+    from .runtime.connectors import IcebergSink as IcebergSink
+    from .runtime.connectors import IcebergSource as IcebergSource
     from .runtime.connectors import IndexShare as IndexShare
     from .runtime.connectors import InletLogDamaged as InletLogDamaged
     from .runtime.connectors import InletSchemaChanged as InletSchemaChanged
@@ -364,14 +366,14 @@ _HOMES = {
     ),
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
-        "DeltaSource FileSink HttpRefused HttpSource IndexShare InletLogDamaged InletSchemaChanged InputChanged "
-        "KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable KeyNotUnique LineSource "
-        "LostDataFile LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource "
-        "NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink RedisRefused RedisStreamSink "
-        "RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink "
-        "SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
-        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
-        "WebsocketSource"
+        "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
+        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable "
+        "KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable "
+        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink "
+        "RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible RowsChanged "
+        "SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged "
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
+        "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -43,7 +43,7 @@ class DataFile:
 
 
 def file_name(values: Mapping[str, Any], name: str) -> str:
-    """In folders such as `day=2026-01-01`. They are for people: what a reader goes by is the log."""
+    """In folders such as `day=2026-01-01`. They are to be seen: readers go by the log."""
     folders = [_UNSAFE.sub("_", f"{key}-{text_of(value) or 'null'}").replace(f"{key}-", f"{key}=", 1)
                for key, value in values.items()]  # fmt: skip
     return posixpath.join(*folders, name)

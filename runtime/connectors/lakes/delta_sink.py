@@ -38,13 +38,10 @@ from .delta_table import (
     stored_schema,
 )
 from .errors import ColumnConflict, LostDataFile, NoTable
-from .lake_sink import FILE_BYTES, LakeSink, LakeWriter
+from .lake_sink import COMMIT_ROUNDS, FILE_BYTES, LakeSink, LakeWriter, added_columns
 from .partitions import partitions_of
 
 log = logging.getLogger(__name__)
-
-_ROUNDS = 10
-"""How often a commit goes out again at once when others keep committing; after that the sink waits."""
 
 
 class DeltaSink(LakeSink):
@@ -55,7 +52,8 @@ class DeltaSink(LakeSink):
     `evolve`: columns of records that the table lacks are added to it, and those that a record lacks are null.
     Otherwise both are a RecordMismatch.
     `file_bytes`: how many bytes of rows, in memory, each subtask gathers for a file, or for one of each partition.
-    `compact_every`: after so many commits small files are made larger ones, beside the job; None: they are not.
+    `commits_per_compaction`: after this number of commits small files are made larger ones, beside the job; None: they
+    are not.
 
     Raises NoTable, UnsupportedTable and ColumnConflict when it is made, and MissingExtra without delta-rs.
     """
@@ -68,13 +66,15 @@ class DeltaSink(LakeSink):
         partition_by: str | Sequence[str] = (),
         evolve: bool = False,
         file_bytes: int = FILE_BYTES,
-        compact_every: int | None = None,
+        commits_per_compaction: int | None = None,
         storage_options: Options = None,
     ) -> None:
         check_extra("deltalake", extra="delta", wanted_by="DeltaSink")
-        if compact_every is not None and compact_every < 1:
-            raise ValueError(f"compact_every: wanted a number of commits, at least 1, found {compact_every!r}")
-        self.path, self.evolve, self.compact_every = located(path), evolve, compact_every
+        if commits_per_compaction is not None and commits_per_compaction < 1:
+            raise ValueError(
+                f"commits_per_compaction: wanted a number of commits, at least 1, found {commits_per_compaction!r}"
+            )
+        self.path, self.evolve, self.commits_per_compaction = located(path), evolve, commits_per_compaction
         self.file_bytes, self.storage_options = file_bytes, storage_options
         self.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
         table = find_table(self.path, storage_options, "DeltaSink")
@@ -105,20 +105,6 @@ class DeltaSink(LakeSink):
                 "partition_by= out, or write to another table"
             )
         self.partition_by = partitioned
-
-
-def added_columns(where: str, table: pa.Schema, wanted: pa.Schema, evolve: bool) -> list[pa.Field]:
-    """The columns of `wanted` that the table lacks. Raises ColumnConflict if there may be none, or if types differ."""
-    for field in wanted:
-        if field.name in table.names and table.field(field.name).type != field.type:
-            raise ColumnConflict(
-                f"{where}: column {field.name!r} is {table.field(field.name).type} in the table, found {field.type}: "
-                "cast it, or give schema= so that all records have one type"
-            )
-    new = [field for field in wanted if field.name not in table.names]
-    if new and not evolve:
-        raise ColumnConflict(f"{where}: the table has no column {new[0].name!r}: evolve=True adds it")
-    return new
 
 
 class DeltaWriter(LakeWriter):
@@ -160,7 +146,11 @@ class DeltaCommitter(Committer):
 
     def __init__(self, sink: DeltaSink) -> None:
         self._path, self._options, self._evolve = sink.path, sink.storage_options, sink.evolve
-        self._schema, self._partition_by, self._compact_every = sink.schema, sink.partition_by, sink.compact_every
+        self._schema, self._partition_by, self._commits_per_compaction = (
+            sink.schema,
+            sink.partition_by,
+            sink.commits_per_compaction,
+        )
 
     def open(self) -> None:
         self._files = TableFiles(self._path, self._options, "DeltaSink")
@@ -185,7 +175,7 @@ class DeltaCommitter(Committer):
         deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
         if lost := self._files.missing([each["path"] for each in committables]):
             raise LostDataFile(self._path, lost)
-        for left in reversed(range(_ROUNDS)):
+        for left in reversed(range(COMMIT_ROUNDS)):
             found = self.last_marker(marker.writer) or 0
             if found != marker.after:
                 raise MarkerMoved(marker.writer, marker.after, found)
@@ -226,7 +216,7 @@ class DeltaCommitter(Committer):
 
     def _compact_if_due(self) -> None:
         self._commits += 1
-        if self._compact_every is None or self._commits < self._compact_every:
+        if self._commits_per_compaction is None or self._commits < self._commits_per_compaction:
             return
         if self._compaction is None or not self._compaction.is_alive():
             self._commits = 0

@@ -12,18 +12,16 @@ import pyarrow as pa
 from ..errors import check_extra
 from .delta_files import DataFile, read_file, text_of
 from .delta_table import Options, TableFiles, arrow_schema, check_readable, located, open_table
-from .errors import ColumnConflict, RowsChanged, VersionGone
-from .lake_source import LakeSource
-
-CHANGES = ("refuse", "skip")
+from .errors import RowsChanged, VersionGone
+from .lake_source import LakeSource, check_following, chosen
 
 
 class DeltaSource(LakeSource):
     """Reads the Delta table at `path`, a local path or a URL that delta-rs knows, reached with `storage_options`.
 
     `version`: which one; None: the newest when the source is made.
-    `watch_ms`: None ends with that version. Else the rows that later versions add follow; the source looks for them so
-    many ms after it has found none.
+    `watch_ms`: None ends with that version. Else the rows that later versions add follow; the source looks for them
+    again this long after it has found none.
     `only_new`: rows of that first version itself are left out.
     `changes`: a later version that removed or rewrote rows is an error ("refuse"), or is passed over with all its rows
     ("skip"). Compactions, which change no rows, are always passed over.
@@ -44,10 +42,7 @@ class DeltaSource(LakeSource):
         storage_options: Options = None,
     ) -> None:
         check_extra("deltalake", extra="delta", wanted_by="DeltaSource")
-        if changes not in CHANGES:
-            raise ValueError(f"changes: wanted one of {', '.join(CHANGES)}, found {changes!r}")
-        if only_new and watch_ms is None:
-            raise ValueError("only_new=True reads nothing without watch_ms")
+        check_following(watch_ms, only_new, changes)
         self.path, self.storage_options, self.changes = located(path), storage_options, changes
         table = open_table(self.path, storage_options, "DeltaSource", version)
         check_readable(table, self.path)
@@ -56,15 +51,6 @@ class DeltaSource(LakeSource):
 
     def versions(self) -> DeltaVersions:
         return DeltaVersions(self.path, self.storage_options, self.changes == "skip", self.batch_rows)
-
-
-def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
-    """The schema of these columns alone. Raises ColumnConflict for one that is not there."""
-    if columns is None:
-        return schema
-    if unknown := [name for name in columns if name not in schema.names]:
-        raise ColumnConflict(f"{path} has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in columns])
 
 
 class DeltaVersions:

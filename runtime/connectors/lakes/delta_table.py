@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from ..errors import require
+from .column_types import storable
 from .errors import ColumnConflict, NoTable, UnsupportedTable, VersionGone
 
 Options = Mapping[str, str] | None
@@ -82,7 +83,7 @@ def arrow_schema(table: Any) -> pa.Schema:
 
 
 def delta_schema(schema: pa.Schema, where: str) -> Any:
-    """What a table is made with, of types that Delta has. Raises ColumnConflict for one that has no place there."""
+    """Delta's own schema of these columns. Raises ColumnConflict for one that has no place there."""
     deltalake = require("deltalake", extra="delta", wanted_by="DeltaSink")
     for field in schema:
         try:
@@ -98,20 +99,8 @@ def delta_schema(schema: pa.Schema, where: str) -> Any:
 
 
 def stored_schema(schema: pa.Schema, where: str) -> pa.Schema:
-    """The columns as a table that is made with them has them: unsigned integers in the next wider type, times in µs and
-    UTC, texts and bytes with short offsets.
-    """
-    fields = [field.with_type(_stored(field.type)) for field in schema]
-    return pa.schema(delta_schema(pa.schema(fields), where).to_arrow())
-
-
-def _stored(kind: pa.DataType) -> pa.DataType:
-    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", None if kind.tz is None else "UTC")
-    if pa.types.is_dictionary(kind):
-        return _stored(kind.value_type)
-    return pa.float32() if kind == pa.float16() else wider.get(kind, kind)
+    """The columns as a table that is made with them has them. Raises ColumnConflict for a type that has no place."""
+    return pa.schema(delta_schema(storable(schema), where).to_arrow())
 
 
 def check_readable(table: Any, path: str) -> None:
@@ -143,7 +132,7 @@ def _used_features(table: Any) -> list[str]:
 
 
 def _maps_columns(table: Any) -> bool:
-    return table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return bool(table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none")
 
 
 def first_line(error: BaseException) -> str:

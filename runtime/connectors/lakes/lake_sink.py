@@ -20,10 +20,14 @@ import pyarrow as pa
 from ....actors.flow.elements import Batch
 from ....actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, schema_problem
 from ....actors.operators.committer import CommittableWriter, Committer
+from .errors import ColumnConflict
 
 log = logging.getLogger(__name__)
 
 FILE_BYTES = 64 * 1024 * 1024
+
+COMMIT_ROUNDS = 10
+"""How often a commit goes out again at once when others keep committing; after that the sink waits."""
 
 
 class LakeSink:
@@ -95,7 +99,7 @@ class LakeWriter(CommittableWriter):
         return written
 
     def close(self) -> None:
-        """What is written and was not sent will never be committed."""
+        """Remove files that were not sent: nobody will commit them."""
         for committable in getattr(self, "_written", ()):
             with suppress(OSError):
                 self.remove_file(committable)
@@ -143,3 +147,17 @@ class LakeWriter(CommittableWriter):
         for field in missing:
             batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
         return conform(batch, self.schema)
+
+
+def added_columns(where: str, table: pa.Schema, wanted: pa.Schema, evolve: bool) -> list[pa.Field]:
+    """The columns of `wanted` that the table lacks. Raises ColumnConflict if there may be none, or if types differ."""
+    for field in wanted:
+        if field.name in table.names and table.field(field.name).type != field.type:
+            raise ColumnConflict(
+                f"{where}: column {field.name!r} is {table.field(field.name).type} in the table, found {field.type}: "
+                "cast it, or give schema= so that all records have one type"
+            )
+    new = [field for field in wanted if field.name not in table.names]
+    if new and not evolve:
+        raise ColumnConflict(f"{where}: the table has no column {new[0].name!r}: evolve=True adds it")
+    return new

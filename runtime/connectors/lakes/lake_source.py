@@ -14,9 +14,12 @@ import pyarrow as pa
 
 from ....actors.operators.source import END, SourceState
 from ..paced_source import RECORD_BATCH_ROWS, PacedSource
+from .errors import ColumnConflict
 from .spans import Share, Span, dealt_out
 
 F = TypeVar("F")
+
+CHANGES = ("refuse", "skip")
 
 
 class Versions(Protocol[F]):
@@ -57,8 +60,6 @@ class LakeSource(PacedSource):
         records_per_second: float | None,
     ) -> None:
         super().__init__(RECORD_BATCH_ROWS if batch_rows is None else batch_rows, records_per_second)
-        if watch_ms is not None and not watch_ms > 0:
-            raise ValueError(f"watch_ms: wanted more than 0 ms, or None for an end, found {watch_ms!r}")
         self.version, self.is_whole, self.watch_ms = version, is_whole, watch_ms
         self.bounded = watch_ms is None
 
@@ -75,7 +76,7 @@ class LakeSource(PacedSource):
         self._files: tuple[Span, Sequence[Any]] | None = None
         """Of the version of the first span, so that each version is listed once."""
         self._batches: Iterator[pa.RecordBatch] | None = None
-        """What comes of the file that is being read."""
+        """Of the file that is being read."""
         self._rest: pa.RecordBatch | None = None
         self._look_at_ms = 0.0
 
@@ -156,3 +157,22 @@ class LakeSource(PacedSource):
     def _chain_after(self, seen: int, shares: Sequence[Share]) -> Sequence[int]:
         """Where all have seen the same, nothing is asked of the table."""
         return self._versions.after(seen) if any(share.seen != seen for share in shares) else ()
+
+
+def check_following(watch_ms: float | None, only_new: bool, changes: str) -> None:
+    """Raises ValueError for settings that make no sense."""
+    if watch_ms is not None and not watch_ms > 0:
+        raise ValueError(f"watch_ms: wanted more than 0 ms, or None for an end, found {watch_ms!r}")
+    if only_new and watch_ms is None:
+        raise ValueError("only_new=True reads nothing without watch_ms")
+    if changes not in CHANGES:
+        raise ValueError(f"changes: wanted one of {', '.join(CHANGES)}, found {changes!r}")
+
+
+def chosen(schema: pa.Schema, columns: Sequence[str] | None, path: str) -> pa.Schema:
+    """The schema of these columns alone. Raises ColumnConflict for one that is not there."""
+    if columns is None:
+        return schema
+    if unknown := [name for name in columns if name not in schema.names]:
+        raise ColumnConflict(f"{path} has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in columns])

@@ -116,3 +116,69 @@ class DeltaLake(Lake):
 
     def data_files(self) -> list[Path]:
         return sorted(path for path in self.path.rglob("*.parquet") if "_delta_log" not in path.parts)
+
+
+class IcebergLake(Lake):
+    """A catalog on SQLite, and a warehouse in a folder."""
+
+    NAME = "sales.totals"
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.catalog = {
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+        }
+
+    def make(self, schema: pa.Schema = SCHEMA, partition_by: Sequence[str] = ()) -> None:
+        from understudy.runtime.connectors.lakes.iceberg_table import open_or_make
+
+        open_or_make(self.loaded(), self.NAME, schema, partition_by)
+
+    def loaded(self) -> Any:
+        from pyiceberg.catalog import load_catalog
+
+        return load_catalog("understudy", **self.catalog)
+
+    def sink(self, **options: Any) -> Any:
+        from understudy import IcebergSink
+
+        return IcebergSink(self.NAME, catalog=self.catalog, **options)
+
+    def source(self, **options: Any) -> Any:
+        from understudy import IcebergSource
+
+        return IcebergSource(self.NAME, catalog=self.catalog, **options)
+
+    def table(self) -> Any:
+        return self.loaded().load_table(self.NAME)
+
+    def append(self, written: list[dict[str, Any]]) -> None:
+        table = self.table()
+        table.append(pa.Table.from_pylist(written, table.schema().as_arrow()))
+
+    def delete(self, key: int) -> None:
+        self.table().delete(f"key = {key}")
+
+    def read(self) -> pa.Table:
+        return self.table().scan().to_arrow()
+
+    def duckdb(self) -> list[int]:
+        """Through the files that the snapshot names: DuckDB's own reader of Iceberg has to be downloaded."""
+        import duckdb
+
+        paths = [task.file.file_path.removeprefix("file://") for task in self.table().scan().plan_files()]
+        found = duckdb.read_parquet(paths).fetchall()
+        return sorted(row[0] for row in found)
+
+    def version(self) -> int:
+        snapshot = self.table().current_snapshot()
+        return 0 if snapshot is None else int(snapshot.snapshot_id)
+
+    def commits(self) -> int:
+        return sum(each.summary.operation.value == "append" for each in self.table().snapshots())
+
+    def data_files(self) -> list[Path]:
+        return sorted((self.folder / "warehouse").rglob("*.parquet"))

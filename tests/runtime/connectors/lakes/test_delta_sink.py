@@ -96,7 +96,7 @@ def test_others_may_change_the_table_in_the_middle_of_a_commit(lake: DeltaLake, 
 
 def test_small_files_are_compacted_beside_the_job(lake: DeltaLake) -> None:
     lake.make()
-    with running(lake.sink(compact_every=4)) as sink:
+    with running(lake.sink(commits_per_compaction=4)) as sink:
         for number in range(9):
             sink.process(rows([number]))
             sink.complete(sink.snapshot())
@@ -165,7 +165,7 @@ def test_a_table_with_rules_for_its_rows_is_refused(lake: DeltaLake) -> None:
 
 def test_a_setting_that_makes_no_sense_is_refused(lake: DeltaLake) -> None:
     lake.make()
-    for wrong in ({"file_bytes": 0}, {"compact_every": 0}):
+    for wrong in ({"file_bytes": 0}, {"commits_per_compaction": 0}):
         with pytest.raises(ValueError, match="wanted"):
             lake.sink(**wrong).writer()
 

@@ -1,0 +1,105 @@
+"""Iceberg tables through PyIceberg: opened, made, or refused with a reason. Its names of types and errors end here.
+
+A catalog is the name of one that PyIceberg is configured with, or its properties: they go to each TaskManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ..errors import require
+from .column_types import storable
+from .errors import ColumnConflict, NoTable, UnsupportedTable
+
+Catalog: TypeAlias = str | Mapping[str, str]
+
+MARKER = "understudy.marker."
+"""Properties of a table that begin so are markers: the writer's name follows."""
+
+UNDERSTOOD = ("1", "2")
+"""Format versions."""
+
+
+def load_catalog(catalog: Catalog, wanted_by: str) -> Any:
+    """Raises MissingExtra."""
+    module = require("pyiceberg.catalog", extra="iceberg", wanted_by=wanted_by)
+    if isinstance(catalog, str):
+        return module.load_catalog(catalog)
+    return module.load_catalog("understudy", **catalog)
+
+
+def find_table(catalog: Any, name: str) -> Any | None:
+    """None if there is none. Raises UnsupportedTable."""
+    errors = require("pyiceberg.exceptions", extra="iceberg", wanted_by="a table")
+    try:
+        table = catalog.load_table(name)
+    except (errors.NoSuchTableError, errors.NoSuchNamespaceError):
+        return None
+    if str(table.metadata.format_version) not in UNDERSTOOD:
+        raise UnsupportedTable(f"{name}: Iceberg of format version {table.metadata.format_version} is not understood")
+    return table
+
+
+def open_table(catalog: Any, name: str, wanted_by: str) -> Any:
+    """Raises NoTable."""
+    table = find_table(catalog, name)
+    if table is None:
+        raise NoTable(
+            f"{wanted_by}: there is no Iceberg table {name} in this catalog: correct the name, or make it first"
+        )
+    return table
+
+
+def open_or_make(catalog: Any, name: str, schema: pa.Schema, partition_by: Sequence[str]) -> Any:
+    """The table; made with these columns, partitioned by their values, if there is none."""
+    if (found := find_table(catalog, name)) is not None:
+        return found
+    partitioning = require("pyiceberg.partitioning", extra="iceberg", wanted_by="IcebergSink")
+    transforms = require("pyiceberg.transforms", extra="iceberg", wanted_by="IcebergSink")
+    own = _iceberg_schema(schema, name)
+    fields = [
+        partitioning.PartitionField(
+            own.find_field(column).field_id, 1000 + index, transforms.IdentityTransform(), column
+        )
+        for index, column in enumerate(partition_by)
+    ]
+    namespace = name.rpartition(".")[0]
+    if namespace:
+        catalog.create_namespace_if_not_exists(namespace)
+    return catalog.create_table_if_not_exists(name, own, partition_spec=partitioning.PartitionSpec(*fields))
+
+
+def stored_schema(schema: pa.Schema, where: str) -> pa.Schema:
+    """The columns as a table that is made with them has them. Raises ColumnConflict for a type that has no place."""
+    return storable(_iceberg_schema(schema, where).as_arrow())
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Of Iceberg's own, without the ids of its fields."""
+    plain = storable(schema.as_arrow())
+    return pa.schema([field.remove_metadata() for field in plain])
+
+
+def add_columns(table: Any, new: Sequence[pa.Field]) -> None:
+    """Raises CommitFailedException when somebody else has changed the table."""
+    with table.update_schema() as update:
+        update.union_by_name(pa.schema(new))
+
+
+def _iceberg_schema(schema: pa.Schema, where: str) -> Any:
+    catalogs = require("pyiceberg.catalog", extra="iceberg", wanted_by="IcebergSink")
+    schemas = require("pyiceberg.schema", extra="iceberg", wanted_by="IcebergSink")
+    for field in (plain := storable(schema)):
+        try:
+            if pa.types.is_null(field.type):
+                raise TypeError("null is no type")
+            catalogs.Catalog._convert_schema_if_needed(pa.schema([field]))
+        except Exception as error:  # TypeError, and an UnsupportedPyArrowTypeException of its own
+            raise ColumnConflict(
+                f"{where}: column {field.name!r} is {field.type}, which an Iceberg table cannot hold: cast it first "
+                f"({error})"
+            ) from error
+    return schemas.assign_fresh_schema_ids(catalogs.Catalog._convert_schema_if_needed(plain))
