@@ -58,6 +58,8 @@ NO_PUBLIC_ERRORS = {
     "Closed": "ends a thread of a source whose attempt is over",
     "MalformedReplication": "a bug, or a server of a later protocol; JobFailed shows its name",
     "NotAScan": "a DataFrame is read through Spark then",
+    "FeedClosed": "never leaves the thread of a source",
+    "_Busy": "never leaves the thread of a source: an HTTP endpoint is asked again, and then it is OutsideUnavailable",
     "NotLive": "the chaos runs report it",
     "CannotMount": "the chaos runs report it",
     "TornWrite": "the simulated disk's answer to itself",

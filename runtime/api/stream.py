@@ -49,7 +49,7 @@ from .kafka_sinks import KafkaSinks
 from .key_names import check_records
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
-from .redis_streams import RedisSinks
+from .redis_sinks import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
 from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode

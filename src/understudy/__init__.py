@@ -367,14 +367,13 @@ _HOMES = {
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
-        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource "
-        "KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
-        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
-        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
-        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
-        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
-        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
-        "WebsocketSource"
+        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable "
+        "KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable "
+        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink "
+        "RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible RowsChanged "
+        "SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged "
+        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
+        "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -29,9 +29,7 @@ _WANTED = (
 
 
 class Sealed(NamedTuple):
-    """What a sealed file is known by: its names while in progress and when visible, and tags of its parts, if it has
-    any.
-    """
+    """Names of a sealed file while in progress and when visible, and tags of its parts, if it has any."""
 
     in_progress: str
     final: str

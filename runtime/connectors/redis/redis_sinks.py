@@ -2,7 +2,7 @@
 
 An append and its marker are one Lua script, which Redis runs as a whole: it checks the marker and the type of the key
 before it writes anything, as Redis undoes nothing. The markers of a key are a hash beside it, `understudy:{key}`, whose
-name hashes to the same slot of a cluster. What is written lasts as Redis is configured to keep it: see
+name hashes to the same slot of a cluster. Data lasts as Redis is configured to keep it: see
 docs/connectors/redis.md.
 """
 
@@ -141,7 +141,7 @@ class RedisListSink(_AppendSink):
 
 class RedisUpsertSink(IdempotentSink):
     """Each record is the hash at `prefix` and its key: a field for each column whose value is not None, as text; it
-    takes the place of the hash that was there. `expire_s`: the hash goes so long after its last record.
+    takes the place of the hash that was there. `expire_ms`: the hash goes this long after its last record.
     """
 
     def __init__(
@@ -150,11 +150,11 @@ class RedisUpsertSink(IdempotentSink):
         *,
         key: KeyOfRecord | Sequence[KeyOfRecord],
         prefix: str = "",
-        expire_s: int | None = None,
+        expire_ms: int | None = None,
         retry_ms: float = 60_000,
     ) -> None:
         connection.check_redis(url, "RedisUpsertSink")
-        self.url, self.key, self.prefix, self.expire_s, self.retry_ms = url, key, prefix, expire_s, retry_ms
+        self.url, self.key, self.prefix, self.expire_ms, self.retry_ms = url, key, prefix, expire_ms, retry_ms
 
     def __repr__(self) -> str:
         return f"RedisUpsertSink({connection.url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
@@ -179,8 +179,8 @@ class RedisUpsertSink(IdempotentSink):
                 pipeline.delete(name)
                 if texts := _texts(record):
                     pipeline.hset(name, mapping=texts)
-                    if self.expire_s is not None:
-                        pipeline.expire(name, self.expire_s)
+                    if self.expire_ms is not None:
+                        pipeline.pexpire(name, self.expire_ms)
             pipeline.execute()
 
 

@@ -4,8 +4,8 @@ Each stream is a split; stream i in the order of names is read by subtask i mod 
 group has handed out, and to whom, is Redis' own state, which no checkpoint covers, so a restart would lose what was
 acknowledged, or repeat what was not. A subtask that reads by id knows exactly what its checkpoint covers.
 
-Entries and what Redis says of the stream are asked in one MULTI, so nothing can be trimmed in between: what was lost
-unread is always noticed.
+Entries and what Redis says of the stream are asked in one MULTI, so nothing can be trimmed in between: a loss of
+unread entries is always noticed.
 """
 
 from __future__ import annotations

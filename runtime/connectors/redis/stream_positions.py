@@ -1,8 +1,8 @@
 """Where one has come to in a stream of Redis, and whether anything behind that was lost before it was read.
 
 A position is the id of the last entry that was read, and the number of entries that the stream had ever got by then.
-Redis says how many it has got and how many it has, so what is missing in between was trimmed or deleted unread: ids
-alone cannot say that. Arithmetic on what `XINFO STREAM` says; it reads nothing.
+Redis says how many it has got and how many it has, so entries that are missing in between were trimmed or deleted
+unread: ids alone cannot say that. Arithmetic on what `XINFO STREAM` says; it reads nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def problem(at: Position, info: Mapping[str, Any] | None) -> str | None:
 
 
 def after_loss(at: Position, info: Mapping[str, Any] | None, *, has_more: bool) -> Position:
-    """The position from which what is left is read. `has_more`: whether there are entries behind `at`."""
+    """The position from which to go on. `has_more`: whether there are entries behind `at`."""
     if info is None or _number(info["last-generated-id"]) < _number(at.id) or info["entries-added"] < at.added:
         return first_position(info, EARLIEST)
     if not has_more:

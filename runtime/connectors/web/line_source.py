@@ -22,8 +22,8 @@ _WAIT_S = 0.5
 
 
 class LineSource(FedSource):
-    """`address`: "host:port", or the path of a Unix socket. A record is a line without its end; UTF-8, what is none is
-    replaced. One subtask reads.
+    """`address`: "host:port", or the path of a Unix socket. A record is a line without its end; bytes that are not
+    UTF-8 are replaced. One subtask reads.
     """
 
     bounded = False

@@ -88,7 +88,7 @@ def test_a_key_of_another_type_is_refused_and_nothing_is_written(redis: RedisSer
 
 
 def test_a_hash_takes_the_place_of_the_one_before_and_expires(redis: RedisServer) -> None:
-    running = Running(RedisUpsertSink(redis.url, key=("a", "b"), prefix="p:", expire_s=100))
+    running = Running(RedisUpsertSink(redis.url, key=("a", "b"), prefix="p:", expire_ms=100_000))
     running.take({"a": 1, "b": 2, "old": "x"})
     running.checkpoint(1)
     running.take({"a": 1, "b": 2, "new": "y"})

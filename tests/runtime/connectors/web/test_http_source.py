@@ -20,7 +20,7 @@ PAGE = 3
 
 
 class Endpoint:
-    """Lists numbers below `count` in pages; `faults` are answered first: (status, headers), or None: a cut connection."""
+    """Lists numbers below `count` in pages; `faults` come first: (status, headers), or None: a cut connection."""
 
     def __init__(self) -> None:
         self.count = 0
