@@ -73,7 +73,7 @@ def copying(env: StreamEnvironment, of: Lake, into: Lake) -> StreamEnvironment:
 
 
 @pytest.mark.chaos
-@KINDS
+@pytest.mark.parametrize("make", [DeltaLake, pytest.param(IcebergLake, marks=pytest.mark.slow)])
 def test_a_table_that_is_followed_is_read_once_through_a_kill_and_a_rescale(
     shared_cluster: LocalCluster, tmp_path: Path, make: type[Lake]
 ) -> None:
