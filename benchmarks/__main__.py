@@ -20,6 +20,7 @@ from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
 from .simulator import simulator
+from .sql import sql
 from .stateful_function import stateful_function
 from .timers import timers
 from .window_state import window_state
@@ -37,6 +38,7 @@ for command in (
     async_calls,
     latency,
     outlet,
+    sql,
     checkpoint,
     growth,
     inlet,

@@ -30,12 +30,12 @@ WORKLOAD = "kafka"
 PEERS = {
     "bytewax": (
         "bytewax_kafka",
-        Environment("bytewax-kafka", ("bytewax[kafka]==0.21.1", "numpy", "setuptools<81")),
+        Environment("bytewax-kafka", ("bytewax[kafka]==0.21.1", "numpy", "pyarrow", "setuptools<81")),
         "2 processes, recovery, an epoch a second, at least once",
     ),
     "quix": (
         "quix_kafka",
-        Environment("quixstreams", ("quixstreams==3.28.1", "numpy")),
+        Environment("quixstreams", ("quixstreams==3.28.1", "numpy", "pyarrow")),
         "2 processes, RocksDB with changelog, a commit a second, at least once",
     ),
 }

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from .prepared import Prepared
+from .systems.redis import RedisServer, redis, redis_server
 from .systems.s3 import S3Server, s3, s3_server
 
-__all__ = ["s3", "s3_server"]
+__all__ = ["redis", "redis_server", "s3", "s3_server"]
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "connectors"
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("page", ["delta", "files-that-come", "frames", "iceberg"])
+@pytest.mark.parametrize("page", ["delta", "files-that-come", "frames", "http", "iceberg"])
 def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, page: str) -> None:
     prints_what_it_says(page, tmp_path, prepared)
 
@@ -25,6 +26,11 @@ def test_the_job_prints_what_the_page_says(tmp_path: Path, prepared: Prepared, p
 def test_object_stores(tmp_path: Path, prepared: Prepared, s3: S3Server) -> None:
     s3.fs.call_s3("create_bucket", Bucket="reports")
     prints_what_it_says("object-stores", tmp_path, prepared)
+
+
+@pytest.mark.processes
+def test_redis(tmp_path: Path, prepared: Prepared, redis: RedisServer) -> None:
+    prints_what_it_says("redis", tmp_path, prepared, **{"redis://localhost:6379/0": redis.url})
 
 
 def prints_what_it_says(page: str, folder: Path, prepared: Prepared, **changes: str) -> None:

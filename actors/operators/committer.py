@@ -10,7 +10,7 @@ writers, all names of the checkpoint have, too.
     committer:  takes committables, stages them with the snapshot, and commits them when the checkpoint is complete
 
 Files of an attempt that died before its checkpoint was complete are in no table; removing them is up to the table's own
-maintenance, which knows how old a file must be to be nobody's. Flink: TwoPhaseCommittingSink with a global committer.
+maintenance, which goes by their age. Flink: TwoPhaseCommittingSink with a global committer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Committer(LedgerSink):
     # -- what a subclass supplies, beside `last_marker`
 
     def commit(self, committables: list[Any], marker: Marker) -> None:
-        """What `apply` of a LedgerSink is: all of these and the marker in one atomic act."""
+        """As `apply` of a LedgerSink: all of these and the marker in one atomic act."""
         raise NotImplementedError(f"{type(self).__name__}.commit is not defined")  # abstract
 
     def merge(self, committables: list[Any]) -> list[Any]:

@@ -10,9 +10,10 @@ the record alone.
 
 **What it does not.** A reader meanwhile may see a key go back to an older value, and forward again, after each restart.
 A record that a restarted job makes otherwise (from the clock, from chance) is there in its last version, beside keys
-that only its first version had. A delete is repeatable, but a row that was deleted may come back until the delete is
-repeated. An increment (`count = count + 1`) counts twice: send totals, or use a LedgerSink. Who writes the same keys
-from elsewhere is overwritten.
+that only its first version had. A zombie, a process that was taken for dead and wakes up, may set keys back that its
+successor has set. A delete is repeatable, but a row that was deleted may come back until the delete is repeated. An
+increment (`count = count + 1`) counts twice: send totals, or use a LedgerSink. Who writes the same keys from elsewhere
+is overwritten.
 """
 
 from __future__ import annotations

@@ -32,11 +32,13 @@ from .frame_sources import FrameSources
 from .kafka_streams import KafkaStreams
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
+from .redis_streams import RedisSources
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
-from .sql_streams import SqlSources
+from .sql_sources import SqlSources
 from .stream import DataStream
 from .stream_graph import StreamEdge, StreamGraph
+from .web_sources import WebSources
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources, RedisSources, WebSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take

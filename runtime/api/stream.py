@@ -49,8 +49,9 @@ from .kafka_sinks import KafkaSinks
 from .key_names import check_records
 from .lake_sinks import LakeSinks
 from .operator_checks import function_of, operator_of
+from .redis_streams import RedisSinks
 from .schemas import check_keys, common_schema, declared_schema, key_columns, output_schema
-from .sql_streams import SqlSinks
+from .sql_sinks import SqlSinks
 from .stream_graph import Role, StreamEdge, StreamGraph, StreamNode
 from .windowed_stream import WindowedStream
 
@@ -89,7 +90,14 @@ class DataStreamSink(_Named):
     """The end of a stream. Flink: DataStreamSink."""
 
 
-class DataStream(_Named, TableLookups["DataStream"], SqlSinks, KafkaSinks[DataStreamSink], LakeSinks[DataStreamSink]):
+class DataStream(
+    _Named,
+    TableLookups["DataStream"],
+    SqlSinks,
+    KafkaSinks[DataStreamSink],
+    LakeSinks[DataStreamSink],
+    RedisSinks,
+):
     """A stream of records or of columnar batches."""
 
     def __init__(self, graph: StreamGraph, edges: Sequence[StreamEdge]) -> None:

@@ -3,6 +3,7 @@
 from .collection_source import CollectionSource
 from .errors import (
     ConnectorError,
+    HttpRefused,
     InletLogDamaged,
     InletSchemaChanged,
     InputChanged,
@@ -79,6 +80,9 @@ from .sql.lookup import SqlLookupJoin, SqlTable
 from .sql.sql_sinks import SqlSink, SqlUpsertSink
 from .sql.sql_source import SqlSource
 from .table_source import TableSource
+from .web.http_source import HttpSource
+from .web.line_source import LineSource
+from .web.websocket_source import WebsocketSource
 
 __all__ = [
     "COLUMN_BATCH_ROWS",
@@ -98,6 +102,8 @@ __all__ = [
     "FileSource",
     "Fingerprint",
     "GeneratorSource",
+    "HttpRefused",
+    "HttpSource",
     "IcebergSink",
     "IcebergSource",
     "IndexShare",
@@ -113,6 +119,7 @@ __all__ = [
     "KafkaUnavailable",
     "KeyNotUnique",
     "LakeSink",
+    "LineSource",
     "LostDataFile",
     "LostTransaction",
     "MissingExtra",
@@ -164,6 +171,7 @@ __all__ = [
     "UnusableOutput",
     "VersionGone",
     "WatchedFileSource",
+    "WebsocketSource",
     "columns_to_bytes",
     "read_collected",
     "scan_plan",

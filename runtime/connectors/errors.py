@@ -12,6 +12,7 @@ ConnectorError
 ├── RewindImpossible        an offset older than what this process has kept of its Spark partition
 ├── PartitionFailed         Spark raised while the partition was read; the cause says what
 ├── RedisRefused            what Redis will always refuse: credentials, rights, a key of another type
+├── HttpRefused             an HTTP endpoint that answers with what is no success and no "come again"
 ├── StreamTrimmed           entries of a Redis stream that were trimmed or deleted before they were read
 ├── InletLogDamaged         records that were acknowledged are missing in the log of an inlet
 ├── InletSchemaChanged      acknowledged records of an inlet do not fit the schema that it has now
@@ -90,6 +91,12 @@ class LostTransaction(ConnectorError):
 
 class RedisRefused(ConnectorError):
     """The text says what Redis did, and what is wanted; no password stands in it."""
+
+    may_pass = False
+
+
+class HttpRefused(ConnectorError):
+    """The text has the status and the beginning of the answer."""
 
     may_pass = False
 

@@ -216,6 +216,8 @@ if TYPE_CHECKING:
     from .runtime.connectors import DeltaSink as DeltaSink
     from .runtime.connectors import DeltaSource as DeltaSource
     from .runtime.connectors import FileSink as FileSink
+    from .runtime.connectors import HttpRefused as HttpRefused
+    from .runtime.connectors import HttpSource as HttpSource
     from .runtime.connectors import IcebergSink as IcebergSink
     from .runtime.connectors import IcebergSource as IcebergSource
     from .runtime.connectors import IndexShare as IndexShare
@@ -229,6 +231,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import KafkaSource as KafkaSource
     from .runtime.connectors import KafkaUnavailable as KafkaUnavailable
     from .runtime.connectors import KeyNotUnique as KeyNotUnique
+    from .runtime.connectors import LineSource as LineSource
     from .runtime.connectors import LostDataFile as LostDataFile
     from .runtime.connectors import LostTransaction as LostTransaction
     from .runtime.connectors import MissingExtra as MissingExtra
@@ -241,6 +244,11 @@ if TYPE_CHECKING:
     from .runtime.connectors import OffsetMismatch as OffsetMismatch
     from .runtime.connectors import PartitionFailed as PartitionFailed
     from .runtime.connectors import PostgresChanges as PostgresChanges
+    from .runtime.connectors import RedisListSink as RedisListSink
+    from .runtime.connectors import RedisRefused as RedisRefused
+    from .runtime.connectors import RedisStreamSink as RedisStreamSink
+    from .runtime.connectors import RedisStreamSource as RedisStreamSource
+    from .runtime.connectors import RedisUpsertSink as RedisUpsertSink
     from .runtime.connectors import ReplicationError as ReplicationError
     from .runtime.connectors import RewindImpossible as RewindImpossible
     from .runtime.connectors import RowsChanged as RowsChanged
@@ -251,6 +259,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import SqlTable as SqlTable
     from .runtime.connectors import SqlUpsertSink as SqlUpsertSink
     from .runtime.connectors import StatementFailed as StatementFailed
+    from .runtime.connectors import StreamTrimmed as StreamTrimmed
     from .runtime.connectors import TableChanged as TableChanged
     from .runtime.connectors import TableMismatch as TableMismatch
     from .runtime.connectors import TransactionLost as TransactionLost
@@ -260,6 +269,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnsupportedTable as UnsupportedTable
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
+    from .runtime.connectors import WebsocketSource as WebsocketSource
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -356,12 +366,15 @@ _HOMES = {
     ),
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
-        "DeltaSource FileSink IcebergSink IcebergSource IndexShare InletLogDamaged InletSchemaChanged InputChanged "
-        "KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable KeyNotUnique LostDataFile "
-        "LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable "
-        "OffsetMismatch PartitionFailed PostgresChanges ReplicationError RewindImpossible RowsChanged SlotInUse "
-        "SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed TableChanged TableMismatch TransactionLost "
-        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone"
+        "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
+        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource "
+        "KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
+        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost "
+        "UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone "
+        "WebsocketSource"
     ),
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "

@@ -50,8 +50,9 @@ def after_loss(at: Position, info: Mapping[str, Any] | None, *, has_more: bool) 
     """The position from which what is left is read. `has_more`: whether there are entries behind `at`."""
     if info is None or _number(info["last-generated-id"]) < _number(at.id) or info["entries-added"] < at.added:
         return first_position(info, EARLIEST)
-    added = max(at.added, info["entries-added"] - info["length"])
-    return Position(at.id if has_more else _text(info["last-generated-id"]), added)
+    if not has_more:
+        return Position(_text(info["last-generated-id"]), info["entries-added"])
+    return Position(at.id, max(at.added, info["entries-added"] - info["length"]))
 
 
 def _number(entry_id: Any) -> tuple[int, int]:

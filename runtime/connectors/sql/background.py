@@ -1,7 +1,7 @@
 """Background: a thread of a source's own that does one thing at a time, while the task goes on.
 
 The source gives it something to do, and takes the result in a later `poll`; the thread wakes the task when there is
-one. What is done is not at home here.
+one. The things to do are not at home here.
 """
 
 from __future__ import annotations

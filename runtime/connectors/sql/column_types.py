@@ -1,4 +1,4 @@
-"""Which Arrow type a column of a database has, and back. What no Arrow type fits is text, as the database prints it.
+"""Which Arrow type a column of a database has, and back. Others are text, as the database prints them.
 
 A `numeric` without a precision is text too: no decimal of a fixed scale holds all of its values. How values are
 converted is not at home here (`texts`, `readers`).

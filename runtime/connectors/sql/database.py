@@ -1,8 +1,7 @@
 """Database: where a database is and how patiently it is used. Plain data that travels with the job; connects where it
 is used, and says what an error means: try again, or somebody has to do something.
 
-A password is in the URL and nowhere else: no text made here shows it. What is asked of the database is not at home
-here.
+A password is in the URL and nowhere else: no text made here shows it. Statements are not at home here.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 CONNECT_S = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_LOCK_S = 1.0
+"""How long SQLite waits for whoever writes, within a call; then it is tried again."""
 _GRACE_S = 5.0
 """How much longer than the server's own limit we wait for it to say that a statement took too long."""
 
@@ -190,7 +191,8 @@ class Database:
                     options["options"] = f"{settings} -c bytea_output=hex -c intervalstyle=postgres"
                 options.setdefault("connect_timeout", CONNECT_S)
             elif url.get_backend_name() == "sqlite":
-                options["timeout"] = max(self.retry_ms / 1000, 0.1)
+                if "timeout" not in url.query:
+                    options["timeout"] = _LOCK_S
                 options["check_same_thread"] = False  # made on one thread and used on another, never on both
             engine = create_engine(url, poolclass=NullPool, connect_args=options)
         except (ArgumentError, NoSuchModuleError) as error:

@@ -54,7 +54,7 @@ class KeyNotUnique(SqlError, ValueError):
 
 
 class StatementFailed(SqlError):
-    """What the database said is in the text; `__cause__` is the driver's own error."""
+    """The text has the words of the database; `__cause__` is the driver's own error."""
 
     may_pass = False
 

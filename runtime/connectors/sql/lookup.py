@@ -37,7 +37,7 @@ _MOST_KEYS = 500
 class SqlTable:
     """A table, or a query, of the database at `url`, to be looked up: `stream.lookup_join(SqlTable(...), on="id")`.
 
-    `columns`: all when None. `cache_rows`: of so many keys the rows are kept, 0: of none; for `cache_ms`, and that
+    `columns`: all when None. `cache_rows`: of how many keys the rows are kept, 0: of none; for `cache_ms`, and that
     there are none for `miss_ms`. `connections`: statements that run at a time, in each subtask.
     """
 

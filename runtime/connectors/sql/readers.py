@@ -1,4 +1,4 @@
-"""Reading pages of a relation: at most so many rows behind a key, in one statement, as one Arrow batch.
+"""Reading pages of a relation: a number of rows behind a key, in one statement, as one Arrow batch.
 
 A page is a statement of its own, so it is read again without harm when the connection was lost, and no cursor or
 snapshot stays open in the database while records wait for what is slower. PostgreSQL prints pages as CSV (COPY), which

@@ -56,8 +56,8 @@ class Relation:
         self.key = tuple(primary if key is None else key)
         if not self.key and needs_key:
             raise TableMismatch(
-                f"{self.name} of {database.name} has no primary key: say by which columns its rows are told apart and "
-                "ordered, key=[...]"
+                f"{self.name} of {database.name} has no primary key: say by which columns its rows differ and "
+                "are ordered, key=[...]"
             )
         wanted = tuple(found.names) if columns is None else tuple(columns)
         for each in (*wanted, *self.key):
@@ -207,7 +207,7 @@ class Relation:
                 if (found := connection.execute(doubled).first()) is not None:
                     raise KeyNotUnique(
                         f"{self.name}: the key {', '.join(self.key)} is not unique: {tuple(found)} is there more than "
-                        "once. Add columns to it that tell the rows apart"
+                        "once. Add columns to it by which the rows differ"
                     )
 
 

@@ -77,7 +77,7 @@ class _TableSink(Operator):
 
     def _transact(self, what: str, act: Callable[[Connection], T]) -> T:
         """One transaction: committed when it returns. After an error nobody knows whether it was, and the connection is
-        made anew. Raises SqlErrors.
+        made again. Raises SqlErrors.
         """
         with self._database.translated(what):
             if self._connection is None:

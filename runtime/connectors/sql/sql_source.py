@@ -35,7 +35,7 @@ class SqlSource(PacedSource):
     """Reads `table`, or `query`, of the database at `url`, each row once, as Arrow batches.
 
     `url`: as SQLAlchemy takes it; postgresql://... is read by psycopg. Or a function that makes an Engine.
-    `key`: the columns that rows are ordered by and told apart; of a table its primary key when None.
+    `key`: the columns by which rows are ordered and differ; of a table its primary key when None.
     `columns`: which; all when None. `schema`: their Arrow types, where the database's are not wanted.
     `splits`: into how many ranges of the key; None: as many as suit a key that is one integer, else 1.
     `retry_ms`: how long a database that is away is waited for. Raises SqlErrors when it is made: it asks the database

@@ -21,6 +21,7 @@ from .texts import csv_of_batch, json_text
 if TYPE_CHECKING:
     from sqlalchemy import Connection, TableClause
 
+_ROWS_PER_WRITE = 32_768
 DELETED = "-D"
 UPSERTING, DELETING = ("+I", "+U"), (DELETED, "-U")
 """Kinds of a changelog (docs/joins.md), by what becomes of the row with their key."""
@@ -172,7 +173,8 @@ class TargetTable:
         names = sql.SQL(", ").join(map(sql.Identifier, rows.schema.names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, names)
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(csv_of_batch(rows))
+            for start in range(0, rows.num_rows, _ROWS_PER_WRITE):  # the server reads one while the next is made
+                copy.write(csv_of_batch(rows.slice(start, _ROWS_PER_WRITE)))
 
     def _staged(self, driver: Any, rows: pa.RecordBatch) -> Any:
         """A temporary table with these rows; it goes with the transaction."""

@@ -30,7 +30,7 @@ class Contract:
         raise NotImplementedError(f"{type(self).__name__}.clear is not defined")  # abstract
 
     def error(self) -> BaseException:
-        """What a call raises whose answer is lost."""
+        """The error of a call that fails, or loses its answer."""
         return ConnectionError("the connection was lost (by the contract)")
 
     # -- for the two

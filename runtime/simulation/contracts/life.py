@@ -1,8 +1,8 @@
 """Life: one job's life with one connector: attempt after attempt, until all its records are through.
 
 The job is a subtask of an operator in an OperatorHarness, in virtual time; the outside system is real. An attempt that
-dies is followed by one that is restored from the newest checkpoint that is complete, or from none. What an attempt does
-step by step is said by `SinkLife` and `SourceLife`.
+dies is followed by one that is restored from the newest checkpoint that is complete, or from none. `SinkLife` and
+`SourceLife` have the steps of an attempt.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Life:
         snapshots = [] if self.newest is None else [self.newest]
         self._begins()
         self._say(number, f"is restored from checkpoint {self.covered}" if snapshots else "starts without state")
-        made = thread.do(partial(OperatorHarness.attempt_of, self._job, snapshots, 1, 0))
+        made = thread.do(partial(OperatorHarness._attempt_of, self._job, snapshots, 1, 0))
         if not isinstance(made, Done):
             return self._over(number, thread, "opened", made, None)
         harness: OperatorHarness = made.value
@@ -121,7 +121,7 @@ class Life:
         if isinstance(outcome, Failed):
             self._failed(number, where, what, outcome.error)
         elif isinstance(outcome, Done):
-            self._say(number, f"was {what} in vain")
+            self._say(number, f"was {what}, and did not come to an end")
         else:
             self._say(number, f"is killed {where}, while it was {what}")
         if harness is not None:

@@ -112,12 +112,12 @@ class SinkContract(Contract):
         self.clear()
         parts = self._parts(5)
         job = job_of(self.make_sink())
-        first = OperatorHarness.attempt_of(job, [], 1, 0)
+        first = OperatorHarness._attempt_of(job, [], 1, 0)
         older = self._checkpoint(first, parts[0])
         for part in parts[1:3]:
             self._commit(first, self._checkpoint(first, part))
         first.crash()
-        second = OperatorHarness.attempt_of(job, [older], 1, 0)
+        second = OperatorHarness._attempt_of(job, [older], 1, 0)
         for part in parts[3:]:
             self._checkpoint(second, part)
         self._commit(second, second.snapshot())
@@ -160,7 +160,7 @@ class SinkContract(Contract):
         share = len(records) // sum(parallelisms)
         left = iter(records)
         for generation, parallelism in enumerate(parallelisms, 1):
-            attempts = [OperatorHarness.attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
+            attempts = [OperatorHarness._attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
             for each in attempts:
                 each.process([next(left) for _ in range(share)])
             snapshots = [each.snapshot(generation) for each in attempts]

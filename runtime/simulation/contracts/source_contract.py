@@ -33,14 +33,14 @@ class SourceLife(Life):
     """It is polled, with a checkpoint after every other poll, until it has ended or given all that is wanted."""
 
     def __init__(
-        self, source: Source, wanted: int, patience_s: float, watch: Watch, faults: Sequence[Fault | None] = ()
+        self, source: Source, wanted: int, timeout: float, watch: Watch, faults: Sequence[Fault | None] = ()
     ) -> None:
         super().__init__(source, watch, faults)
         self.out: list[Any] = []
         """What checkpoints cover."""
         self._behind: list[Any] = []
         """What came since the newest one."""
-        self._wanted, self._patience_s = wanted, patience_s
+        self._wanted, self._timeout = wanted, timeout
 
     def _begins(self) -> None:
         self._behind = []
@@ -62,7 +62,7 @@ class SourceLife(Life):
 
     def _poll(self, harness: OperatorHarness, found: list[bool]) -> None:
         """The next batch; `found` gets whether it was the last."""
-        is_over = next_batch(harness, self._wanted - len(self.out) - len(self._behind), self._patience_s)
+        is_over = next_batch(harness, self._wanted - len(self.out) - len(self._behind), self._timeout)
         self._behind += harness.take_output()
         found.append(is_over)
 
@@ -71,9 +71,9 @@ class SourceLife(Life):
             harness.complete(self.newest)
 
 
-def next_batch(harness: OperatorHarness, left: int, patience_s: float) -> bool:
+def next_batch(harness: OperatorHarness, left: int, timeout: float) -> bool:
     """Poll until there is a batch; whether the source has ended, or given the `left` that are wanted, and no more."""
-    deadline = time.monotonic() + (patience_s if left > 0 else 0)
+    deadline = time.monotonic() + (timeout if left > 0 else 0)
     while (polled := harness.poll(wait=True)) is None and time.monotonic() < deadline:
         time.sleep(_PAUSE_S)  # real time: it waits for a real system
     return polled is END or polled is None
@@ -82,8 +82,8 @@ def next_batch(harness: OperatorHarness, left: int, patience_s: float) -> bool:
 class SourceContract(Contract):
     """Each method that is not a test may be overridden; `make_source`, `wanted` and `clear` must be."""
 
-    patience_s: ClassVar[float] = 20
-    """How long a record may take to come."""
+    timeout: ClassVar[float] = 20
+    """How many seconds a record may take to come."""
     parallelisms: ClassVar[Sequence[int]] = (2, 1, 3)
     """Of a source that can be rescaled."""
 
@@ -127,10 +127,10 @@ class SourceContract(Contract):
         wanted, found = list(self.wanted()), list[Any]()
         job, snapshots = job_of(source), list[HarnessSnapshot]()
         for generation, parallelism in enumerate(self.parallelisms, 1):
-            attempts = [OperatorHarness.attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
+            attempts = [OperatorHarness._attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
             is_last = generation == len(self.parallelisms)
             for each in attempts:
-                while not next_batch(each, len(wanted) - len(found) if is_last else 0, self.patience_s) and is_last:
+                while not next_batch(each, len(wanted) - len(found) if is_last else 0, self.timeout) and is_last:
                     found += each.take_output()
                 found += each.take_output()
             snapshots = [each.snapshot(generation) for each in attempts]
@@ -146,7 +146,7 @@ class SourceContract(Contract):
 
     def _life(self, faults: Sequence[Fault | None] = ()) -> SourceLife:
         self.clear()
-        return SourceLife(self.make_source(), len(list(self.wanted())), self.patience_s, self._watch, faults)
+        return SourceLife(self.make_source(), len(list(self.wanted())), self.timeout, self._watch, faults)
 
     def _check(self, life: Life) -> None:
         assert isinstance(life, SourceLife)

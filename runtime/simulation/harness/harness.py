@@ -98,10 +98,10 @@ class OperatorHarness:
         parallelism = snapshots[0].parallelism if parallelism is None else parallelism
         if subtask_index is None:
             subtask_index = before.subtask_index if before.subtask_index < parallelism else 0
-        return self.attempt_of(self._job, snapshots, parallelism, subtask_index)
+        return self._attempt_of(self._job, snapshots, parallelism, subtask_index)
 
     @classmethod
-    def attempt_of(
+    def _attempt_of(
         cls, job: HostedJob, snapshots: Sequence[HarnessSnapshot], parallelism: int, subtask_index: int
     ) -> Self:
         """One more attempt of a job, restored from these snapshots; from none, as before its first checkpoint."""

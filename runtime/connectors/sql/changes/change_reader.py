@@ -1,7 +1,7 @@
 """ChangeReader: reads a table's snapshot, then its changes, on a thread of its own, and connects again when it has to.
 
-Each batch that it gives comes with the position behind it. It knows nothing of checkpoints: what it may confirm to the
-server it is told.
+Each batch that it gives comes with the position behind it. It knows nothing of checkpoints: the source says what it may
+confirm to the server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ChangedTable: the table whose changes are followed, its publication and its slot: whether they fit, and making them.
 
-What is made here stays: a slot keeps the server's log until its job has confirmed it, so whoever ends a job for good
-drops its slot. Reading it is not at home here.
+What is made here stays: a slot keeps the server's log until its job has confirmed it, so whoever will not start a
+job again drops its slot. Reading it is not at home here.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class ChangedTable:
                 "the job goes "
                 f"on at {lsn_text(position.lsn)}: it was restored from an older checkpoint, or another job has "
                 "read the "
-                f"slot, or it was made anew. {again}"
+                f"slot, or it was made again. {again}"
             )
 
     def take_over(self, connection: Any, state: SlotState | None, job_id: str, attempt: int, pause: Any) -> None:

@@ -42,7 +42,8 @@ class Position:
     last_key: Key | None = None
 
     def interrupted(self) -> Position:
-        """The snapshot of the last range is gone: what was read of it is a range, and what is left will be another."""
+        """The snapshot of the last range is gone: the keys that were read are a range, and the others will be "
+        "another."""
         assert self.reading
         *finished, current = self.ranges
         low = finished[-1].high if finished else None

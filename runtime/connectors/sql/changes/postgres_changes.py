@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS, _PAGE_ROWS = 8192, 65_536
 _MOST_BATCHES = 8
-"""So many are read ahead."""
+"""The number that is read ahead."""
 _JOIN_S = 5.0
 
 
 class PostgresChanges(Source):
     """The rows of `table`, then each change of it, in the order of commits: docs/connectors/postgres-cdc.md.
 
-    `slot`, `publication`: of the server, made where they are missing. One job reads a slot. Whoever ends the job for
-    good drops the slot, else the server keeps its log for it.
+    `slot`, `publication`: of the server, made where they are missing. One job reads a slot. Whoever will not start
+    the job again drops the slot, else the server keeps its log for it.
     `snapshot`: whether the table is read first; else changes come from where the slot stands.
     `key`: the primary key when None. `unchanged`: what becomes of a large value that an update left as it was and the
     server does not send: "fail", or "null".

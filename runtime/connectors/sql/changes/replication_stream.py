@@ -1,7 +1,7 @@
 """ReplicationStream: START_REPLICATION on a connection of its own, over libpq's COPY BOTH, which psycopg's `pq` has.
 
-It reads messages, answers keepalives, and tells the server how far the job is. psycopg itself has no such mode. What
-the messages mean is not at home here.
+It reads messages, answers keepalives, and reports to the server how far the job is. psycopg itself has no such mode.
+The meaning of messages is not at home here.
 """
 
 from __future__ import annotations

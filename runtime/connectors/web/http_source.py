@@ -1,0 +1,147 @@
+"""HttpSource: records of an HTTP endpoint that answers with JSON, asked again and again with a cursor.
+
+    GET url?cursor=…   ->   records, and the cursor of what comes behind them
+
+The cursor is the offset: a restart asks again from the last cursor whose records a checkpoint covers. So records come
+exactly once if the endpoint answers a cursor with the same records each time, or with these and more; without a cursor
+in the answers each poll gives what there is now, and a restart leaves out what was there in between: at most once.
+One subtask asks.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ....actors.flow.elements import Batch
+from ....messages import shown
+from ..errors import HttpRefused, UnreadableInput, check_extra, require
+from ..fed_source import FedSource, Feed
+
+TIMEOUT_S = 30.0
+
+Page = tuple[Sequence[Any], Any]
+"""Records, and the next cursor; None: the endpoint names none."""
+
+
+class HttpSource(FedSource):
+    """`parse(body)`, of the decoded JSON, gives (records, cursor of what comes next); by default the body is a list of
+    records, or `{"records": [...], "cursor": ...}`. The cursor goes into the parameter `cursor_parameter` of the next
+    request; there is none in the first, unless `start` is given. A page without records is asked for again after
+    `poll_ms`; one with records at once, if its cursor moves.
+
+    429 and 5xx, and connections that fail, are tried again for `retry_ms`, not before `Retry-After`; other answers that
+    are no success raise HttpRefused. `headers` may be a function, for tokens: it is called before each request.
+    """
+
+    bounded = False
+    most_ahead = 2
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        parse: Callable[[Any], Page] | None = None,
+        cursor_parameter: str = "cursor",
+        start: Any = None,
+        headers: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
+        poll_ms: float = 1_000,
+        retry_ms: float = 60_000,
+    ) -> None:
+        check_extra("httpx", extra="http", wanted_by="HttpSource")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url: wanted http://… or https://…, found {url!r}")
+        self.url, self.parse, self.cursor_parameter, self.first = url, parse or _page, cursor_parameter, start
+        self.headers, self.poll_ms, self.retry_ms = headers, poll_ms, retry_ms
+
+    def __repr__(self) -> str:
+        return f"HttpSource({self.url.partition('?')[0]!r})"
+
+    def open(self) -> None:
+        self._cursor = self.first
+
+    def offset(self) -> Any:
+        return {"cursor": self._cursor}
+
+    def seek(self, offset: Any) -> None:
+        self._cursor = offset["cursor"]
+
+    def rescale(self, offsets: Sequence[Any]) -> None:
+        """Subtask 0 has always been the one that asks."""
+        self.seek(offsets[0])
+
+    def take(self, piece: Page) -> Batch | None:
+        records, self._cursor = piece
+        return list(records) or None
+
+    def may_pass(self, error: Exception) -> bool:
+        httpx = require("httpx", extra="http", wanted_by="HttpSource")
+        return isinstance(error, httpx.TransportError | _Busy)
+
+    def listen(self, feed: Feed) -> None:
+        if self.context.subtask_index:
+            feed.closed.wait()
+            return
+        if not hasattr(self, "_next"):
+            self._next = self._cursor
+            """The thread's own; a second call goes on where the first was cut off."""
+        httpx = require("httpx", extra="http", wanted_by="HttpSource")
+        with httpx.Client(timeout=TIMEOUT_S, follow_redirects=True) as client:
+            while True:
+                records, cursor = self._ask(client)
+                feed.works()
+                moves = cursor is not None and cursor != self._next
+                if records or moves:
+                    self._next = cursor if moves else self._next
+                    feed.put((records, self._next))
+                if not (records and moves):
+                    feed.wait(self.poll_ms / 1000)
+
+    def _ask(self, client: Any) -> Page:
+        given = self.headers() if callable(self.headers) else self.headers
+        parameters = {} if self._next is None else {self.cursor_parameter: self._next}
+        answer = client.get(self.url, params=parameters or None, headers=given)
+        where = self.url.partition("?")[0]
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise _Busy(f"{where} answers {answer.status_code}", _retry_after_s(answer.headers.get("Retry-After")))
+        if not answer.is_success:
+            raise HttpRefused(f"{where} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]!r}")
+        try:
+            body = answer.json()
+        except ValueError as error:
+            raise UnreadableInput(f"{where}: wanted JSON, found {answer.text[:200]!r}") from error
+        records, cursor = self.parse(body)
+        return records, cursor
+
+
+class _Busy(Exception):
+    """The endpoint asks to come again."""
+
+    def __init__(self, text: str, retry_after_s: float) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
+
+
+def _page(body: Any) -> Page:
+    if isinstance(body, list):
+        return body, None
+    if isinstance(body, dict) and isinstance(body.get("records"), list):
+        return body["records"], body.get("cursor")
+    raise UnreadableInput(
+        f'wanted a list of records, or {{"records": [...], "cursor": ...}}, found {shown(body)}: give HttpSource a '
+        "parse function that returns (records, cursor)"
+    )
+
+
+def _retry_after_s(value: str | None) -> float:
+    """Seconds, or a date."""
+    if value is None:
+        return 0.0
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return 0.0

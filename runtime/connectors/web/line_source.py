@@ -1,0 +1,104 @@
+"""LineSource: lines of text from a TCP or Unix socket, for trials. Flink: socketTextStream.
+
+At most once: a socket cannot be asked for what it has sent. What was emitted behind the checkpoint that a restart goes
+back to, and what waited in the source, is lost; so is the line that was cut off. With checkpoints this is said when the
+job is submitted. The stream ends when the other side closes the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from ....actors.flow.elements import Batch
+from ..fed_source import FedSource, Feed
+
+log = logging.getLogger("understudy.source")
+
+_BLOCK_BYTES = 1 << 16
+_WAIT_S = 0.5
+
+
+class LineSource(FedSource):
+    """`address`: "host:port", or the path of a Unix socket. A record is a line without its end; UTF-8, what is none is
+    replaced. One subtask reads.
+    """
+
+    bounded = False
+
+    def __init__(self, address: str, *, retry_ms: float = 60_000) -> None:
+        self.address, self.retry_ms = address, retry_ms
+        host, _, port = address.rpartition(":")
+        self._is_tcp = bool(host) and port.isdigit()
+        if not self._is_tcp and "/" not in address:
+            raise ValueError(f"address: wanted host:port, or the path of a Unix socket, found {address!r}")
+
+    def check_at_submit(self, on_this_machine: bool) -> None:
+        log.warning(
+            "LineSource(%r) is for trials: a socket cannot be read again, so after each restart lines are lost (at "
+            "most once), whatever checkpoints there are",
+            self.address,
+        )
+
+    def open(self) -> None:
+        self._lines = 0
+
+    def offset(self) -> Any:
+        """How many lines have come: nobody can go on there, but it shows that something has."""
+        return {"lines": self._lines}
+
+    def seek(self, offset: Any) -> None:
+        self._lines = offset["lines"]
+        log.warning(
+            "source %r goes on with what %s sends now: lines behind line %d may be lost",
+            self.context.name,
+            self.address,
+            self._lines,
+        )
+
+    def rescale(self, offsets: Sequence[Any]) -> None:
+        """Subtask 0 has always been the one that reads."""
+        self.seek(offsets[0])
+
+    def take(self, piece: list[str]) -> Batch:
+        self._lines += len(piece)
+        return piece
+
+    def may_pass(self, error: Exception) -> bool:
+        """A connection that cannot be made, or that breaks."""
+        return isinstance(error, OSError)
+
+    def listen(self, feed: Feed) -> None:
+        if self.context.subtask_index:
+            return
+        with self._connected() as connection:
+            feed.works()
+            connection.settimeout(_WAIT_S)
+            rest = b""
+            while not feed.closed.is_set():
+                try:
+                    block = connection.recv(_BLOCK_BYTES)
+                except TimeoutError:
+                    continue
+                *lines, rest = (rest + block).split(b"\n")
+                if not block and rest:
+                    lines, rest = [rest], b""
+                if lines:
+                    feed.put([line.removesuffix(b"\r").decode(errors="replace") for line in lines])
+                if not block:
+                    return
+
+    def _connected(self) -> socket.socket:
+        if self._is_tcp:
+            host, _, port = self.address.rpartition(":")
+            return socket.create_connection((host.strip("[]"), int(port)), timeout=10)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(10)
+            connection.connect(self.address)
+        except BaseException:
+            connection.close()
+            raise
+        return connection

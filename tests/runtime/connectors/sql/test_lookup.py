@@ -1,0 +1,111 @@
+"""Lookups: what is found, how often the database is asked, and how old an answer may be."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from understudy import LocalCluster, StreamEnvironment
+from understudy.runtime.api import InvalidProgram
+from understudy.runtime.connectors.sql.errors import NoSuchTable, TableMismatch
+from understudy.runtime.connectors.sql.lookup import LookupCache, SqlTable
+
+from ..harness import ManualClock
+
+pytestmark = pytest.mark.processes
+
+# -- the cache
+
+
+def test_rows_and_their_absence_are_kept_for_their_time() -> None:
+    clock = ManualClock()
+    cache = LookupCache(clock, 10, keep_ms=100, miss_ms=10)
+    cache.put((1,), [("a",)])
+    cache.put((2,), [])
+    assert (cache.get((1,)), cache.get((2,)), cache.get((3,))) == ([("a",)], [], None)
+    clock.ms = 10
+    assert (cache.get((1,)), cache.get((2,))) == ([("a",)], None)
+    clock.ms = 100
+    assert cache.get((1,)) is None
+    assert len(cache) == 0
+
+
+def test_the_key_that_was_not_asked_for_the_longest_goes_first() -> None:
+    cache = LookupCache(ManualClock(), 2, keep_ms=100, miss_ms=100)
+    cache.put((1,), [("a",)])
+    cache.put((2,), [("b",)])
+    cache.get((1,))
+    cache.put((3,), [("c",)])
+    assert [cache.get((key,)) for key in (1, 2, 3)] == [[("a",)], None, [("c",)]]
+
+
+@pytest.mark.parametrize(("most", "miss_ms"), [(0, 100), (10, 0)])
+def test_what_is_not_to_be_kept_is_not(most: int, miss_ms: int) -> None:
+    cache = LookupCache(ManualClock(), most, keep_ms=100, miss_ms=miss_ms)
+    cache.put((1,), [])
+    assert cache.get((1,)) is None
+
+
+# -- the join
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    statements = (
+        "CREATE TABLE products (shop integer, product varchar(9), origin varchar(9))",
+        "INSERT INTO products VALUES (1, 'tea', 'Assam'), (1, 'milk', 'Jura'), (2, 'tea', 'Nuwara'), (1, 'tea', 'Uji')",
+    )
+    if request.param == "sqlite":
+        with sqlite3.connect(tmp_path / "db") as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return f"sqlite:///{tmp_path / 'db'}"
+    url = str(request.getfixturevalue("pg_url"))
+    with psycopg.connect(url) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return url
+
+
+def joined(records: list[Any], *tables: Any, **how: Any) -> list[Any]:
+    env = StreamEnvironment()
+    env.from_collection(records).lookup_join(*tables, **how).collect(name="joined")
+    with LocalCluster(debug=True) as cluster:
+        job = cluster.submit(env)
+        job.wait()
+        return [dict(row.asdict()) for row in job.results("joined")]
+
+
+def test_each_record_meets_all_rows_with_its_key(url: str) -> None:
+    orders = [{"shop": 1, "product": "tea"}, {"shop": 2, "product": "milk"}, {"shop": None, "product": "tea"}]
+    found = joined(orders, SqlTable(url, "products"), on=["shop", "product"])
+    assert sorted(found[:2], key=lambda row: row["origin"]) == [
+        {"shop": 1, "product": "tea", "origin": "Assam"},
+        {"shop": 1, "product": "tea", "origin": "Uji"},
+    ]
+    assert found[2:] == [{**orders[1], "origin": None}, {**orders[2], "origin": None}]
+
+
+def test_other_names_a_query_and_only_what_matches(url: str) -> None:
+    table = SqlTable(url, query="SELECT product, max(origin) AS origin FROM products GROUP BY product")
+    orders = [{"what": "milk", "origin": "here"}, {"what": "salt", "origin": "here"}]
+    found = joined(orders, table, left_on="what", right_on="product", how="inner")
+    assert found == [{"what": "milk", "origin": "here", "product": "milk", "origin_right": "Jura"}]
+
+
+def test_mistakes_show_when_the_stream_is_built(url: str) -> None:
+    stream = StreamEnvironment().from_collection([{"product": "tea"}])
+    with pytest.raises(NoSuchTable, match="no table goods; it has products"):
+        stream.lookup_join(SqlTable(url, "goods"), on="product")
+    with pytest.raises(TableMismatch, match="no column 'item'"):
+        stream.lookup_join(SqlTable(url, "products"), on="item")
+    with pytest.raises(InvalidProgram, match="inner"):
+        stream.lookup_join(SqlTable(url, "products"), on="product", how="right")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one of both"):
+        SqlTable(url)
+    with pytest.raises(ValueError, match="cache_rows"):
+        SqlTable(url, "products", cache_rows=-1)

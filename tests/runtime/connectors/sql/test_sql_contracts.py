@@ -1,0 +1,185 @@
+"""The kit's contracts: the connectors are killed, refused, frozen and cut off at each of their calls to the "
+"database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, event
+
+from understudy import Source
+from understudy.actors.operators.operator import Operator
+from understudy.messages import make_rows
+from understudy.runtime.connectors.sql.changes.postgres_changes import PostgresChanges
+from understudy.runtime.connectors.sql.sql_sinks import SqlSink, SqlUpsertSink
+from understudy.runtime.connectors.sql.sql_source import SqlSource
+from understudy.testing import SinkContract, SourceContract
+
+pytestmark = pytest.mark.processes
+
+ROWS = 20
+
+
+class WithConnections:
+    """The connections of a process that is killed are closed. Here nothing but SQLAlchemy dies, which holds its own."""
+
+    _opened: list[Any]
+    _kills = False
+
+    @pytest.fixture(autouse=True)
+    def _connections(self) -> Iterator[None]:
+        def opened(connection: Any, _record: Any) -> None:
+            self.end_connections()
+            self._opened.append(connection)
+
+        self._opened = []
+        event.listen(Engine, "connect", opened)
+        yield
+        event.remove(Engine, "connect", opened)
+
+    def end_connections(self) -> None:
+        """Of attempts that were killed; a zombie keeps its own. An attempt has one at a time."""
+        while self._kills and self._opened:
+            connection = self._opened.pop()
+            with suppress(sqlite3.ProgrammingError, psycopg.Error):  # closed already
+                connection.rollback()
+            connection.close()
+
+    def _at_each_call(self, what: Any, done: str) -> None:
+        self._kills = what == "kill"
+        super()._at_each_call(what, done)  # type: ignore[misc]
+
+    def _two_at_a_time(self) -> None:
+        self._kills = True
+        super()._two_at_a_time()  # type: ignore[misc]
+
+
+class OnSqlite(WithConnections):
+    """Each run has a database of its own."""
+
+    folder: Path
+    runs = 0
+    with_key = False
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.runs}.db"
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.path}?timeout=0.01"
+
+    def clear(self) -> None:
+        self.end_connections()
+        self.runs += 1
+        with sqlite3.connect(self.path) as connection:
+            connection.execute(f"CREATE TABLE t (id integer {'PRIMARY KEY' if self.with_key else ''}, value text)")
+
+    def contents(self) -> Iterable[Any]:
+        with sqlite3.connect(self.path) as connection:
+            return [{"id": id, "value": value} for id, value in connection.execute("SELECT id, value FROM t")]
+
+
+class OnPostgresql(WithConnections):
+    """The table is emptied for each run; what earlier ones left open is ended."""
+
+    url: str
+    with_key = False
+
+    @pytest.fixture(autouse=True)
+    def _url(self, pg_url: str) -> None:
+        self.url = pg_url
+        with psycopg.connect(pg_url) as connection:
+            key = "PRIMARY KEY" if self.with_key else ""
+            connection.execute(f"CREATE TABLE t (id integer {key}, value text)")  # type: ignore[arg-type, unused-ignore]
+
+    def clear(self) -> None:
+        self.end_connections()
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+        with psycopg.connect(self.url) as connection:
+            connection.execute(others + "pg_backend_pid()")
+            connection.execute("TRUNCATE t")
+
+    def contents(self) -> Iterable[Any]:
+        with psycopg.connect(self.url) as connection:
+            return [{"id": id, "value": value} for id, value in connection.execute("SELECT id, value FROM t")]
+
+
+class TestSqlSinkOnSqlite(OnSqlite, SinkContract):
+    outside = ("sqlite3",)
+    most_points = 14
+
+    def make_sink(self) -> Operator:
+        return SqlSink(self.url, "t")
+
+
+class TestSqlUpsertSinkOnSqlite(OnSqlite, SinkContract):
+    outside = ("sqlite3",)
+    guarantee = "upsert"
+    with_key = True
+    most_points = 14
+
+    def make_sink(self) -> Operator:
+        self.end_connections()
+        return SqlUpsertSink(self.url, "t", key="id")
+
+
+@pytest.mark.slow
+class TestSqlSinkOnPostgresql(OnPostgresql, SinkContract):
+    outside = ("psycopg",)
+    most_points = 14
+
+    def make_sink(self) -> Operator:
+        return SqlSink(self.url, "t", statement_timeout_ms=5_000)
+
+
+class TestSqlSourceOnSqlite(OnSqlite, SourceContract):
+    outside = ("sqlite3",)
+    with_key = True
+    most_points = 14
+
+    def clear(self) -> None:
+        super().clear()
+        with sqlite3.connect(self.path) as connection:
+            connection.executemany("INSERT INTO t VALUES (?, ?)", [(i, f"value {i}") for i in range(ROWS)])
+
+    def make_source(self) -> Source:
+        return SqlSource(self.url, "t", splits=2, batch_rows=3, page_rows=5)
+
+    def wanted(self) -> Iterable[Any]:
+        return list(make_rows(("id", "value"), ((i, f"value {i}") for i in range(ROWS))))
+
+
+@pytest.mark.slow
+class TestPostgresChanges(OnPostgresql, SourceContract):
+    """One subtask reads, so there is nothing to rescale."""
+
+    outside = ("psycopg",)
+    with_key = True
+    most_points = 10
+    parallelisms = (1,)
+
+    def clear(self) -> None:
+        slot = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'contract'"
+        super().clear()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            while connection.execute("SELECT 1 FROM pg_replication_slots WHERE active").fetchone():
+                pass
+            connection.execute(slot)
+            connection.execute("INSERT INTO t SELECT i, 'value ' || i FROM generate_series(0, %s) i", [ROWS - 1])
+
+    def make_source(self) -> Source:
+        return PostgresChanges(self.url, "t", slot="contract", columns=["id", "value"], batch_rows=3)
+
+    def wanted(self) -> Iterable[Any]:
+        return [("+I", i, f"value {i}") for i in range(ROWS)]
