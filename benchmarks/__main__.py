@@ -14,6 +14,7 @@ from .growth import growth
 from .inlet import inlet
 from .kafka import kafka
 from .keyed_aggregate import keyed_aggregate
+from .lakes import lakes
 from .latency import latency
 from .nexmark.comparison import nexmark
 from .outlet import outlet
@@ -49,6 +50,7 @@ for command in (
     nexmark,
     window_state,
     kafka,
+    lakes,
 ):
     main.add_command(command)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,17 @@ COUNT, RATE = 3000, 1500
 COUNTS = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("index", pa.int64())])
 KINDS = pytest.mark.parametrize("make", [DeltaLake, IcebergLake])
 StartCluster = Callable[..., LocalCluster]
+
+
+@pytest.fixture(autouse=True)
+def _readers_end() -> Iterator[None]:
+    """The threads that PyIceberg reads with in this process."""
+    yield
+    from pyiceberg.utils.concurrent import ExecutorFactory
+
+    executor, ExecutorFactory._instance = ExecutorFactory._instance, None
+    if executor is not None:
+        executor.shutdown()
 
 
 @pytest.mark.chaos
@@ -62,7 +73,7 @@ def copying(env: StreamEnvironment, of: Lake, into: Lake) -> StreamEnvironment:
 
 
 @pytest.mark.chaos
-@KINDS
+@pytest.mark.parametrize("make", [DeltaLake, pytest.param(IcebergLake, marks=pytest.mark.slow)])
 def test_a_table_that_is_followed_is_read_once_through_a_kill_and_a_rescale(
     shared_cluster: LocalCluster, tmp_path: Path, make: type[Lake]
 ) -> None:
