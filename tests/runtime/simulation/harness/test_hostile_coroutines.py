@@ -214,7 +214,7 @@ class Stopping(Asked):
 def test_stop_iteration_of_a_plain_method_is_a_failure() -> None:
     harness = OperatorHarness(Stopping, key_by=lambda record: record)
     harness.process(["a"])
-    with pytest.raises(Exception, match="raised at record") as raised:
+    with pytest.raises(Exception, match=r"operator 'stopping-1' raised") as raised:
         harness.watermark(20)
     assert "StopIteration" in str(raised.value.__cause__)
 
