@@ -29,10 +29,10 @@ from .checks import at_least, at_least_or_none, check_records, one_of, rate, tex
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
-from .kafka_streams import KafkaStreams
+from .kafka_sources import KafkaSources
 from .lake_sources import LakeSources
 from .operator_checks import function_of, source_of
-from .redis_streams import RedisSources
+from .redis_sources import RedisSources
 from .restart import exponential_delay, no_restart
 from .schemas import dataframe_schema, declared_schema
 from .sql_sources import SqlSources
@@ -52,7 +52,7 @@ the job within seconds. Flink begins with 1000.
 """
 
 
-class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, LakeSources, RedisSources, WebSources):
+class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, LakeSources, RedisSources, WebSources):
     """Settings, and the sources of one program. Raises InvalidSetting for a setting out of range.
 
     `parallelism`: of operators that have none of their own; the cluster's default when None. DataFrame sources take
@@ -167,10 +167,10 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, Lak
         if read_files:
             try:
                 scan = ScanSource(scan_plan(dataframe), schema, records_per_second=pace, **self._batching())
-                return self._start(scan, name, parallelism, None)
+                return self._start(scan, name, parallelism)
             except NotAScan as reason:
                 log.info("source %r: the DataFrame's rows come through Spark, since %s", name, reason)
-        return self._start(SparkSource(schema, records_per_second=pace), name, parallelism, None, dataframe)
+        return self._start(SparkSource(schema, records_per_second=pace), name, parallelism, dataframe=dataframe)
 
     def from_collection(
         self,
@@ -201,7 +201,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, Lak
             raise InvalidSetting(f"from_collection: wanted records in an order of their own, found a {found}: {better}")
         source = CollectionSource(items, records_per_second=rate(records_per_second), **self._batching())
         check_records("from_collection", source.records)
-        return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
+        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)
 
     def generate(
         self,
@@ -228,7 +228,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, Lak
             schema=declared_schema(schema),
             **self._batching(),
         )
-        return self._start(source, name, parallelism, None)
+        return self._start(source, name, parallelism)
 
     def from_inlet(
         self,
@@ -255,7 +255,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, Lak
             max_waiting_bytes=at_least("max_waiting_bytes", max_waiting_bytes, 1),
             **self._batching(),
         )
-        return self._start(source, text("name", name), 1 if parallelism is None else parallelism, None, leads=True)
+        return self._start(source, text("name", name), 1 if parallelism is None else parallelism, leads=True)
 
     def _batching(self) -> dict[str, Any]:
         return {} if self.batch_rows is None else {"batch_rows": self.batch_rows}
@@ -265,7 +265,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaStreams, Lak
         source: Source,
         name: str | None,
         parallelism: int | None,
-        slot_sharing_group: str | None,
+        slot_sharing_group: str | None = None,
         dataframe: Any = None,
         leads: bool = False,
     ) -> DataStream:

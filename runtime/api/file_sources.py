@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...actors.operators.source import Source
 from ..connectors import ConnectorError, FileSource, WatchedFileSource
+from .beginnings_and_ends import Beginnings
 from .checks import at_least, at_least_or_none, rate, text
 from .errors import InvalidSetting
 from .schemas import declared_schema
@@ -28,7 +29,7 @@ class FileOptions(TypedDict, total=False):
     parallelism: int | None
 
 
-class FileSources:
+class FileSources(Beginnings):
     """Base of the StreamEnvironment."""
 
     graph: StreamGraph
@@ -74,7 +75,7 @@ class FileSources:
                 source = WatchedFileSource(text("path", path), format, **options)
         except ConnectorError as error:
             raise type(error)(f"source {name!r}: {error}") from error
-        return self._start(source, name, parallelism, None)
+        return self._start(source, name, parallelism)
 
     def from_parquet(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`."""
@@ -87,11 +88,3 @@ class FileSources:
     def from_jsonl(self, path: str, **options: Unpack[FileOptions]) -> DataStream:
         """As `from_files`: a record is a Row, `row["delay"]` or `row.delay`; an absent field is None."""
         return self.from_files(path, "jsonl", **options)
-
-    def _batching(self) -> dict[str, Any]:
-        raise NotImplementedError  # abstract
-
-    def _start(
-        self, source: Source, name: str | None, parallelism: int | None, slot_sharing_group: str | None
-    ) -> DataStream:
-        raise NotImplementedError  # abstract

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypedDict, Unpack
 
-from ...actors.operators.source import Source
 from ..connectors import TableSource, table_of
+from .beginnings_and_ends import Beginnings
 from .checks import rate
 from .stream import DataStream
 
@@ -18,7 +18,7 @@ class TableOptions(TypedDict, total=False):
     parallelism: int | None
 
 
-class FrameSources:
+class FrameSources(Beginnings):
     """Base of the StreamEnvironment.
 
     The table travels with the program, so this is for what fits into memory, in each TaskManager. One subtask reads it,
@@ -57,18 +57,4 @@ class FrameSources:
         parallelism: int | None = None,
     ) -> DataStream:
         source = TableSource(table, records_per_second=rate(records_per_second), **self._batching())
-        return self._start(source, name, 1 if parallelism is None else parallelism, None, leads=True)
-
-    def _batching(self) -> dict[str, Any]:
-        raise NotImplementedError  # abstract
-
-    def _start(
-        self,
-        source: Source,
-        name: str | None,
-        parallelism: int | None,
-        slot_sharing_group: str | None,
-        dataframe: Any = None,
-        leads: bool = False,
-    ) -> DataStream:
-        raise NotImplementedError  # abstract
+        return self._start(source, name, 1 if parallelism is None else parallelism, leads=True)

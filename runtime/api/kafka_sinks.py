@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
-from ...actors.operators.operator import Operator
 from ..connectors import KafkaSink
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.kafka_messages import OfRecord
-from .joined_streams import Options
-
-S = TypeVar("S")
+from .beginnings_and_ends import End, Ends
 
 
 class KafkaSinkOptions(TypedDict, total=False):
@@ -31,8 +28,8 @@ class KafkaSinkOptions(TypedDict, total=False):
     options: ClientOptions | None
 
 
-class KafkaSinks(Generic[S]):
-    """Base of the DataStream. `S`: what its `sink_to` returns."""
+class KafkaSinks(Ends[End]):
+    """Base of the DataStream."""
 
     def to_kafka(
         self,
@@ -42,9 +39,6 @@ class KafkaSinks(Generic[S]):
         name: str | None = None,
         parallelism: int | None = None,
         **options: Unpack[KafkaSinkOptions],
-    ) -> S:
+    ) -> End:
         """Write to a topic that is there, exactly once if not said otherwise: `sink_to(KafkaSink(...))`."""
         return self.sink_to(KafkaSink(topic, bootstrap_servers, **options), name=name, parallelism=parallelism)
-
-    def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> S:
-        raise NotImplementedError  # abstract

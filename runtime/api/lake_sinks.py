@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Unpack
 
 from ..connectors.lakes.delta_sink import DeltaSink
 from ..connectors.lakes.iceberg_sink import IcebergSink
 from ..connectors.lakes.lake_sink import LakeSink
+from .beginnings_and_ends import End, Ends
 from .joined_streams import Options
 
-E = TypeVar("E")
 
-
-class LakeSinks(Generic[E]):
-    """Base of the DataStream. `E`: what `sink_to` returns."""
-
-    @abstractmethod
-    def sink_to(self, sink: Any, **options: Unpack[Options]) -> E:
-        """End the stream in a sink."""
+class LakeSinks(Ends[End]):
+    """Base of the DataStream."""
 
     @abstractmethod
     def process(self, operator: Any, **options: Unpack[Options]) -> Any:
@@ -32,7 +27,7 @@ class LakeSinks(Generic[E]):
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
         **options: Any,
-    ) -> E:
+    ) -> End:
         """Append to a Delta table exactly once, one commit per checkpoint: `sink_to(DeltaSink(path, **options))`."""
         return self.sink_to(
             DeltaSink(path, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
@@ -46,7 +41,7 @@ class LakeSinks(Generic[E]):
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
         **options: Any,
-    ) -> E:
+    ) -> End:
         """Append to an Iceberg table exactly once, one snapshot per checkpoint: `sink_to(IcebergSink(...))`."""
         return self.sink_to(
             IcebergSink(table, **options), name=name, parallelism=parallelism, slot_sharing_group=slot_sharing_group
@@ -58,11 +53,11 @@ class LakeSinks(Generic[E]):
         name: str | None = None,
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
-    ) -> E:
+    ) -> End:
         """The writers, which have the parallelism that was given, and the committer, which has the name."""
         of_writers = None if name is None else f"{name}-writer"
         written = self.process(
             sink.writer(), name=of_writers, parallelism=parallelism, slot_sharing_group=slot_sharing_group
         )
-        end: E = written.sink_to(sink.committer(), name=name, parallelism=1, slot_sharing_group=slot_sharing_group)
+        end: End = written.sink_to(sink.committer(), name=name, parallelism=1, slot_sharing_group=slot_sharing_group)
         return end

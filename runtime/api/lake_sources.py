@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...actors.operators.source import Source
 from ..connectors.lakes.delta_source import DeltaSource
 from ..connectors.lakes.iceberg_source import IcebergSource
+from .beginnings_and_ends import Beginnings
 from .checks import rate
 from .stream import DataStream
 
 
-class LakeSources:
+class LakeSources(Beginnings):
     """Base of the StreamEnvironment."""
 
     def from_delta(
@@ -25,7 +25,7 @@ class LakeSources:
     ) -> DataStream:
         """Read a Delta table: `DeltaSource(path, **options)`. A record is a Row."""
         source = DeltaSource(path, records_per_second=rate(records_per_second), **self._batching(), **options)
-        return self._start(source, name, parallelism, None)
+        return self._start(source, name, parallelism)
 
     def from_iceberg(
         self,
@@ -38,12 +38,4 @@ class LakeSources:
     ) -> DataStream:
         """Read an Iceberg table: `IcebergSource(table, **options)`. A record is a Row."""
         source = IcebergSource(table, records_per_second=rate(records_per_second), **self._batching(), **options)
-        return self._start(source, name, parallelism, None)
-
-    def _batching(self) -> dict[str, Any]:
-        raise NotImplementedError  # abstract
-
-    def _start(
-        self, source: Source, name: str | None, parallelism: int | None, slot_sharing_group: str | None
-    ) -> DataStream:
-        raise NotImplementedError  # abstract
+        return self._start(source, name, parallelism)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from ...actors.operators.operator import Operator
 from ..connectors import RedisListSink, RedisStreamSink, RedisUpsertSink
+from .beginnings_and_ends import End, Ends
 from .joined_streams import Options
 
 
-class RedisSinks:
-    """A part of every stream."""
-
-    @abstractmethod
-    def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> Any:
-        """End the stream in a sink."""
+class RedisSinks(Ends[End]):
+    """Base of the DataStream."""
 
     def to_redis(
         self,
@@ -26,7 +21,7 @@ class RedisSinks:
         prefix: str = "",
         expire_ms: int | None = None,
         **options: Unpack[Options],
-    ) -> Any:
+    ) -> End:
         """Set the hash at `prefix` and the record's key to the record: at least once, and right in the end. See
         `RedisUpsertSink` and docs/connectors/redis.md.
         """
@@ -34,10 +29,10 @@ class RedisSinks:
 
     def to_redis_stream(
         self, url: str, key: str, *, most_entries: int | None = None, **options: Unpack[Options]
-    ) -> Any:
+    ) -> End:
         """Append each record to a stream, exactly once: see `RedisStreamSink` and docs/connectors/redis.md."""
         return self.sink_to(RedisStreamSink(url, key, most_entries=most_entries), **options)
 
-    def to_redis_list(self, url: str, key: str, **options: Unpack[Options]) -> Any:
+    def to_redis_list(self, url: str, key: str, **options: Unpack[Options]) -> End:
         """Append the JSON of each record to a list, exactly once: see `RedisListSink`."""
         return self.sink_to(RedisListSink(url, key), **options)

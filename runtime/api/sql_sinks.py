@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from ...actors.operators.operator import Operator
 from ..connectors import ConnectorError, SqlSink, SqlUpsertSink
+from .beginnings_and_ends import End, Ends
 from .joined_streams import Options
 
 if TYPE_CHECKING:
@@ -25,12 +24,8 @@ class TableSinkOptions(TypedDict, total=False):
     statement_timeout_ms: int
 
 
-class SqlSinks:
-    """A part of every stream."""
-
-    @abstractmethod
-    def sink_to(self, sink: Operator | type[Operator], **options: Unpack[Options]) -> Any:
-        """End the stream in a sink."""
+class SqlSinks(Ends[End]):
+    """Base of the DataStream."""
 
     def to_sql(
         self,
@@ -43,7 +38,7 @@ class SqlSinks:
         parallelism: int | None = None,
         slot_sharing_group: str | None = None,
         **options: Unpack[TableSinkOptions],
-    ) -> Any:
+    ) -> End:
         """Write rows into a table: append them, or with a `key` set the row of that key; `kind=` or `deleted=` names
         the column by which rows are removed. Exactly once by a ledger (`SqlSink`); `exactly_once=False` upserts sooner
         and without one (`SqlUpsertSink`). See docs/connectors/sql.md.

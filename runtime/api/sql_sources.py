@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from ...actors.operators.source import Source
 from ..connectors import PostgresChanges, SqlSource
+from .beginnings_and_ends import Beginnings
 from .stream import DataStream
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ class ChangeOptions(TypedDict, total=False):
     statement_timeout_ms: int
 
 
-class SqlSources:
+class SqlSources(Beginnings):
     """Base of the StreamEnvironment."""
-
-    if TYPE_CHECKING:
-
-        def _batching(self) -> dict[str, Any]: ...
-        def _start(self, source: Source, name: str | None, parallelism: int | None, group: None) -> DataStream: ...
 
     def from_sql(
         self,
@@ -62,7 +57,7 @@ class SqlSources:
         """Read a table, or `query=`, of the database at `url`: each row once, split by ranges of its key. A record is a
         Row: `row["delay"]`, `row.delay`. Options: those of `SqlSource`. See docs/connectors/sql.md.
         """
-        return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism, None)
+        return self._start(SqlSource(url, table, **self._batching(), **options), name, parallelism)
 
     def from_postgres_changes(
         self,

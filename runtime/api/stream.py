@@ -93,10 +93,10 @@ class DataStreamSink(_Named):
 class DataStream(
     _Named,
     TableLookups["DataStream"],
-    SqlSinks,
+    SqlSinks[DataStreamSink],
     KafkaSinks[DataStreamSink],
     LakeSinks[DataStreamSink],
-    RedisSinks,
+    RedisSinks[DataStreamSink],
 ):
     """A stream of records or of columnar batches."""
 

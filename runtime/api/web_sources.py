@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from ...actors.operators.source import Source
 from ..connectors import HttpSource, LineSource, WebsocketSource
+from .beginnings_and_ends import Beginnings
 
 if TYPE_CHECKING:
     from .stream import DataStream
@@ -33,26 +33,22 @@ class WebsocketOptions(TypedDict, total=False):
     retry_ms: float
 
 
-class WebSources:
+class WebSources(Beginnings):
     """Base of the StreamEnvironment. Of each source one subtask reads."""
-
-    if TYPE_CHECKING:
-
-        def _start(self, source: Source, name: str | None, parallelism: int | None, group: None) -> DataStream: ...
 
     def from_http(self, url: str, *, name: str | None = None, **options: Unpack[HttpOptions]) -> DataStream:
         """Ask an HTTP endpoint that answers with JSON, again and again, with a cursor. A record is what the endpoint
         lists. Exactly once if it answers a cursor with the same records each time. Options: those of `HttpSource`. See
         docs/connectors/http.md.
         """
-        return self._start(HttpSource(url, **options), name, 1, None)
+        return self._start(HttpSource(url, **options), name, 1)
 
     def from_websocket(self, url: str, *, name: str | None = None, **options: Unpack[WebsocketOptions]) -> DataStream:
         """The messages of a websocket: at most once, unless `resume` makes it replayable. A record is the message's
         JSON, or what `parse` makes of it. Options: those of `WebsocketSource`. See docs/connectors/http.md.
         """
-        return self._start(WebsocketSource(url, **options), name, 1, None)
+        return self._start(WebsocketSource(url, **options), name, 1)
 
     def from_socket(self, address: str, *, retry_ms: float = 60_000, name: str | None = None) -> DataStream:
         """Lines of text from "host:port" or a Unix socket's path: at most once, for trials. A record is a text."""
-        return self._start(LineSource(address, retry_ms=retry_ms), name, 1, None)
+        return self._start(LineSource(address, retry_ms=retry_ms), name, 1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from ...actors.operators.source import Source
 from ..connectors import RedisStreamSource
+from .beginnings_and_ends import Beginnings
 from .schemas import declared_schema
 
 if TYPE_CHECKING:
@@ -24,13 +24,8 @@ class RedisSourceOptions(TypedDict, total=False):
     retry_ms: float
 
 
-class RedisSources:
+class RedisSources(Beginnings):
     """Base of the StreamEnvironment."""
-
-    if TYPE_CHECKING:
-
-        def _batching(self) -> dict[str, Any]: ...
-        def _start(self, source: Source, name: str | None, parallelism: int | None, group: None) -> DataStream: ...
 
     def from_redis(
         self,
@@ -46,4 +41,4 @@ class RedisSources:
         """
         if "schema" in options:
             options["schema"] = declared_schema(options["schema"])
-        return self._start(RedisStreamSource(url, streams, **self._batching(), **options), name, parallelism, None)
+        return self._start(RedisStreamSource(url, streams, **self._batching(), **options), name, parallelism)

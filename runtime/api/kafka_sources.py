@@ -1,4 +1,4 @@
-"""KafkaStreams: `env.from_kafka`. A part of the StreamEnvironment; the source is in `runtime/connectors/kafka`."""
+"""KafkaSources: `env.from_kafka`. A part of the StreamEnvironment; the source is in `runtime/connectors/kafka`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from ...actors.operators.source import Source
 from ..connectors import KafkaSource
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.partitions import Start
+from .beginnings_and_ends import Beginnings
 from .stream import DataStream
 
 
@@ -31,7 +31,7 @@ class KafkaSourceOptions(TypedDict, total=False):
     options: ClientOptions | None
 
 
-class KafkaStreams:
+class KafkaSources(Beginnings):
     """Base of the StreamEnvironment."""
 
     def from_kafka(
@@ -47,12 +47,4 @@ class KafkaStreams:
         own.
         """
         source = KafkaSource(topics, bootstrap_servers, **(self._batching() | options))  # type: ignore[arg-type]
-        return self.from_source(source, name=name, parallelism=parallelism)
-
-    def from_source(
-        self, source: Source | type[Source], *, name: str | None = None, parallelism: int | None = None
-    ) -> DataStream:
-        raise NotImplementedError  # abstract
-
-    def _batching(self) -> dict[str, Any]:
-        raise NotImplementedError  # abstract
+        return self._start(source, name, parallelism)
