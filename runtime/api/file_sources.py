@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...actors.operators.source import Source
 from ..connectors import ConnectorError, FileSource, WatchedFileSource
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .checks import at_least, at_least_or_none, rate, text
 from .errors import InvalidSetting
 from .schemas import declared_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict, Unpack
 
 from ..connectors import TableSource, table_of
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .checks import rate
 from .stream import DataStream
 

@@ -62,6 +62,7 @@ HOOKS: Mapping[type[Operator], Mapping[str, str]] = {
     },
     PacedSource: {"read": _BATCH},
     TwoPhaseCommitSink: {
+        "check_interval": NO_YIELD,
         "begin_transaction": RETURN,
         "write": NO_YIELD,
         "pre_commit": RETURN,

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 from ..connectors import KafkaSink
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.kafka_messages import OfRecord
-from .beginnings_and_ends import End, Ends
+from .ends import End, Ends
 
 
 class KafkaSinkOptions(TypedDict, total=False):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..connectors import KafkaSource
 from ..connectors.kafka.client_settings import Options as ClientOptions
 from ..connectors.kafka.partitions import Start
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .stream import DataStream
 
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from ..connectors.lakes.delta_sink import DeltaSink
 from ..connectors.lakes.iceberg_sink import IcebergSink
 from ..connectors.lakes.lake_sink import LakeSink
-from .beginnings_and_ends import End, Ends
+from .ends import End, Ends
 from .joined_streams import Options
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..connectors.lakes.delta_source import DeltaSource
 from ..connectors.lakes.iceberg_source import IcebergSource
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .checks import rate
 from .stream import DataStream
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from ..connectors import RedisListSink, RedisStreamSink, RedisUpsertSink
-from .beginnings_and_ends import End, Ends
+from .ends import End, Ends
 from .joined_streams import Options
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from ..connectors import RedisStreamSource
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .schemas import declared_schema
 
 if TYPE_CHECKING:

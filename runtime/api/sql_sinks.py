@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from ..connectors import ConnectorError, SqlSink, SqlUpsertSink
-from .beginnings_and_ends import End, Ends
+from .ends import End, Ends
 from .joined_streams import Options
 
 if TYPE_CHECKING:

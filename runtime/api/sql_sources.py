@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..connectors import PostgresChanges, SqlSource
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 from .stream import DataStream
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..connectors import HttpSource, LineSource, WebsocketSource
-from .beginnings_and_ends import Beginnings
+from .beginnings import Beginnings
 
 if TYPE_CHECKING:
     from .stream import DataStream
