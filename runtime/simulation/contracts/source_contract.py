@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Any, ClassVar
 
 from ....actors.operators.source import END, Source, can_rescale
@@ -27,10 +28,14 @@ from .life import Life, Step, Watch, job_of
 from .outside_calls import Fault
 
 _PAUSE_S = 0.002
+_POLLS_BETWEEN = (2, 1, 3, 1)
+"""How many polls there are from one barrier to the next: with an even rhythm each could fall on the end of a page, and
+what was read ahead of it would never be missed.
+"""
 
 
 class SourceLife(Life):
-    """It is polled, with a checkpoint after every other poll, until it has ended or given all that is wanted."""
+    """It is polled, with a checkpoint after some polls, until it has ended or given all that is wanted."""
 
     def __init__(
         self, source: Source, wanted: int, timeout: float, watch: Watch, faults: Sequence[Fault | None] = ()
@@ -46,12 +51,14 @@ class SourceLife(Life):
         self._behind = []
 
     def _steps(self, harness: OperatorHarness) -> Iterator[Step]:
-        polls = 0
+        rhythm = cycle(_POLLS_BETWEEN)
+        left = next(rhythm)
         while True:
             found: list[bool] = []
             yield "polled", partial(self._poll, harness, found)
-            polls += 1
-            if found[0] or polls % 2 == 0:
+            left -= 1
+            if found[0] or left == 0:
+                left = next(rhythm)
                 yield f"at the barrier of checkpoint {self.covered + 1}", harness.snapshot
                 self.out += self._behind
                 self._behind = []
@@ -119,7 +126,9 @@ class SourceContract(Contract):
         self._at_each_call("freeze", "it was frozen")
 
     def test_a_rescale(self) -> None:
-        """In each parallelism a subtask gives one batch before the next; the last gives all that is left."""
+        """In each parallelism subtask i gives i + 1 batches, so that they come unequally far; of the last one all give
+        all that is left.
+        """
         self.clear()
         source = self.make_source()
         if not can_rescale(source):
@@ -129,9 +138,13 @@ class SourceContract(Contract):
         for generation, parallelism in enumerate(self.parallelisms, 1):
             attempts = [OperatorHarness._attempt_of(job, snapshots, parallelism, index) for index in range(parallelism)]
             is_last = generation == len(self.parallelisms)
-            for each in attempts:
-                while not next_batch(each, len(wanted) - len(found) if is_last else 0, self.timeout) and is_last:
+            for index, each in enumerate(attempts):
+                batches = 1
+                while not next_batch(each, len(wanted) - len(found) if is_last else 0, self.timeout):
                     found += each.take_output()
+                    if not is_last and batches > index:
+                        break
+                    batches += 1
                 found += each.take_output()
             snapshots = [each.snapshot(generation) for each in attempts]
             for each in attempts:

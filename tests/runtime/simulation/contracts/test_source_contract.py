@@ -78,6 +78,38 @@ class Consuming(FromSqlite):
         return found
 
 
+class ReadingAhead(FromSqlite):
+    """Reads a page of six, gives it in two batches, and records its end with the first."""
+
+    def open(self) -> None:
+        super().open()
+        self.page: list[Any] = []
+
+    def poll(self) -> Any:
+        if not self.page:
+            self.page = self.db.execute("SELECT id FROM rows WHERE id > ? LIMIT 6", (self.last,)).fetchall()
+        if not self.page:
+            return END
+        self.last = self.page[-1][0]
+        given, self.page = self.page[:3], self.page[3:]
+        return [{"id": id} for (id,) in given]
+
+
+class Furthest(FromSqlite):
+    """Subtask i of p reads every p-th row; after a change of p all go on from where the furthest was."""
+
+    def poll(self) -> Any:
+        own = (self.last, self.context.parallelism, self.context.subtask_index)
+        found = self.db.execute("SELECT id FROM rows WHERE id > ? AND id % ? = ? LIMIT 1", own).fetchall()
+        if not found:
+            return END
+        self.last = found[-1][0]
+        return [{"id": id} for (id,) in found]
+
+    def rescale(self, offsets: Any) -> None:
+        self.last = max(offsets)
+
+
 class SqliteContract(SourceContract):
     outside = ("sqlite3",)
     kind: Any = FromSqlite
@@ -104,12 +136,29 @@ class TestASourceOfATable(SqliteContract):
     pass
 
 
+def contract_of(kind: Any, folder: Path) -> SqliteContract:
+    contract = SqliteContract()
+    contract.path, contract.kind = str(folder / "rows.db"), kind
+    return contract
+
+
 @pytest.mark.parametrize(("kind", "wrong"), [(OneBehind, "is there 2 times, wanted 1"), (Consuming, "is missing")])
 def test_a_mistake_is_found(kind: Any, wrong: str, tmp_path: Path) -> None:
-    contract = SqliteContract()
-    contract.path, contract.kind = str(tmp_path / "rows.db"), kind
+    contract = contract_of(kind, tmp_path)
     with pytest.raises(AssertionError) as caught:
         contract.test_a_kill_before_and_after_each_call()
     assert wrong in str(caught.value)
     assert "attempt 1 is killed " in str(caught.value)
     assert "while it was polled" in str(caught.value)
+
+
+def test_a_page_that_is_recorded_before_it_is_given_is_found(tmp_path: Path) -> None:
+    """Though two batches are a page: barriers fall in the middle of one, too."""
+    with pytest.raises(AssertionError, match="is missing"):
+        contract_of(ReadingAhead, tmp_path).test_a_kill_before_and_after_each_call()
+
+
+def test_a_rescale_to_the_furthest_offset_is_found(tmp_path: Path) -> None:
+    """Subtasks come unequally far."""
+    with pytest.raises(AssertionError, match="is missing"):
+        contract_of(Furthest, tmp_path).test_a_rescale()
