@@ -30,7 +30,7 @@ class S3Server:
             import moto.server  # noqa: F401
             import s3fs
         except ImportError as error:
-            raise SystemMissing("S3", f'{error}: pip install "moto[server,s3]" s3fs') from None
+            raise SystemMissing("S3", f'{error}: pip install "moto[s3]" flask flask-cors s3fs') from None
         with closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
