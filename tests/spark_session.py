@@ -18,7 +18,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    before = set(psutil.Process().children(recursive=True))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session = (
         SparkSession.builder.master("local[2]")
@@ -33,9 +32,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     )
     gateway = session.sparkContext._gateway
     yield session
+    own = psutil.Process(gateway.proc.pid)
+    started = [own, *own.children(recursive=True)]
     session.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=20)
+    _, left = psutil.wait_procs(started, timeout=20)
     assert not left
     SparkContext._gateway = SparkContext._jvm = None

@@ -79,8 +79,8 @@ class JobResults:
         if not isinstance(sink, FileSink) or isinstance(sink, CollectSink):
             raise ResultsUnavailable(f"sink {name!r} is a {type(sink).__name__}; a DataFrame is read from a FileSink")
         format, options = _SPARK_READERS[sink.format]
-        root = sink.path.rstrip("/")
-        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in self._files(name, sink)])
+        files, root = self._files(name, sink), sink.path.rstrip("/")
+        return spark.read.format(format).options(**options).load([f"{root}/{each}" for each in files])
 
     def _files(self, name: str, sink: FileSink) -> list[str]:
         """This job's, and of the jobs that it continues. Raises ResultsUnavailable when there is none."""

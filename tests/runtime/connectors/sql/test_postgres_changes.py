@@ -46,7 +46,7 @@ def short(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 def confirmed(db: psycopg.Connection[Any]) -> int:
     asked = "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = current_database()"
     row = db.execute(asked).fetchone()
-    return 0 if row is None else lsn_of(row[0])
+    return 0 if row is None or row[0] is None else lsn_of(row[0])  # a slot that is being made has none yet
 
 
 def streaming(driven: Driven) -> None:
