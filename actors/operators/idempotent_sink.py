@@ -87,7 +87,7 @@ class IdempotentSink(Operator):
                 return
 
     @property
-    def _is_full(self) -> bool:
+    def _wants_no_input(self) -> bool:
         return self._patience.is_tried
 
     # -- details

@@ -152,12 +152,12 @@ class LedgerSink(Operator):
         self._apply_complete()
 
     @property
-    def _is_full(self) -> bool:
+    def _wants_no_input(self) -> bool:
         """What comes now would only wait, too."""
         return self._patience.is_tried
 
     @property
-    def _is_settled(self) -> bool:
+    def _has_applied_all(self) -> bool:
         return not self._next()
 
     # -- details

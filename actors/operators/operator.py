@@ -255,12 +255,12 @@ class Operator(Actor):
             self._calls.do_due(now_ms, out)
 
     @property
-    def _is_full(self) -> bool:
+    def _wants_no_input(self) -> bool:
         """Whether the task should take no input for now. Checkpoints go on, and `on_idle` is called meanwhile."""
         return False
 
     @property
-    def _is_settled(self) -> bool:
+    def _has_applied_all(self) -> bool:
         """Whether all is done that the job's last checkpoint has made due: the task does not finish before."""
         return True
 

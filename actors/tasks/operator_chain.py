@@ -47,7 +47,7 @@ class OperatorChain:
             for index, each in enumerate(self.operators)
             if each._calls is not None or index in _overriding(self.operators, "_due_ms")
         )
-        self._fillable = tuple(self.operators[index] for index in _overriding(self.operators, "_is_full"))
+        self._fillable = tuple(self.operators[index] for index in _overriding(self.operators, "_wants_no_input"))
         self.calls = self.operators[0]._calls if self.operators else None
         """Of the first operator, if it runs coroutines; no other one does."""
 
@@ -136,12 +136,12 @@ class OperatorChain:
         """Whether the first operator has as many records in flight as it may have, or another one wants no more."""
         if self.calls is not None and self.calls.is_full:
             return True
-        return any([each._is_full for each in self._fillable])  # noqa: C419 (nearly always empty, and asked at each step)
+        return any([each._wants_no_input for each in self._fillable])  # noqa: C419 (nearly always empty, and asked at each step)
 
     @property
     def is_settled(self) -> bool:
         """Whether no operator has anything left to do for the job's last checkpoint."""
-        return all(each._is_settled for each in self.operators)
+        return all(each._has_applied_all for each in self.operators)
 
     @property
     def is_draining(self) -> bool:

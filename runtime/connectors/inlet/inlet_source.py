@@ -200,7 +200,7 @@ class InletSource(Source):
             self._bytes += len(each.data)
 
     @property
-    def _is_full(self) -> bool:
+    def _has_no_room(self) -> bool:
         groups = (self._next,) if self._writing is None else (self._next, self._writing)
         records = self._records + sum(group.records for group in groups)
         size = self._bytes + sum(group.bytes for group in groups)
@@ -209,7 +209,7 @@ class InletSource(Source):
     # -- reading the logs
 
     def _read_on(self) -> None:
-        if not self._is_reading and not self._is_full:
+        if not self._is_reading and not self._has_no_room:
             self._is_reading = True
             self._log.read(self._read)
 
@@ -254,7 +254,7 @@ class InletSource(Source):
             promise.set(_NOT_READY)
             return promise
         records = checked(message.records, self.schema)
-        if not (self._is_full or self._is_stopping or self._has_ended):
+        if not (self._has_no_room or self._is_stopping or self._has_ended):
             self._take(records, message.records)
         if all(self._taken.last(each.sender) == self._lasting.last(each.sender) for each in records):
             promise.set(self._answer(records))
@@ -281,7 +281,7 @@ class InletSource(Source):
     def _answer(self, records: Iterable[SentRecords]) -> InletAnswer:
         lasts = ((each, self._lasting.last(each.sender)) for each in records)
         last_numbers = {each.sender: last for each, last in lasts if not each.rows or last < each.last}
-        return InletAnswer(last_numbers, self._is_full, has_ended=self._is_stopping or self._has_ended)
+        return InletAnswer(last_numbers, self._has_no_room, has_ended=self._is_stopping or self._has_ended)
 
     def _write(self) -> None:
         if self._writing is None and self._next.sent:

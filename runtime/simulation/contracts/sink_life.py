@@ -20,7 +20,7 @@ def settle(harness: OperatorHarness) -> bool:
     """Let time pass until the sink has nothing more to do; whether it came to that."""
     last = harness._attempt.last_checkpoint
     for _ in range(MOST_WAITS):
-        if all(operator._is_settled for operator in harness.operators):
+        if all(operator._has_applied_all for operator in harness.operators):
             return True
         harness.advance(1_000)
         harness.complete(last)

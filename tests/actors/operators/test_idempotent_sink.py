@@ -97,11 +97,11 @@ def test_what_fails_is_tried_again_and_nothing_taken_meanwhile(table: Table) -> 
     with OperatorHarness(IntoTable()) as running:
         table.failures = 1
         running.process([(number, 1) for number in range(4)])
-        assert running.operator._is_full
+        assert running.operator._wants_no_input
         assert running.operator.on_idle([]) == pytest.approx(100)
         running.advance(100)
         assert running.operator.on_idle([]) == 0
-        assert not running.operator._is_full
+        assert not running.operator._wants_no_input
         assert len(table.rows) == 4
 
 

@@ -254,16 +254,16 @@ class TestFailures:
 
     def test_while_the_ledger_is_away_no_records_are_taken(self, ledger: Ledger) -> None:
         with harness() as running:
-            assert not running.operator._is_full
+            assert not running.operator._wants_no_input
             ledger.is_away = True
             running.complete(taken(running, "a"))
-            assert running.operator._is_full
-            assert not running.operator._is_settled
+            assert running.operator._wants_no_input
+            assert not running.operator._has_applied_all
             ledger.is_away = False
             running.advance(1_000)
             running.complete(1)
-            assert not running.operator._is_full
-            assert running.operator._is_settled
+            assert not running.operator._wants_no_input
+            assert running.operator._has_applied_all
 
 
 class Files(IntoLedger):

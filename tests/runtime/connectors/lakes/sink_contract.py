@@ -251,7 +251,7 @@ class LakeSinkContract:
                 for number in range(8):
                     sink.process(rows([job * 100 + number]))
                     sink.complete(sink.snapshot())
-                    while not committer(sink)._is_settled:
+                    while not committer(sink)._has_applied_all:
                         sink.advance(1000)
 
         threads = [threading.Thread(target=write, args=(job,)) for job in range(3)]

@@ -100,4 +100,4 @@ def restored_batches_are_applied_under_the_new_name(patch: Patch) -> None:
 
 @mutant(EFFECTS, within=60, scenarios=booked)
 def a_job_finishes_before_its_ledger_is_written(patch: Patch) -> None:
-    patch.setattr(LedgerSink, "_is_settled", property(lambda self: True))
+    patch.setattr(LedgerSink, "_has_applied_all", property(lambda self: True))
