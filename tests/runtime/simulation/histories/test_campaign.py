@@ -98,8 +98,7 @@ def test_a_history_is_the_same_in_another_interpreter() -> None:
     program = (
         "import hashlib, logging; logging.disable(logging.CRITICAL)\n"
         "from understudy.runtime.simulation.histories.verdict import replay\n"
-        "from understudy.runtime.simulation.histories.ledger_topologies import LEDGERS
-from understudy.runtime.simulation.histories.mix import standard_history\n"
+        "from understudy.runtime.simulation.histories.mix import standard_history\n"
         "print(hashlib.sha256('\\n'.join(replay(standard_history(3))[1].lines()).encode()).hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
