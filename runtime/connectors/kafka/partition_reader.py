@@ -187,12 +187,13 @@ class PartitionReader:
             self._paused_there = paused
 
     def _on_messages(self, consumer: Any, messages: list[Any]) -> None:
-        """Shares them out to their partitions, by functions in C where there are many."""
+        """Shares them out to their partitions, by functions in C where there are many. Problems, as the end of a
+        partition is one, come after the messages that were read with them.
+        """
         kind = self._kafka.Message
+        problems: list[Any] = []
         if any(problem is not None for problem in map(kind.error, messages)):  # `==` of its errors fails with None
-            for message in messages:
-                if (problem := message.error()) is not None:
-                    self._on_problem(consumer, message, problem)
+            problems = [message for message in messages if message.error() is not None]
             messages = [message for message in messages if message.error() is None]
         by_place: dict[tuple[str, int], list[Any]] = defaultdict(list)
         topics, numbers = list(map(kind.topic, messages)), list(map(kind.partition, messages))
@@ -200,6 +201,8 @@ class PartitionReader:
             by_place[place].append(message)
         for place, those in by_place.items():
             self._on_partition(Partition(*place), those)
+        for message in problems:
+            self._on_problem(consumer, message, message.error())
 
     def _on_partition(self, partition: Partition, messages: list[Any]) -> None:
         at = self._positions[partition]
