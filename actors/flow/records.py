@@ -10,13 +10,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ...messages import Row, make_rows, shape_of, shown
 from ..errors import UnusableRecord
+
+B = TypeVar("B")
+"""A list of records or a `pa.RecordBatch`."""
 
 _NUMBERS = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()})
 
@@ -65,6 +68,27 @@ def batch_of(records: Sequence[Any], schema: pa.Schema | None = None) -> pa.Reco
         raise RecordMismatch(f"record {_shown(records[0])} does not fit: {problem}")
     by_name = dict(zip(names, columns, strict=True))
     return pa.RecordBatch.from_arrays([_array(f.name, by_name[f.name], f, records) for f in schema], schema=schema)
+
+
+def merged(batches: Sequence[B]) -> list[B]:
+    """The same records in as few batches as can be, in their order: lists become one, and columns of one schema."""
+    runs: list[list[Any]] = []
+    schemas: list[pa.Schema | None] = []
+    for batch in batches:
+        schema = batch.schema if isinstance(batch, pa.RecordBatch) else None
+        if not runs or schemas[-1] != schema:
+            runs.append([])
+            schemas.append(schema)
+        runs[-1].append(batch)
+    return [_joined(run) for run in runs]
+
+
+def _joined(run: Sequence[Any]) -> Any:
+    if len(run) == 1:
+        return run[0]
+    if isinstance(run[0], pa.RecordBatch):
+        return pa.concat_batches(run)
+    return [record for batch in run for record in batch]
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from ...messages import CheckpointId
 from ..flow.elements import Batch
 from ..flow.key_selector import KeySelector
+from ..flow.records import merged
 from ..unrun import has_run
 from .collector import Collector
 from .operator import Operator, Takes
@@ -114,32 +115,12 @@ class IdempotentSink(Operator):
 
     def _merged(self) -> list[Batch]:
         """As few batches as can be, in order; of each key the last record only, within each."""
-        merged: list[Batch] = []
-        for run in _alike(self._waiting):
-            batch: Batch = (
-                pa.Table.from_batches(run).combine_chunks().to_batches()[0]
-                if isinstance(run[0], pa.RecordBatch)
-                else [record for each in run for record in each]
-            )
-            merged.append(batch if self._selector is None else _last_of_each_key(batch, self._selector))
-        return merged
+        batches = merged(self._waiting)
+        return batches if self._selector is None else [_last_of_each_key(each, self._selector) for each in batches]
 
 
 def _parts(key: Any) -> Sequence[Any]:
     return tuple(key) if isinstance(key, list | tuple) else (key,)
-
-
-def _alike(batches: list[Batch]) -> list[list[Any]]:
-    """Runs of batches that can be made one: lists, or columns of one schema."""
-    runs: list[list[Any]] = []
-    kinds: list[Any] = []
-    for batch in batches:
-        kind = batch.schema if isinstance(batch, pa.RecordBatch) else None
-        if not runs or kinds[-1] != kind:
-            runs.append([])
-            kinds.append(kind)
-        runs[-1].append(batch)
-    return runs
 
 
 def _last_of_each_key(batch: Batch, selector: KeySelector) -> Batch:

@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any, Literal
 
+from ...actors.async_calls.retry_after import retry_after_ms
 from ...actors.errors import OutsideUnavailable
 from ...actors.flow.elements import Batch
 from ...actors.operators.source import END, FromSplit, Source, SourceState
@@ -76,7 +77,7 @@ class Feed:
         if tried_ms >= retry_ms:
             raise OutsideUnavailable(self.who, "reading", self._failures, tried_ms, error) from error
         pause_s = min(FIRST_PAUSE_S * 2.0 ** (self._failures - 1), LONGEST_PAUSE_S)
-        self.wait(max(pause_s, getattr(error, "retry_after_s", 0.0)))
+        self.wait(max(pause_s, (retry_after_ms(error, int(time.time() * 1000)) or 0.0) / 1000))
 
     def end(self, why: BaseException | Literal[True]) -> None:
         self.over = why

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....actors.flow.elements import Batch
-from ....actors.flow.records import RecordMismatch, batch_of
+from ....actors.flow.records import RecordMismatch, batch_of, merged
 from .errors import TableMismatch
 from .target_table import DELETED, DELETING, UPSERTING, TargetTable, last_of_each_key
 
@@ -124,13 +124,3 @@ def _typed(rows: pa.RecordBatch, table: TargetTable) -> pa.RecordBatch:
         known = table.columns.get(name)
         arrays.append(column.cast(known.type) if known is not None and pa.types.is_null(column.type) else column)
     return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
-
-
-def merged(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """As few as can be, in their order."""
-    runs: list[list[pa.RecordBatch]] = []
-    for batch in batches:
-        if not runs or not runs[-1][-1].schema.equals(batch.schema):
-            runs.append([])
-        runs[-1].append(batch)
-    return [run[0] if len(run) == 1 else pa.Table.from_batches(run).combine_chunks().to_batches()[0] for run in runs]

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....actors.errors import MarkerMoved
 from ....actors.flow.elements import Batch
+from ....actors.flow.records import merged
 from ....actors.operators.idempotent_sink import IdempotentSink
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
@@ -21,7 +22,7 @@ from ....actors.operators.operator import Operator, Takes
 from ....state import pack_batch
 from .database import Database, driver_of
 from .errors import DatabaseRefused, StatementFailed, TableMismatch
-from .row_changes import RowChanges, merged
+from .row_changes import RowChanges
 from .target_table import TargetTable
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ One subtask asks.
 
 from __future__ import annotations
 
-import email.utils
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -105,7 +103,7 @@ class HttpSource(FedSource):
         answer = client.get(self.url, params=parameters or None, headers=given)
         where = self.url.partition("?")[0]
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise _Busy(f"{where} answers {answer.status_code}", _retry_after_s(answer.headers.get("Retry-After")))
+            raise _Busy(f"{where} answers {answer.status_code}", answer)
         if not answer.is_success:
             raise HttpRefused(f"{where} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]!r}")
         try:
@@ -117,11 +115,11 @@ class HttpSource(FedSource):
 
 
 class _Busy(Exception):
-    """The endpoint asks to come again."""
+    """The endpoint asks to come again; when, its answer may say."""
 
-    def __init__(self, text: str, retry_after_s: float) -> None:
+    def __init__(self, text: str, response: Any) -> None:
         super().__init__(text)
-        self.retry_after_s = retry_after_s
+        self.response = response
 
 
 def _page(body: Any) -> Page:
@@ -133,15 +131,3 @@ def _page(body: Any) -> Page:
         f'wanted a list of records, or {{"records": [...], "cursor": ...}}, found {shown(body)}: give HttpSource a '
         "parse function that returns (records, cursor)"
     )
-
-
-def _retry_after_s(value: str | None) -> float:
-    """Seconds, or a date."""
-    if value is None:
-        return 0.0
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return 0.0

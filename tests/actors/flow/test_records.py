@@ -15,7 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.actors.flow.records import RecordMismatch, batch_of, conform, mapping_of, rows_of, schema_problem
+from understudy.actors.flow.records import (
+    RecordMismatch,
+    batch_of,
+    conform,
+    mapping_of,
+    merged,
+    rows_of,
+    schema_problem,
+)
 from understudy.messages import row_type
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -151,3 +159,12 @@ def test_arrays_of_one_dimension_become_lists() -> None:
 def test_an_array_of_other_dimensions_is_refused_with_a_hint(array: Any) -> None:
     with pytest.raises(RecordMismatch, match=rf"record 1: column 'a' holds an array of {array.ndim} dimensions.*ravel"):
         batch_of([{"a": np.arange(2)}, {"a": array}])
+
+
+def test_merged_batches_are_the_same_records_in_their_order() -> None:
+    ones, empty = pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": pa.array([], pa.int64())})
+    other = pa.record_batch({"m": [3]})
+    found = merged([["a"], ["b"], ones, empty, ones, other, ["c"], empty, empty])
+    assert [each if isinstance(each, list) else each.to_pydict() for each in found] == [
+        *(["a", "b"], {"n": [1, 2, 1, 2]}, {"m": [3]}, ["c"], {"n": []}),
+    ]
