@@ -5,9 +5,10 @@ environment too.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -88,3 +89,15 @@ def read_digests(out: Path) -> dict[str, Any]:
     parts = [path.read_text().split() for path in out.glob("digest-*")]
     digest = combined(int(part[1]) for part in parts)
     return {"outputs": sum(int(part[0]) for part in parts), "digest": f"{digest:016x}"}
+
+
+def in_processes(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> None:
+    """Call it in a process for each of these, all at once. Raises RuntimeError when one of them fails."""
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=work, args=each) for each in arguments]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        if worker.exitcode:
+            raise RuntimeError(f"a worker ended with exit code {worker.exitcode}")

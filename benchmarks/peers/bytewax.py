@@ -8,7 +8,6 @@ objects. stateful-function is called per record (`stateful_map`) or with the rec
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import socket
 from collections.abc import Iterator
 from datetime import timedelta
@@ -22,6 +21,7 @@ from benchmarks.side import (
     Order,
     answer,
     elapsed,
+    in_processes,
     read_digests,
     received_order,
 )
@@ -38,14 +38,7 @@ def run(order: Order) -> None:
     out.mkdir()
     recovery.init_db_dir(folder, WORKERS)
     addresses = [f"127.0.0.1:{port}" for port in _free_ports(WORKERS)]
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_work, args=(order, out, folder, addresses, index)) for index in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        if worker.exitcode:
-            raise RuntimeError(f"a worker ended with exit code {worker.exitcode}")
+    in_processes(_work, [(order, out, folder, addresses, index) for index in range(WORKERS)])
     more = {}
     if order.workload == "keyed-aggregate":
         totals = [np.fromfile(path, dtype="<i8") for path in out.glob("totals-*")]

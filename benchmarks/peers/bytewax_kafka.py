@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import multiprocessing
 import socket
 from contextlib import ExitStack
 from datetime import timedelta
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kafka_answers import PARTITIONS, fresh_topic, timed_answer
-from benchmarks.side import Order, received_order
+from benchmarks.side import Order, in_processes, received_order
 
 WORKERS = 2
 
@@ -26,14 +25,7 @@ def run(order: Order) -> None:
     importlib.import_module("bytewax.recovery").init_db_dir(folder, WORKERS)
     addresses = _addresses()
     options = order.options | {"answers": fresh_topic(order.options["servers"], PARTITIONS)}
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_work, args=(options, order.out, addresses, index)) for index in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        if worker.exitcode:
-            raise RuntimeError(f"a worker ended with exit code {worker.exitcode}")
+    in_processes(_work, [(options, order.out, addresses, index) for index in range(WORKERS)])
     timed_answer(options, ["bytewax", "confluent-kafka"])
 
 

@@ -7,12 +7,11 @@ that is not counted.
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
 from benchmarks.kafka_answers import PARTITIONS, fresh_topic, timed_answer
-from benchmarks.side import Order, received_order
+from benchmarks.side import Order, in_processes, received_order
 
 WORKERS = 2
 IDLE_S = 15.0
@@ -20,14 +19,7 @@ IDLE_S = 15.0
 
 def run(order: Order) -> None:
     options = order.options | {"answers": fresh_topic(order.options["servers"], PARTITIONS)}
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_work, args=(options, order.out / f"{i}")) for i in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        if worker.exitcode:
-            raise RuntimeError(f"a worker ended with exit code {worker.exitcode}")
+    in_processes(_work, [(options, order.out / f"{i}") for i in range(WORKERS)])
     timed_answer(options, ["quixstreams", "confluent-kafka"])
 
 
