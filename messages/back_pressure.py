@@ -59,8 +59,8 @@ class RequestBackPressure:
     vertex: str
     """Id or name of the vertex, or the name or id of one of its operators."""
     is_to_wait: bool = False
-    """Whether the answer is to wait for samples, where there are none that are fresh; else the known figures come at once,
-    and samples are taken for those who ask later.
+    """Whether the answer waits for samples, where none are fresh; else the known figures come at once, and samples are
+    taken for those who ask later.
     """
 
 
@@ -84,7 +84,7 @@ class VertexBackPressureReport:
     vertex_id: VertexId
     vertex_name: str
     status: str
-    """"ok", or "deprecated": nothing is known, or what is known is old and new samples are being taken."""
+    """"ok", or "deprecated": nothing is known, or the figures are old; new samples are being taken."""
     level: str = ""
     """That of its greatest ratio; empty as long as nothing is known."""
     end_ms: int = 0
