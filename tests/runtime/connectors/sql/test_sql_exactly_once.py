@@ -160,7 +160,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "out"
 
-    def sink(self) -> Operator:
+    def sink(self, _: pa.Schema | None) -> Operator:
         return FileSink(str(self._folder))
 
     def read(self) -> list[dict[str, Any]]:
@@ -173,8 +173,8 @@ class Table:
     def __init__(self, folder: Path) -> None:
         self._path = str(folder / "table")
 
-    def sink(self) -> Operator:
-        return DeltaSink(self._path)
+    def sink(self, schema: pa.Schema | None) -> Operator:
+        return DeltaSink(self._path, schema=schema)
 
     def read(self) -> list[dict[str, Any]]:
         return DeltaTable(self._path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(self._path) else []
@@ -190,7 +190,7 @@ def followed(
     writer.start()
     env = environment()
     changes = env.from_postgres_changes(url, "t", slot=url.rpartition("/")[2])
-    changes.sink_to(into.sink(), parallelism=1)
+    changes.sink_to(into.sink(changes.schema), parallelism=1)
     job = cluster.submit(env)
     killer = Killer(job)
     for number in range(kills):
