@@ -100,7 +100,13 @@ from .outlets import (
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
-from .record_types import own_record, register_record_type, register_script_record_types, script_record_types
+from .record_types import (
+    own_record,
+    records_as_data,
+    register_record_type,
+    register_script_record_types,
+    script_record_types,
+)
 from .refusal import ADVICE, ALLOWED, MAX_NESTED
 from .registration import (
     AcknowledgeRegistration,
@@ -306,6 +312,7 @@ __all__ = [
     "pack_plain",
     "refusal_of",
     "register",
+    "records_as_data",
     "register_record_type",
     "register_script_record_types",
     "register_serializer",
