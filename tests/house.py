@@ -61,6 +61,7 @@ ROOMS = (
     "runtime.api",
     "runtime.output",
     "runtime.clusters",
+    "runtime.savepoints",
     "runtime.oracles",
     "runtime.simulation.world",
     "runtime.simulation.harness",

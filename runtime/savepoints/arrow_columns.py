@@ -21,7 +21,14 @@ from ...messages import Row
 from ...state.columns.packed_columns import unpacked
 from .stored_types import ListType, MapType, OptionalType, PlainType, RecordType, StoredType
 
-_NUMBERS = {"|i1": pa.int64(), "<i2": pa.int64(), "<i4": pa.int64(), "<i8": pa.int64(), "<f8": pa.float64(), "|b1": pa.bool_()}
+_NUMBERS = {
+    "|i1": pa.int64(),
+    "<i2": pa.int64(),
+    "<i4": pa.int64(),
+    "<i8": pa.int64(),
+    "<f8": pa.float64(),
+    "|b1": pa.bool_(),
+}
 _PLAIN = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "str": pa.string(), "bytes": pa.binary()}
 _TAKEN = frozenset({int, float, bool, str, bytes, type(None), date, datetime, time, timedelta, Decimal})
 """What Arrow has types for."""
@@ -129,7 +136,9 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_struct(kind):
         parts = {field.name: column.field(field.name) for field in column.type}
         nulls = {field.name: pa.nulls(len(column), field.type) for field in kind}
-        arrays = [as_type(parts[field.name], field.type) if field.name in parts else nulls[field.name] for field in kind]
+        arrays = [
+            as_type(parts[field.name], field.type) if field.name in parts else nulls[field.name] for field in kind
+        ]
         return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=column.is_null())
     if pt.is_list(kind):
         inner = as_type(column.flatten(), kind.value_type)
@@ -163,7 +172,10 @@ def _of_dicts(values: Sequence[dict[Any, Any] | None]) -> pa.Array:
     if names and len(names) <= _MOST_FIELDS and all(type(name) is str for name in names):
         columns = [inferred([each.get(name) for each in maps]) for name in names]
         return pa.StructArray.from_arrays(columns, names=list(names), mask=_nulls(values))
-    keys, items = inferred(list(key for each in maps for key in each)), inferred([v for each in maps for v in each.values()])
+    keys, items = (
+        inferred([key for each in maps for key in each]),
+        inferred([v for each in maps for v in each.values()]),
+    )
     return pa.MapArray.from_arrays(_offsets(maps), keys, items, mask=_nulls(values))
 
 
@@ -180,7 +192,9 @@ def _as_list(value: Any) -> list[Any]:
 
 def _texts(values: Sequence[Any]) -> pa.Array:
     texts = [None if each is None else each if type(each) is str else repr(each) for each in values]
-    return pa.array([each if each is None else each.encode(errors="backslashreplace").decode() for each in texts], pa.string())
+    return pa.array(
+        [each if each is None else each.encode(errors="backslashreplace").decode() for each in texts], pa.string()
+    )
 
 
 def _offsets(sized: Sequence[Any]) -> pa.Array:

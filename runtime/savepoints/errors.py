@@ -5,6 +5,7 @@ SavepointError
 │   └── IncompleteSavepoint a checkpoint's folder without `_metadata`: it was never complete
 ├── NoSuchState             it has no such operator, or the operator no such state; lists those that there are
 ├── UnreadableState         state in a form that cannot be read as data here; says what would help
+├── QueryFailed             SQL that DuckDB refuses
 ├── NotComparable           two savepoints, or states, that cannot be compared key by key
 └── InvalidEdit             an edit that cannot be made; nothing was written
 """
@@ -42,6 +43,10 @@ class NoSuchState(SavepointError, LookupError):
 
 class UnreadableState(SavepointError):
     """The bytes are whole, and cannot be shown here."""
+
+
+class QueryFailed(SavepointError, ValueError):
+    """DuckDB refuses the query; the text is its own, and the tables that there are."""
 
 
 class NotComparable(SavepointError, ValueError):

@@ -16,7 +16,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.checkpoints.savepoint_store import HEAP_PATHS, FilesystemSavepointStore, SavepointPointer
 from ...state.checkpoints.savepoint_stores import FOLDER
 from ...state.checkpoints.savepoints import METADATA, metadata_path
-from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState
+from ...state.errors import CorruptState, ForgedPointer, MissingSavepoint, MissingState, OutsideRoot
 from ...state.storage import CheckpointStorage, checkpoint_directory, is_checkpoint_folder
 from .errors import IncompleteSavepoint, NotASavepoint
 
@@ -75,9 +75,12 @@ def follow(path: str | os.PathLike[str]) -> Leads:
         storage = CheckpointStorage(posixpath.dirname(posixpath.dirname(folder)))
         relative = posixpath.join(*folder.split("/")[-2:], METADATA)
         return Leads(storage.location(relative), storage, relative, None)
-    storage = CheckpointStorage(posixpath.dirname(whole))
-    name = posixpath.basename(whole)
-    if not storage.exists(name):
+    storage, name = CheckpointStorage(posixpath.dirname(whole)), posixpath.basename(whole)
+    try:
+        is_there = storage.exists(name)
+    except OutsideRoot:  # right below the root of a file system, or a link that leads elsewhere
+        is_there = False
+    if not is_there:
         raise _nothing_there(whole)
     pointer = _pointer(storage, name, whole)
     return Leads(whole, _storage_of(pointer, whole), pointer.metadata_path, pointer)
@@ -97,7 +100,9 @@ def read_metadata(leads: Leads) -> CompletedCheckpoint:
     if pointer is not None:
         led, found = (pointer.job_id, pointer.checkpoint_id), (checkpoint.job_id, checkpoint.checkpoint_id)
         if led != found:
-            raise ForgedPointer(leads.path, f"leads to checkpoint {found[1]} of {found[0]}; wanted {led[1]} of {led[0]}")
+            raise ForgedPointer(
+                leads.path, f"leads to checkpoint {found[1]} of {found[0]}; wanted {led[1]} of {led[0]}"
+            )
     return checkpoint
 
 
@@ -115,7 +120,7 @@ def _pointer(storage: CheckpointStorage, name: str, whole: str) -> SavepointPoin
 
 
 def _storage_of(pointer: SavepointPointer, path: str) -> CheckpointStorage:
-    """The checkpoint directory that the pointer lies in, which may have been moved as a whole; else the one it names."""
+    """The checkpoint directory around the pointer, which may have been moved as a whole; else the one it names."""
     folder = posixpath.dirname(path)
     while posixpath.basename(folder):
         if posixpath.basename(folder) == FOLDER:
@@ -126,7 +131,9 @@ def _storage_of(pointer: SavepointPointer, path: str) -> CheckpointStorage:
     try:
         return CheckpointStorage(pointer.checkpoint_root)
     except (ValueError, ImportError) as error:
-        raise CorruptState(path, "the URL of a checkpoint directory", f"{pointer.checkpoint_root!r}: {error}") from error
+        raise CorruptState(
+            path, "the URL of a checkpoint directory", f"{pointer.checkpoint_root!r}: {error}"
+        ) from error
 
 
 def _incomplete(leads: Leads) -> Exception:
@@ -145,12 +152,16 @@ def _nothing_there(whole: str) -> Exception:
     if not names and not files.exists(root):
         return MissingSavepoint(whole)
     if FOLDER in names:
-        return NotASavepoint(whole, f"it is a checkpoint_dir; name one of its savepoints: {_listed(files, root, FOLDER)}")
+        return NotASavepoint(
+            whole, f"it is a checkpoint_dir; name one of its savepoints: {_listed(files, root, FOLDER)}"
+        )
     chk = [name for name in names if is_checkpoint_folder(name)]
     if chk:
         return NotASavepoint(whole, f"it is a job's folder; name one of its checkpoints: {_shown(whole, chk)}")
     if names:
-        return NotASavepoint(whole, f"it is a folder, with {_shown('', names)} in it; name one of the savepoints below it")
+        return NotASavepoint(
+            whole, f"it is a folder, with {_shown('', names)} in it; name one of the savepoints below it"
+        )
     return NotASavepoint(whole, "it is an empty folder")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -86,13 +87,13 @@ class KeyedParts:
         self.snapshots = [Snapshot(handle, self._header(operator, handle)) for handle in handles]
         self.max_parallelism: int | None = None
         for each in self.snapshots:
-            self.max_parallelism = self._checked(each, lambda each=each: int(each.header["max_parallelism"]))
+            self.max_parallelism = self._checked(each, partial(_max_parallelism, each))
 
     def tables(self) -> dict[str, StoredTable]:
         """By the name of the state. Raises CorruptState."""
         found: dict[str, StoredTable] = {}
         for snapshot in self.snapshots:
-            for table in self._checked(snapshot, lambda snapshot=snapshot: list(_tables(snapshot))):
+            for table in self._checked(snapshot, partial(_tables, snapshot)):
                 known = found.setdefault(table.name, table)
                 known.schemas += [schema for schema in table.schemas if schema not in known.schemas]
         return found
@@ -113,7 +114,7 @@ class KeyedParts:
         for snapshot in self.snapshots:
             if not snapshot.is_heap and group in snapshot.handle.offsets:
                 data = self.files.group(snapshot.handle, group)
-                batch = self._checked(snapshot, lambda data=data, each=snapshot: _rows(each, name, data))
+                batch = self._checked(snapshot, partial(_rows, snapshot, name, data))
                 if batch is not None:
                     yield batch
 
@@ -121,19 +122,19 @@ class KeyedParts:
         states, key = snapshot.header["states"], snapshot.header["key"]
         wanted = {at for at, state in enumerate(states) if state[0] == name}
         data = self.files.group(snapshot.handle, group)
-        for at, payload in self._checked(snapshot, lambda: list(unpack_plain(data))):
+        for at, payload in self._checked(snapshot, partial(_payloads, data)):
             if at in wanted:
                 schema = states[at][2]
-                yield key, schema, self._checked(snapshot, lambda: _entry(payload, schema))
+                yield key, schema, self._checked(snapshot, partial(_entry, payload, schema))
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
         if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
             raise UnreadableState(
                 f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which is not "
-                "read as data: take a savepoint of the job, which is canonical whatever the state backend, and open that"
+                "read as data: take a savepoint of the job, which is the same for every state backend, and open that"
             )
         data = self.files.group(handle, HEADER)
-        header = self._checked(Snapshot(handle, {}), lambda: unpack_plain(data))
+        header = self._checked(Snapshot(handle, {}), partial(unpack_plain, data))
         if not isinstance(header, dict):
             raise CorruptState(self.files.path_of(handle.handle), "the header of a snapshot", f"{header!r:.60}")
         return header
@@ -149,7 +150,19 @@ class KeyedParts:
             raise CorruptState(path, "a snapshot of keyed state", f"{type(error).__name__}: {text}") from error
 
 
-def _tables(snapshot: Snapshot) -> Iterator[StoredTable]:
+def _max_parallelism(snapshot: Snapshot) -> int:
+    return int(snapshot.header["max_parallelism"])
+
+
+def _payloads(data: bytes) -> list[Any]:
+    return [(at, payload) for at, payload in unpack_plain(data)]
+
+
+def _tables(snapshot: Snapshot) -> list[StoredTable]:
+    return list(_each_table(snapshot))
+
+
+def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
     header = snapshot.header
     if snapshot.is_heap:
         for name, kind, schema in header["states"]:

@@ -6,6 +6,9 @@ byte is read once, in pieces, before the first part of it is believed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...messages import KeyedStateHandle, StateHandle
 from ...state.backends.group_parts import Part
 from ...state.errors import CorruptState, MissingState
@@ -27,14 +30,10 @@ class StateFiles:
 
     def part(self, handle: StateHandle, part: Part) -> bytes:
         """Raises MissingState, CorruptState, OutsideRoot, UnreachableRoot."""
-        try:
+        with self._named(handle):
             if part.checksum is None:
-                self._verify(handle)
+                self._verify_once(handle)
             data = self.storage.read_part(handle, part.offset, part.length)
-        except CorruptState as error:
-            raise CorruptState(self.path_of(handle), error.expected, error.found) from error
-        except MissingState as error:
-            raise MissingState(self.path_of(handle)) from error
         self.read_bytes += len(data) if handle.data is None else 0
         part.verified(data, self.path_of(handle))
         return data
@@ -48,8 +47,23 @@ class StateFiles:
             raise CorruptState(self.path_of(handle.handle), what, f"{type(error).__name__}: {error}") from error
         return self.part(handle.handle, part)
 
-    def _verify(self, handle: StateHandle) -> None:
+    def verify(self, handle: StateHandle) -> None:
+        """Read every byte of it. Raises as `part`."""
+        with self._named(handle):
+            self.storage.verify(handle)
+
+    def _verify_once(self, handle: StateHandle) -> None:
         if handle.path is None or handle.path not in self._verified:
             self.storage.verify(handle)
             if handle.path is not None:
                 self._verified.add(handle.path)
+
+    @contextmanager
+    def _named(self, handle: StateHandle) -> Iterator[None]:
+        """Errors name the file by a path that leads to it from anywhere."""
+        try:
+            yield
+        except CorruptState as error:
+            raise CorruptState(self.path_of(handle), error.expected, error.found) from error
+        except MissingState as error:
+            raise MissingState(self.path_of(handle)) from error

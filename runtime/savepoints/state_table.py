@@ -7,7 +7,7 @@ a TTL `updated_ms`. Timers have `key`, `domain`, `time_ms` and `namespace`; a li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ from ..connectors.errors import require
 from .arrow_columns import as_type, unified
 from .errors import NoSuchState
 from .keyed_parts import StoredTable
-from .sources_of_rows import ArrowSource, Row, RowSource
+from .sources_of_rows import Row, RowSource
+from .spark_frames import frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,19 +29,22 @@ _NO_KEY = object()
 
 
 class StateTable:
-    """Rows are read anew by each call. Use it from one thread."""
+    """Each call reads its rows again. Use it from one thread."""
 
     def __init__(
         self,
         where: tuple[str, str],
         table: StoredTable,
         sources: Sequence[RowSource],
+        again: Callable[[], StateTable],
         shares: range | None = None,
         key: Any = _NO_KEY,
     ) -> None:
         self.path, self.operator = where
         """Of the savepoint; and the uid of the operator."""
         self.stored = table
+        self.again = again
+        """Opens the whole table, in any process."""
         self._sources, self._shares, self._key = sources, shares, key
 
     @property
@@ -49,7 +53,7 @@ class StateTable:
 
     @property
     def kind(self) -> str:
-        """"ValueState", "ListState", ..., "Timers", "OperatorListState", "SourceOffset", "ColumnarAggregate"..."""
+        """ "ValueState", "ListState", ..., "Timers", "OperatorListState", "SourceOffset", "ColumnarAggregate"..."""
         return self.stored.kind
 
     @property
@@ -72,11 +76,16 @@ class StateTable:
                 source.share_of(key)
         except LookupError as error:
             raise NoSuchState(f"{self.path}: {self.operator}.{self.name}", f"key {key!r:.60}", ()) from error
-        return StateTable((self.path, self.operator), self.stored, self._sources, self._shares, key)
+        return self._part(self._shares, key)
 
     def groups(self, first: int, last: int) -> StateTable:
         """The rows of these key groups alone, both inclusive; of a list, of these subtasks."""
-        return StateTable((self.path, self.operator), self.stored, self._sources, range(first, last + 1), self._key)
+        return self._part(range(first, last + 1), self._key)
+
+    @property
+    def only_key(self) -> tuple[Any, ...]:
+        """The one key whose rows these are; empty for those of all."""
+        return () if self._key is _NO_KEY else (self._key,)
 
     @property
     def shares(self) -> list[int]:
@@ -87,7 +96,10 @@ class StateTable:
 
     def batches(self, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """All rows in batches of about this many, all of one schema; no more than a key group is held at a time."""
-        schema = self.arrow_schema()
+        yield from self.conformed(self.arrow_schema(), rows)
+
+    def conformed(self, schema: pa.Schema, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The same, of a schema that is known: `arrow_schema` of these rows, or of more."""
         held: list[pa.RecordBatch] = []
         count = 0
         for batch in self._batches():
@@ -117,18 +129,12 @@ class StateTable:
         """The same, one after the other."""
         for source in self._sources:
             for share in self._shares_of(source):
-                if self._key is not _NO_KEY and isinstance(source, ArrowSource):
-                    yield from (row for batch in source.batches(share) for row in source.of_key(batch, self._key).to_pylist())
-                    continue
-                for row in source.rows(share):
-                    if self._key is _NO_KEY or row["key"] == self._key:
-                        yield row
+                yield from source.rows(share, self.only_key)
 
     def to_spark(self, spark: Any) -> Any:
         """A Spark DataFrame, which the executors read in parallel, key groups each. They need `understudy` and the
         savepoint's files.
         """
-        from .spark_frames import frame_of  # noqa: PLC0415 - Spark is an extra
 
         return frame_of(self, spark)
 
@@ -141,11 +147,18 @@ class StateTable:
                 break
         return _schema_of(list(schemas), self.stored)
 
+    def identified(self, share: int) -> dict[Hashable, Any]:
+        """The rows of a key group, or of a list's subtask: what tells each from the others, and what it holds."""
+        return {key: value for source in self._sources for key, value in source.identified(share).items()}
+
     def count(self) -> int:
         """The number of rows."""
         return sum(batch.num_rows for batch in self._batches())
 
     # -- how
+
+    def _part(self, shares: range | None, key: Any) -> StateTable:
+        return StateTable((self.path, self.operator), self.stored, self._sources, self.again, shares, key)
 
     def _shares_of(self, source: RowSource) -> Iterable[int]:
         shares = source.shares()
@@ -157,23 +170,17 @@ class StateTable:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for source in self._sources:
             for share in self._shares_of(source):
-                for batch in source.batches(share):
-                    yield batch if self._key is _NO_KEY else self._of_key(source, batch)
-
-    def _of_key(self, source: RowSource, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if isinstance(source, ArrowSource):
-            return source.of_key(batch, self._key)
-        key = self._key
-        if isinstance(key, tuple):
-            key = {f"_{at}": part for at, part in enumerate(key, 1)}
-        mask = [found == key for found in batch.column("key").to_pylist()]
-        return batch.filter(pa.array(mask, pa.bool_()))
+                yield from source.batches(share, self.only_key)
 
 
 def _schema_text(table: StoredTable, schema: Any) -> str:
     if table.is_arrow or schema is None:
         return ", ".join(table.keys)
-    return str(schema.get("source", "")) if table.kind == "SourceOffset" and isinstance(schema, dict) else schema_text(schema)
+    return (
+        str(schema.get("source", ""))
+        if table.kind == "SourceOffset" and isinstance(schema, dict)
+        else schema_text(schema)
+    )
 
 
 def _schema_of(schemas: Sequence[pa.Schema], table: StoredTable) -> pa.Schema:
@@ -181,7 +188,9 @@ def _schema_of(schemas: Sequence[pa.Schema], table: StoredTable) -> pa.Schema:
     names = dict.fromkeys(name for schema in schemas for name in schema.names)
     if not names:
         if table.is_timers:
-            return pa.schema([("key", pa.null()), ("domain", pa.string()), ("time_ms", pa.int64()), ("namespace", pa.null())])
+            return pa.schema(
+                [("key", pa.null()), ("domain", pa.string()), ("time_ms", pa.int64()), ("namespace", pa.null())]
+            )
         return pa.schema([("key", pa.null()), ("value", pa.null())])
     if not table.is_arrow:
         names = dict.fromkeys(sorted(names, key=_FIRST.index))
@@ -203,5 +212,3 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches, schema).combine_chunks()
-
-

@@ -136,7 +136,9 @@ class RecordType:
 
     @property
     def decode(self) -> Convert:
-        steps: list[tuple[str, Callable[[Any], Any]]] = [(name, each.decode or _same) for name, each in self.fields.items()]
+        steps: list[tuple[str, Callable[[Any], Any]]] = [
+            (name, each.decode or _same) for name, each in self.fields.items()
+        ]
 
         def decode(raw: Any) -> dict[str, Any]:
             found = {name: step(part) for (name, step), part in zip(steps, raw, strict=False)}

@@ -1,7 +1,7 @@
 """A keyed snapshot's parts, one for each key group and a header, as one run of bytes; and one part of it again.
 
 Each part has its own checksum beside the one of the whole, so that whoever wants one key group reads that alone and
-knows that it is what was written. What parts hold is the formats' matter. Older snapshots have no such checksums.
+knows that it is what was written. The formats say what parts hold. Older snapshots have no such checksums.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Part(NamedTuple):
     def of(cls, position: tuple[int, ...]) -> Part:
         """Raises ValueError for what is no position."""
         offset, length, *checksum = position
-        return cls(offset, length, *(checksum or [None]))
+        return cls(offset, length, checksum[0] if checksum else None)
 
     def verified(self, data: Any, path: str) -> Any:
         """The bytes, if they are this part; else CorruptState."""
