@@ -270,6 +270,21 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
+    from .runtime.savepoints.difference import StateChange as StateChange
+    from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
+    from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
+    from .runtime.savepoints.errors import NoSuchState as NoSuchState
+    from .runtime.savepoints.errors import NotASavepoint as NotASavepoint
+    from .runtime.savepoints.errors import NotComparable as NotComparable
+    from .runtime.savepoints.errors import QueryFailed as QueryFailed
+    from .runtime.savepoints.errors import SavepointError as SavepointError
+    from .runtime.savepoints.errors import UnreadableState as UnreadableState
+    from .runtime.savepoints.opened import Savepoint as Savepoint
+    from .runtime.savepoints.reading import SavepointOperator as SavepointOperator
+    from .runtime.savepoints.state_table import StateTable as StateTable
+    from .runtime.savepoints.verification import Verification as Verification
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -375,6 +390,15 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
+    "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.errors": (
+        "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
+        "QueryFailed SavepointError UnreadableState"
+    ),
+    "runtime.savepoints.opened": "Savepoint",
+    "runtime.savepoints.reading": "SavepointOperator",
+    "runtime.savepoints.state_table": "StateTable",
+    "runtime.savepoints.verification": "Verification",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
