@@ -60,6 +60,7 @@ ROOMS = (
     "runtime.transport",
     "runtime.api",
     "runtime.output",
+    "runtime.metrics",
     "runtime.clusters",
     "runtime.oracles",
     "runtime.simulation.world",
