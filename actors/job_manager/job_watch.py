@@ -159,19 +159,22 @@ class JobWatch:
     # -- inside: the snapshot
 
     def _metrics(self, now_ms: float) -> JobMetrics:
+        executions: dict[VertexId, list[Execution]] = {vertex.vertex_id: [] for vertex in self._graph.vertices}
+        for execution in self._master.graph.executions():
+            executions[execution.vertex_id].append(execution)
         return JobMetrics(
             job_id=self._graph.job_id,
             name=self._graph.name,
             status=self._master.status,
             timestamp_ms=self._context.clock.wall_ms(),
             values=self._values(now_ms),
-            vertices=tuple(map(self._vertex_metrics, self._graph.vertices)),
+            vertices=tuple(self._vertex_metrics(each, executions[each.vertex_id]) for each in self._graph.vertices),
         )
 
-    def _vertex_metrics(self, vertex: JobVertex) -> VertexMetrics:
+    def _vertex_metrics(self, vertex: JobVertex, executions: list[Execution]) -> VertexMetrics:
         subtasks: list[SubtaskMetrics] = []
         kinds: dict[str, str] = {}
-        for execution in self._executions(vertex):
+        for execution in executions:
             values, own = self.book.values(execution.attempt_id)
             kinds |= own
             subtasks.append(_subtask(execution, values))

@@ -89,8 +89,9 @@ class MetricBook:
         for name, read in _COUNTS.items():
             values[name] = float(read(last))
             values[f"{name}PerSecond"] = per_s(read(first), read(last))
+        has_event_time = last.event_time is not None and last.event_time.output_watermark_ms != NO_WATERMARK
         for operator in last.operators:
-            values |= _of_operator(operator)
+            values |= _of_operator(operator, has_event_time)
         kinds: dict[str, str] = {}
         before = {(each.operator_id, each.name): each for each in first.user}
         for metric in last.user:
@@ -144,9 +145,9 @@ def _usual(last: TaskMetrics) -> dict[str, float]:
     return values
 
 
-def _of_operator(operator: OperatorFigures) -> dict[str, float]:
+def _of_operator(operator: OperatorFigures, has_event_time: bool) -> dict[str, float]:
     found = {
-        "numLateRecordsDropped": operator.late_records,
+        "numLateRecordsDropped": operator.late_records if has_event_time or operator.late_records else None,
         "recordsInFlight": operator.in_flight,
         "stateEntries": operator.state_entries,
         "stateSize": operator.state_size_bytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ...messages import (
+    ClusterMetrics,
     FlameGraph,
     JobGraph,
     JobMetrics,
@@ -37,7 +38,7 @@ class JobFigures(Blocking):
         the last seconds. `docs/metrics.md` lists the names.
         """
         answer = self._client.ask(RequestMetrics(self._graph.job_id))
-        snapshot = JobFuture(answer, f"the metrics of job {self._graph.name!r}").result(timeout=timeout)
+        snapshot: ClusterMetrics = JobFuture(answer, f"the metrics of job {self._graph.name!r}").result(timeout=timeout)
         found: JobMetrics = snapshot.jobs[0]
         return found
 

@@ -17,7 +17,7 @@ from ...messages import SlotIndex
 from ..output.running_code import is_library, is_ours
 
 _STEP = Task.step.__code__
-"""What is outside of it is the same for all."""
+"""Frames outside of it are the same for all tasks."""
 
 
 class SlotStacks:
