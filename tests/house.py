@@ -61,6 +61,7 @@ ROOMS = (
     "runtime.api",
     "runtime.output",
     "runtime.metrics",
+    "runtime.high_availability",
     "runtime.clusters",
     "runtime.oracles",
     "runtime.simulation.world",

@@ -39,6 +39,8 @@ class Worker:
     ref: Ref
     registration: RegisterTaskManager
     heard_ms: float
+    registered_ms: int
+    """By the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
