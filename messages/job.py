@@ -140,8 +140,8 @@ class TaskMetrics:
     """None of a task that has not begun."""
     clock_ms: float = 0.0
     """When it was read, by the clock of its process: rates are made of two readings."""
-    bytes_in: int = 0
-    bytes_out: int = 0
+    input_bytes: int = 0
+    output_bytes: int = 0
     """As they were on their channels; within a process an estimate."""
     input_usage: float = 0.0
     output_usage: float = 0.0

@@ -32,8 +32,8 @@ _COUNTS: Mapping[str, Callable[[TaskMetrics], float]] = {
     "numRecordsIn": lambda task: task.records_in,
     "numRecordsOut": lambda task: task.records_out,
     "numBuffersIn": lambda task: task.batches_in,
-    "numBytesIn": lambda task: task.bytes_in,
-    "numBytesOut": lambda task: task.bytes_out,
+    "numBytesIn": lambda task: task.input_bytes,
+    "numBytesOut": lambda task: task.output_bytes,
 }
 """Each has a rate as well, under the same name with PerSecond."""
 

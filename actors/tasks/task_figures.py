@@ -25,8 +25,8 @@ def figures_of(parts: TaskParts) -> dict[str, Any]:
     outputs = parts.outputs.channels
     return {
         "records_out": parts.outputs.records_out,
-        "bytes_in": sum([each.bytes_passed for each in inputs]),
-        "bytes_out": sum([each.bytes_passed for each in outputs]),
+        "input_bytes": sum([each.bytes_passed for each in inputs]),
+        "output_bytes": sum([each.bytes_passed for each in outputs]),
         "input_usage": max([each.usage for each in inputs], default=0.0),
         "output_usage": max([each.usage for each in outputs], default=0.0),
         "alignment_ms": parts.gate.alignment.last_ms,

@@ -579,7 +579,7 @@ def run(cluster: Cluster, env: StreamEnvironment) -> int:
     history: CheckpointHistory = job.checkpoint_history(timeout=5)
     cluster.dispose_savepoint(path).result()
     rows: list[Any] = job.results("totals")
-    return int(total) + details.restarts + len(metrics) + len(history.checkpoints) + len(rows)
+    return int(total) + details.restarts + len(metrics.vertices) + len(history.checkpoints) + len(rows)
 
 
 async def run_async(env: StreamEnvironment, key_file: Path) -> str:

@@ -45,8 +45,8 @@ def values_after(*readings: TaskMetrics) -> dict[str, float]:
 
 def test_rates_are_made_of_the_tasks_own_clock() -> None:
     found = values_after(
-        reading(1_000, records_in=100, records_out=10, bytes_in=1_000),
-        reading(3_000, records_in=300, records_out=30, bytes_in=5_000),
+        reading(1_000, records_in=100, records_out=10, input_bytes=1_000),
+        reading(3_000, records_in=300, records_out=30, input_bytes=5_000),
     )
     assert found["numRecordsIn"] == 300
     assert (found["numRecordsInPerSecond"], found["numRecordsOutPerSecond"]) == (100, 10)
