@@ -26,6 +26,8 @@ class CheckpointPointer:
     path: str
     """Of its metadata, relative to the job's checkpoint directory."""
     is_savepoint: bool = False
+    savepoints: tuple[str, ...] = ()
+    """The paths of the savepoints that it is: its files are their users'."""
 
 
 @message
@@ -41,10 +43,7 @@ class JobRecord:
     """By id. All of them were complete; what came after the last was never committed."""
 
     def with_checkpoint(self, added: CheckpointPointer) -> JobRecord:
-        """Savepoints that no restore would use any more go: nobody says so when their user keeps them."""
         kept = [each for each in self.checkpoints if each.path != added.path]
-        oldest = min((each.checkpoint_id for each in kept if not each.is_savepoint), default=CheckpointId(0))
-        kept = [each for each in kept if not (each.is_savepoint and each.checkpoint_id < oldest)]
         return replace(self, checkpoints=tuple(sorted([*kept, added], key=lambda each: each.checkpoint_id)))
 
     def without_checkpoint(self, path: str) -> JobRecord:

@@ -63,8 +63,10 @@ class KeptRecord:
 
     # -- CheckpointPointers
 
-    def add(self, completed: CompletedCheckpoint) -> None:
-        pointer = CheckpointPointer(completed.checkpoint_id, completed.metadata_path, completed.is_savepoint)
+    def add(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...] = ()) -> None:
+        pointer = CheckpointPointer(
+            completed.checkpoint_id, completed.metadata_path, completed.is_savepoint, savepoints
+        )
         until = CheckpointId(completed.checkpoint_id + IDS_AHEAD)
         self.change(lambda record: replace(record.with_checkpoint(pointer), ids_until=max(record.ids_until, until)))
 
@@ -202,25 +204,31 @@ class KeptJobs:
         first_id = record.now.ids_until
         record.change(lambda now: replace(now, ids_until=CheckpointId(first_id + IDS_AHEAD)))
         kept = self._kept_job(submitted, record, first_id)
-        for checkpoint in self._readable(submitted, record):
-            kept.checkpoints.add(checkpoint)
-        return kept
+        readable = self._readable(submitted, record)
+        oldest = min((each.checkpoint_id for each in readable.values() if not each.is_savepoint), default=0)
+        for checkpoint in readable.values():
+            if checkpoint.checkpoint_id >= oldest:
+                kept.checkpoints.add(checkpoint)
+        savepoints = {path: checkpoint for pointer, checkpoint in readable.items() for path in pointer.savepoints}
+        return replace(kept, savepoints=savepoints)
 
     def _kept_job(self, submitted: SubmitJob, record: KeptRecord, first_id: CheckpointId) -> KeptJob:
         config = submitted.graph.checkpoints
         store = StandaloneCompletedCheckpointStore(config.retained, config.retention)
         return KeptJob(ReservedIds(record, first_id), store, record)
 
-    def _readable(self, submitted: SubmitJob, record: KeptRecord) -> list[CompletedCheckpoint]:
+    def _readable(self, submitted: SubmitJob, record: KeptRecord) -> dict[CheckpointPointer, CompletedCheckpoint]:
         """Its checkpoints that are whole, oldest first. Raises CorruptState when it has some, and none is."""
         storage = self._open_storage(submitted.graph.checkpoints.directory)
-        found: list[CompletedCheckpoint] = []
+        found: dict[CheckpointPointer, CompletedCheckpoint] = {}
         problems: list[StateError] = []
         for pointer in record.now.checkpoints:
             try:
-                found.append(_read(storage, pointer))
+                found[pointer] = _read(storage, pointer)
             except (CorruptState, MissingState) as error:
                 problems.append(error)
+                if pointer.is_savepoint and pointer != record.now.checkpoints[-1]:
+                    continue  # its user has disposed of it since
                 log.warning(
                     "job %r: checkpoint %d cannot be used: %s. If it is the newest, results that were committed since "
                     "the next older one are processed, and may be committed, again",

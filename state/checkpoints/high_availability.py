@@ -7,6 +7,7 @@ in runtime/. What an implementation must pass: tests/contracts/high_availability
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,8 +21,11 @@ class CheckpointPointers(Protocol):
     answers. Raises LostLeadership: the checkpoint is not to be announced, and no file of it to be deleted.
     """
 
-    def add(self, completed: CompletedCheckpoint) -> None:
-        """It is stored, with its metadata. When this returns, a successor goes on from it, or from a later one."""
+    def add(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...] = ()) -> None:
+        """It is stored, with its metadata. When this returns, a successor goes on from it, or from a later one.
+
+        `savepoints`: the paths of those that it is to be.
+        """
         ...
 
     def remove(self, metadata_path: str) -> None:
@@ -32,7 +36,7 @@ class CheckpointPointers(Protocol):
 class NoPointers:
     """There is no successor."""
 
-    def add(self, completed: CompletedCheckpoint) -> None:
+    def add(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...] = ()) -> None:
         """Nothing to write."""
 
     def remove(self, metadata_path: str) -> None:
@@ -50,6 +54,8 @@ class KeptJob:
     to a file that was deleted on purpose.
     """
     pointers: CheckpointPointers = field(default_factory=NoPointers)
+    savepoints: Mapping[str, CompletedCheckpoint] = field(default_factory=dict)
+    """Those that users have of it since earlier sessions, by path: their files are not to be deleted."""
 
 
 class HighAvailability(Protocol):
