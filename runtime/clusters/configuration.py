@@ -6,6 +6,8 @@
 Without the first, the second means filesystem. Without both, each job's savepoints are in files below its own
 checkpoint_dir, and in memory if it has none.
 
+Who takes over when the JobManager dies, and how: `runtime/high_availability/settings.py`.
+
 Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 """
 
@@ -14,18 +16,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
+from ..high_availability.settings import HighAvailabilitySettings
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
-KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY)
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS)
 
 
 class InvalidConfiguration(ValueError):
@@ -49,6 +53,7 @@ class Configuration:
 
     savepoint_backend: SavepointBackend | None = None
     savepoint_directory: str | None = None
+    high_availability: HighAvailabilitySettings = field(default_factory=HighAvailabilitySettings)
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Configuration:
@@ -62,7 +67,11 @@ class Configuration:
         backend = _backend(settings.get(SAVEPOINT_BACKEND), directory)
         if backend is SavepointBackend.FILESYSTEM and directory is None:
             raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} is filesystem, so {SAVEPOINT_DIRECTORY} must be set")
-        return cls(backend, None if directory is None else _absolute(directory))
+        try:
+            high_availability = HighAvailabilitySettings.of(settings)
+        except ValueError as error:
+            raise InvalidConfiguration(str(error)) from error
+        return cls(backend, None if directory is None else _absolute(directory), high_availability)
 
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None

@@ -38,7 +38,11 @@ class ForgedSubmission(HighAvailabilityError):
 
 
 class CannotTakeOver(HighAvailabilityError):
-    """The text says which job it is, why, and what to do."""
+    """The text says which job it is, why, and what to do. `job`: its name."""
+
+    def __init__(self, job: str, text: str) -> None:
+        super().__init__(text)
+        self.job = job
 
 
 class NotReachable(HighAvailabilityError, OSError):

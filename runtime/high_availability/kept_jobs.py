@@ -140,9 +140,10 @@ class KeptJobs:
                 submitted, program = self._submissions.load(job_id)
             except (ForgedSubmission, StateError) as error:
                 yield CannotTakeOver(
+                    record.now.name,
                     f"job {record.now.name!r} ({job_id}) of an earlier leader cannot go on: {error}. It is left as it "
                     f"is, with checkpoints {_told(record.now)}; to start it anew from one of them, submit it "
-                    "again with from_savepoint"
+                    f"again with from_savepoint, under another name or after removing {record.place}",
                 )
             else:
                 self._programs[job_id] = program
