@@ -76,7 +76,7 @@ class JobFiles:
         """Metadata of checkpoints that are being deleted."""
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
-        """For a new job's CheckpointCoordinator: what is kept of it is needed by the job and by its users."""
+        """For a new job's CheckpointCoordinator. The job needs the checkpoints that are kept, its users the savepoints."""
         files = CheckpointFiles(job_id, storage.location(), self._registry)
         if kept is None:
             return files

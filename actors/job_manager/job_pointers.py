@@ -51,7 +51,7 @@ class JobPointers:
         self._storing += 1
 
     def stored(self) -> None:
-        """That, or its failure, was told, and what follows from it has been done."""
+        """It is, or it failed; all that follows from that has been done."""
         self._storing -= 1
         self._go_on()
 
@@ -84,7 +84,7 @@ class JobPointers:
             work()
 
     def give_up_waiting(self) -> None:
-        """The job is about to fail, as another process has its name: nothing is told that may have been stored."""
+        """The job is about to fail, as another process has its name: no answer comes of what may be stored."""
         self._storing = 0
         self._removals.clear()
         self._go_on()

@@ -12,12 +12,14 @@ _HOMES = {
     "checkpoints": "jobs",
     "demo": "demo",
     "info": "info",
+    "key": "zookeeper",
     "list": "jobs",
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
     "stop": "savepoint",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 

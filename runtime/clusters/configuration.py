@@ -13,6 +13,7 @@ Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -60,7 +61,9 @@ class Configuration:
         """Raises InvalidConfiguration."""
         for key, value in settings.items():
             if key not in KEYS:
-                raise InvalidConfiguration(f"unknown configuration key {key!r}; known are {', '.join(KEYS)}")
+                close = difflib.get_close_matches(key, KEYS, 1, cutoff=0.8)
+                hint = f": did you mean {close[0]}?" if close else ";"
+                raise InvalidConfiguration(f"unknown configuration key {key!r}{hint} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
                 raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
         directory = settings.get(SAVEPOINT_DIRECTORY)

@@ -1,4 +1,4 @@
-"""What a TaskManager of a job is started with, going by the job's graph, its program and its cluster's settings."""
+"""How a TaskManager of a job is started, going by the job's graph, its program and its cluster's settings."""
 
 from __future__ import annotations
 

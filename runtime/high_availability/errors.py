@@ -2,7 +2,7 @@
 
 HighAvailabilityError
 ├── NotOurs             something in our place of ZooKeeper, or of shared storage, that we have not written
-├── ForgedSubmission    what is kept of a job was not signed with this cluster's key: nothing of it is run
+├── ForgedSubmission    the stored program of a job has not this cluster's signature: nothing of it is run
 ├── CannotTakeOver      a job that is kept cannot be started again now: says why, and what to do
 ├── NotReachable        ZooKeeper, or shared storage, does not answer (an OSError too)
 └── NoZooKeeperHere     a ZooKeeper for a trial cannot be started on this machine

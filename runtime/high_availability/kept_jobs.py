@@ -27,7 +27,7 @@ from .submissions import StoredProgram, Submissions, encode_name
 log = logging.getLogger("understudy.job")
 
 IDS_AHEAD = 1_000
-"""So many ids are reserved at once; each checkpoint that completes reserves them anew."""
+"""The number of ids reserved at once; each checkpoint that completes reserves them again."""
 
 OpenStorage = Callable[[str], CheckpointStorage]
 
@@ -142,7 +142,7 @@ class KeptJobs:
                 yield CannotTakeOver(
                     record.now.name,
                     f"job {record.now.name!r} ({job_id}) of an earlier leader cannot go on: {error}. It is left as it "
-                    f"is, with checkpoints {_told(record.now)}; to start it anew from one of them, submit it "
+                    f"is, with checkpoints {_told(record.now)}; to start it again from one of them, submit it "
                     f"again with from_savepoint, under another name or after removing {record.place}",
                 )
             else:

@@ -21,7 +21,7 @@ class Listeners:
             callback(self.leader)
 
     def heard(self, leader: Leader | None) -> None:
-        """It leads now; callbacks hear of it if another one did."""
+        """It leads now; callbacks are notified if another one did."""
         with self._lock:
             if leader != self.leader:
                 self.leader = leader

@@ -77,7 +77,7 @@ class Term:
             callback(why)
 
     def end(self) -> bool:
-        """It is given up, and nobody hears of it; returns whether it was not over before."""
+        """It is given up, and nobody is notified; returns whether it was not over before."""
         with self._lock:
             was_open = not self._over.is_set()
             self._callbacks.clear()

@@ -37,7 +37,7 @@ CONNECT_SECONDS = 15.0
 ANSWER_SECONDS = 2.0
 """How long one request waits for its answer, before it is put again, or given up."""
 NO_ANSWER = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, ConnectionClosedError, KazooTimeoutError)
-"""Nobody knows whether what was asked for was done."""
+"""Nobody knows whether it was done."""
 
 logging.getLogger("kazoo").setLevel(logging.ERROR)
 """It warns of each connection that drops; what follows from that, we say ourselves."""

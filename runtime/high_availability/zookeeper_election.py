@@ -1,7 +1,7 @@
 """ZooKeeperElection: candidates stand in a queue of ephemeral nodes, and the first of them leads.
 
-A node lives as long as its session, and each watches the one before it. What a leader writes is one transaction with
-the check that its own node is there: so a leader whose session has ended writes nothing, whatever it thinks.
+A node lives as long as its session, and each watches the one before it. A leader writes in transactions, each with the
+check that its own node is there: so a leader whose session has ended writes nothing, whatever it thinks.
 
 Flink: ZooKeeperLeaderElectionDriver; the queue is Curator's LeaderLatch.
 """
@@ -35,7 +35,7 @@ _AGAIN_SECONDS = 0.1
 
 
 def by_number(children: list[str]) -> list[str]:
-    """The candidates, in the order in which they have come. Other nodes are nobody's."""
+    """The candidates, in the order in which they have come. Other nodes do not count."""
     ours = [child for child in children if child.startswith(_CANDIDATE) and child.rpartition("-")[2].isdecimal()]
     return sorted(ours, key=lambda child: int(child.rpartition("-")[2]))
 

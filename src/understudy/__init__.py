@@ -270,6 +270,10 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.high_availability import CannotTakeOver as CannotTakeOver
+    from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
+    from .runtime.high_availability import NotOurs as NotOurs
+    from .runtime.high_availability import NotReachable as NotReachable
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -375,6 +379,7 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
+    "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
