@@ -62,6 +62,7 @@ ROOMS = (
     "runtime.output",
     "runtime.high_availability",
     "runtime.clusters",
+    "runtime.savepoints",
     "runtime.oracles",
     "runtime.simulation.world",
     "runtime.simulation.harness",

@@ -76,7 +76,7 @@ class JobFiles:
         """Metadata of checkpoints that are being deleted."""
 
     def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
-        """For a new job's CheckpointCoordinator. The job needs the checkpoints that are kept, its users the savepoints."""
+        """For a new job's CheckpointCoordinator. The job needs kept checkpoints, its users the savepoints."""
         files = CheckpointFiles(job_id, storage.location(), self._registry)
         if kept is None:
             return files
@@ -201,7 +201,7 @@ class JobFiles:
             again = replace(tidy, tries=tidy.tries + 1, then=None)
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
-            log.warning("gave up deleting %s: %s", tidy.what, error)
+            log.warning("gave up on %s: %s", tidy.what, error)
 
 
 def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:

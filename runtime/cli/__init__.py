@@ -17,6 +17,7 @@ _HOMES = {
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
+    "state": "state",
     "stop": "savepoint",
     "watermarks": "watermarks",
     "zookeeper": "zookeeper",

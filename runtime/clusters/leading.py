@@ -47,7 +47,7 @@ class Leading(Protocol):
         ...
 
     def inherited(self, start: Callable[[TakenOver], None]) -> None:
-        """Start what an earlier leader has left. Blocks. A job that cannot be started is logged, and `job_of` raises why."""
+        """Start what an earlier leader has left. Blocks. A job that cannot start is logged, and `job_of` raises why."""
         ...
 
     def job_of(self, name: str) -> JobId | None:

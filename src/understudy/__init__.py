@@ -274,6 +274,21 @@ if TYPE_CHECKING:
     from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
     from .runtime.high_availability import NotOurs as NotOurs
     from .runtime.high_availability import NotReachable as NotReachable
+    from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
+    from .runtime.savepoints.difference import StateChange as StateChange
+    from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
+    from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
+    from .runtime.savepoints.errors import NoSuchState as NoSuchState
+    from .runtime.savepoints.errors import NotASavepoint as NotASavepoint
+    from .runtime.savepoints.errors import NotComparable as NotComparable
+    from .runtime.savepoints.errors import QueryFailed as QueryFailed
+    from .runtime.savepoints.errors import SavepointError as SavepointError
+    from .runtime.savepoints.errors import UnreadableState as UnreadableState
+    from .runtime.savepoints.opened import Savepoint as Savepoint
+    from .runtime.savepoints.reading import SavepointOperator as SavepointOperator
+    from .runtime.savepoints.state_table import StateTable as StateTable
+    from .runtime.savepoints.verification import Verification as Verification
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -380,6 +395,15 @@ _HOMES = {
         "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
+    "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.errors": (
+        "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
+        "QueryFailed SavepointError UnreadableState"
+    ),
+    "runtime.savepoints.opened": "Savepoint",
+    "runtime.savepoints.reading": "SavepointOperator",
+    "runtime.savepoints.state_table": "StateTable",
+    "runtime.savepoints.verification": "Verification",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
