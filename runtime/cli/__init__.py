@@ -12,6 +12,7 @@ _HOMES = {
     "checkpoints": "jobs",
     "demo": "demo",
     "info": "info",
+    "key": "zookeeper",
     "list": "jobs",
     "run": "run",
     "savepoint": "savepoint",
@@ -19,6 +20,7 @@ _HOMES = {
     "state": "state",
     "stop": "savepoint",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 
