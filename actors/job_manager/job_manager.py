@@ -46,6 +46,7 @@ from ...messages import (
     StopJob,
     StopWithSavepoint,
     SubmitJob,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerFailing,
     TaskManagerId,
@@ -148,6 +149,8 @@ class JobManager(Actor):
                 self._register(message)
             case TaskManagerExited():
                 self._exited(message)
+            case TaskManagerAwaited(job_id=job_id):
+                self._on_job(job_id, message)
             case Terminated(address=address, reason=reason):
                 self._terminated(address, reason)
             case _Beat():
@@ -258,6 +261,7 @@ class JobManager(Actor):
         self._savepoints.job_begins(graph.job_id, storage)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease)
+        self._launcher.expect(message)
         job.start()
         return submitted
 

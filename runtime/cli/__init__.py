@@ -10,13 +10,18 @@ _HOMES = {
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
+    "cluster": "cluster",
+    "config": "config",
     "demo": "demo",
     "info": "info",
+    "jobmanager": "standing",
     "list": "jobs",
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
     "stop": "savepoint",
+    "submit": "submit",
+    "taskmanager": "standing",
     "watermarks": "watermarks",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""

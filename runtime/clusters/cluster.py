@@ -16,12 +16,10 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager, JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
@@ -56,6 +54,7 @@ from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
+from .watch import Watch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -147,7 +146,7 @@ class Cluster(Blocking, ABC):
 
     def _start_job_manager(self, system: ActorSystem) -> None:
         self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
-        system.spawn(_Watch(self._job_manager, self._lose_jobs))
+        system.spawn(Watch(self._job_manager, lambda reason: self._lose_jobs(f"its JobManager {reason}")))
 
     def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
         return JobManager(
@@ -378,18 +377,3 @@ class Cluster(Blocking, ABC):
         for handle in self._handles:
             with contextlib.suppress(Exception):
                 handle.wait(timeout=max(0.0, deadline - time.monotonic()))
-
-
-class _Watch(Actor):
-    """Tells when the JobManager is gone, which it is not supposed to be before the whole system is."""
-
-    def __init__(self, job_manager: Ref, lost: Callable[[str], None]) -> None:
-        self._job_manager = job_manager
-        self._lost = lost
-
-    def on_start(self) -> None:
-        self.context.watch(self._job_manager)
-
-    def on_receive(self, message: Any) -> None:
-        if isinstance(message, Terminated):
-            self._lost(f"its JobManager {message.reason}")
