@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from ...actors.context import Ref
@@ -57,9 +58,8 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
         starts = _Starts(settings, keys, host, Path(work_dir))
 
         spec = HostSpec(HostId(system.new_id("host")), host, os.getpid(), settings.taskmanager_slots)
-        made = Host(
-            spec, _leaders(settings), launcher, starts.make, lambda: pid_file.update(is_ready=True), starts.forget
-        )
+        registered = partial(pid_file.update, is_ready=True)
+        made = Host(spec, _leaders(settings), launcher, starts.make, registered, starts.forget)
         actor.append(system.spawn(made, name="host"))
         system.spawn(Watch(actor[0], stop.request))
         pid_file.update(address=system.address)

@@ -270,6 +270,12 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.hosts import HostError as HostError
+    from .runtime.hosts import InvalidSettings as InvalidSettings
+    from .runtime.hosts import NoKeyFile as NoKeyFile
+    from .runtime.hosts import ProcessFailed as ProcessFailed
+    from .runtime.hosts import ProgramRefused as ProgramRefused
+    from .runtime.hosts import StandaloneCluster as StandaloneCluster
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -364,6 +370,7 @@ _HOMES = {
         "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
+    "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
