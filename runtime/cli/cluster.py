@@ -62,7 +62,7 @@ def stop(loaded: LoadedSettings) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
 def status(loaded: LoadedSettings, as_json: bool) -> None:
-    """What is alive and what is not. Exit code 1 if something is missing."""
+    """Show which processes are alive and which are not. Exit code 1 if something is missing."""
     found = look(Machines(loaded), loaded.settings)
     if as_json:
         print_json(found)

@@ -11,8 +11,9 @@ import click
 
 from ..hosts.background import start_in_background, stop_processes
 from ..hosts.jobmanager_process import run_job_manager
+from ..hosts.machines import in_words
 from ..hosts.settings_sources import LoadedSettings
-from ..hosts.standing_process import ProcessState, Role, running_processes
+from ..hosts.standing_process import Role, running_processes
 from ..hosts.taskmanager_process import run_task_manager_process
 from .cluster_settings import settings_options
 from .output import note, print_json
@@ -67,22 +68,14 @@ def _do(role: Role, what: str | None, loaded: LoadedSettings, as_json: bool) -> 
     settings = loaded.settings
     match what:
         case "detach":
-            state = start_in_background(role, loaded)
-            note(_line(state))
+            note(f"started {start_in_background(role, loaded)}")
         case "stop":
-            ended = stop_processes(settings, role)
-            note("\n".join(f"stopped {each.name} (process {each.pid})" for each in ended) or f"no {role} runs here")
+            note(in_words(role, stop_processes(settings, role)))
         case _:
             running = running_processes(settings.run_dir, role)
             if as_json:
                 print_json(running)
             else:
-                click.echo("\n".join(map(_line, running)) or f"no {role} runs here")
+                click.echo("\n".join(map(str, running)) or f"no {role} runs here")
             if not running:
                 raise SystemExit(1)
-
-
-def _line(state: ProcessState) -> str:
-    how = "" if state.is_ready else ", not yet registered" if state.role == "taskmanager" else ", not yet listening"
-    at = f" at {state.address}" if state.address else ""
-    return f"{state.name} is process {state.pid}{at}{how}, log {state.log_file}"

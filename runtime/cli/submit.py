@@ -29,6 +29,7 @@ from .program import load_program
 @click.option("--task-managers", type=POSITIVE, help="Processes of its own.  [default: as many as it needs]")
 @click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Of each of these.")
 @click.option("--py-files", multiple=True, metavar="PATH", help="A Python file or package to ship with it; repeatable.")
+@click.option("--ready", is_flag=True, help="Stay until all its tasks run.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended; exit code 1 if it has not finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @settings_options
@@ -44,6 +45,7 @@ def submit(
     task_managers: int | None,
     slots: int,
     py_files: tuple[str, ...],
+    ready: bool,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -78,12 +80,15 @@ def submit(
         else:
             click.echo(job.job_id)
         note(f"job {job.name!r} is submitted to the JobManager at {cluster.address}")
-        if wait:
-            try:
+        try:
+            if ready:
+                job.ready().result()
+                note(f"job {job.name!r} runs")
+            if wait:
                 job.wait()
-            except (JobFailed, JobCanceled) as error:
-                raise click.ClickException(str(error)) from error
-            note(f"job {job.name!r} has finished")
+                note(f"job {job.name!r} has finished")
+        except (JobFailed, JobCanceled) as error:
+            raise click.ClickException(str(error)) from error
 
 
 def _own_file(spec: str) -> list[Path]:

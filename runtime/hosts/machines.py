@@ -17,10 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InvalidSettings, ProcessFailed
+from .background import start_in_background, stop_processes
+from .errors import HostError, InvalidSettings, ProcessFailed
 from .settings import FIELD_OF
 from .settings_sources import LoadedSettings
-from .standing_process import ProcessState, Role
+from .standing_process import ProcessState, Role, running_processes
 
 COMMAND_SECONDS = 60.0
 
@@ -83,15 +84,21 @@ class Machines:
 
     def start(self, place: Place) -> Outcome:
         """One more process, in the background."""
+        if is_here(place.host):
+            return _here(place, lambda: f"started {start_in_background(place.role, self._loaded)}")
         own = ["-D", f"jobmanager.host={place.host}"] if place.role == "jobmanager" and not is_here(place.host) else []
         return self._do(place, [place.role, "--detach", *self._options(), *own])
 
     def stop(self, place: Place) -> Outcome:
         """All of this role there."""
+        if is_here(place.host):
+            return _here(place, lambda: in_words(place.role, stop_processes(self._settings, place.role)))
         return self._do(place, [place.role, "--stop", *self._options()])
 
     def find(self, host: str, role: Role) -> Found:
         """What runs there, by its pid files."""
+        if is_here(host):
+            return Found(host, role, tuple(running_processes(self._settings.run_dir, role)))
         done = self.run(host, [role, "--status", "--json", *self._options()])
         try:
             said = json.loads(done.stdout)
@@ -157,6 +164,18 @@ def is_here(host: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def in_words(role: Role, ended: Sequence[ProcessState]) -> str:
+    """In words, which of a role have been stopped on a host."""
+    return ", ".join(f"stopped {each.name} (process {each.pid})" for each in ended) or f"no {role} runs there"
+
+
+def _here(place: Place, work: Callable[[], str]) -> Outcome:
+    try:
+        return Outcome(place, True, work())
+    except HostError as error:
+        return Outcome(place, False, str(error))
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:

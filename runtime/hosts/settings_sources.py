@@ -47,7 +47,7 @@ class LoadedSettings:
     """By key, all of them."""
     file: Path | None
     notes: tuple[str, ...] = ()
-    """What looks like a mistake and is none for sure."""
+    """Perhaps mistakes, a line each."""
 
 
 def load_settings(

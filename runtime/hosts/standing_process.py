@@ -53,6 +53,12 @@ class ProcessState:
     is_ready: bool = False
     """A JobManager listens; a TaskManager is registered, for the first time."""
 
+    def __str__(self) -> str:
+        at = f" at {self.address}" if self.address else ""
+        what = "registered" if self.role == "taskmanager" else "listening"
+        not_yet = "" if self.is_ready else f", not yet {what}"
+        return f"{self.name}, process {self.pid}{at}{not_yet}; its log is {self.log_file}"
+
 
 class PidFile:
     """Of this process, from its making until `close` or the process's end. Raises ProcessFailed when another one of the

@@ -5,6 +5,7 @@ JobManager is away waits for it, and each ends as it is asked to.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ from understudy.messages import JobStatus
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 from understudy.state import CheckpointStorage
 
+from ...prepared import Prepared
 from ..clusters import jobs
 from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, environment
 from .conftest import WAIT_S, Command, Shell, eventually
 
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
 SETTINGS = """
 jobmanager.port: {port}
 taskmanager.slots: 2
@@ -130,8 +133,8 @@ def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
     ]
 
 
-def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(yard: Yard) -> None:
-    """Without a successor its job is lost; the next one is not."""
+def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(yard: Yard, prepared: Prepared) -> None:
+    """Without a successor its job is lost; the next one is not, nor is that of docs/cluster.md."""
     manager, worker = yard.start("jobmanager"), yard.start("taskmanager")
     yard.until_registered(worker)
     with yard.cluster() as cluster:
@@ -152,6 +155,10 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
         job = cluster.submit(env, "next")
         job.wait(WAIT_S)
         assert counts_of(job.results("out")) == counted(100)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (yard.folder / "page.py").write_text(program)
+    done = prepared.run("page.py", folder=yard.folder, timeout=WAIT_S)
+    assert (done.stdout, done.returncode) == ("['a', 'aa', 'b']\n", 0), done.stderr
     assert yard.end(worker, signal.SIGINT)[0] == 0
     assert yard.end(manager, signal.SIGINT)[0] == 0
     assert list((yard.folder / "run").iterdir()) == []
