@@ -19,6 +19,7 @@ _HOMES = {
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
+    "state": "state",
     "stop": "savepoint",
     "submit": "submit",
     "taskmanager": "standing",
