@@ -7,15 +7,23 @@ snapshots. Flink: StateBackend, StateBackendLoader.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
 
 from ...messages import SubtaskState
 from ..backends.backend import KeepingBackend, SnapshotTarget
 from ..backends.heap_backend import HeapBackend
 from ..errors import UnknownBackend
 from ..keys.key_groups import KeyGroupRange
+from ..rocks.memory import RocksMemory
+from ..rocks.rocks_backend import RocksBackend
+from ..rocks.store import StoreOptions
 from .snapshot_file import MAX_INLINE_BYTES, store_in_file, store_inline
+
+ROCKSDB: Final = "rocksdb"
+DEFAULT_MEMORY_MB: Final = 256
 
 
 class StateBackend(Protocol):
@@ -78,9 +86,49 @@ class FilesystemStateBackend:
         return store_in_file(state, target)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkingState:
+    """Where and how a process keeps state that does not stay on the heap.
+
+    `folder`: on a local disk, there already, and this process's own; None: a temporary one. `memory_mb`: what all tasks
+    of the process may take for it. `compacts`: whether threads in the background may rewrite files.
+    """
+
+    folder: str | None = None
+    memory_mb: int = DEFAULT_MEMORY_MB
+    compacts: bool = True
+
+
+class RocksDBStateBackend:
+    """State in RocksDB on the local disk; snapshots share their unchanged files. Needs rocksdict.
+
+    One for all tasks of a process, which share its memory. Flink: EmbeddedRocksDBStateBackend.
+    """
+
+    name = ROCKSDB
+
+    def __init__(self, working: WorkingState) -> None:
+        self._temporary = TemporaryDirectory(prefix="understudy-rocksdb-") if working.folder is None else None
+        folder = working.folder if self._temporary is None else self._temporary.name
+        assert folder is not None
+        self._options = StoreOptions(folder, RocksMemory(working.memory_mb), working.compacts)
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeepingBackend:
+        return RocksBackend(key_groups[0], key_groups[-1], max_parallelism, self._options, key_type=key_type)
+
+    def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        return store_in_file(state, target)
+
+
 MEMORY, FILESYSTEM = MemoryStateBackend(), FilesystemStateBackend()
 
-_BACKENDS: dict[str, StateBackend] = {each.name: each for each in (MEMORY, FILESYSTEM)}
+_BACKENDS: dict[str, Callable[[WorkingState], StateBackend]] = {
+    "memory": lambda _: MEMORY,
+    "filesystem": lambda _: FILESYSTEM,
+    ROCKSDB: RocksDBStateBackend,
+}
 
 
 def backend_names() -> tuple[str, ...]:
@@ -88,9 +136,9 @@ def backend_names() -> tuple[str, ...]:
     return tuple(_BACKENDS)
 
 
-def backend_named(name: str) -> StateBackend:
+def backend_named(name: str, working: WorkingState = WorkingState()) -> StateBackend:  # noqa: B008 - it is frozen
     """Raises UnknownBackend, which lists those that there are."""
-    backend = _BACKENDS.get(name)
-    if backend is None:
+    make = _BACKENDS.get(name)
+    if make is None:
         raise UnknownBackend(f"found the state backend {name!r}; wanted one of {', '.join(_BACKENDS)}")
-    return backend
+    return make(working)
