@@ -61,6 +61,7 @@ ROOMS = (
     "runtime.transport",
     "runtime.api",
     "runtime.output",
+    "runtime.high_availability",
     "runtime.clusters",
     "runtime.oracles",
     "runtime.simulation.world",

@@ -184,7 +184,7 @@ class JobFiles:
             again = replace(tidy, tries=tidy.tries + 1, then=None)
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
-            log.warning("gave up deleting %s: %s", tidy.what, error)
+            log.warning("gave up on %s: %s", tidy.what, error)
 
 
 def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:

@@ -41,6 +41,7 @@ from ...messages import (
     RegisterTaskManager,
     RequestCheckpointStatistics,
     RequestJobStatus,
+    RequestJobView,
     RequestWatermarks,
     SendToInlet,
     StopJob,
@@ -57,6 +58,7 @@ from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
+from ...state.job_history import JobHistory
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..ask_errors import NotRunning
 from ..errors import ActorError, UnknownJob
@@ -106,12 +108,14 @@ class JobManager(Actor):
         high_availability: HighAvailability,
         claimant: Claimant,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
+        history: JobHistory | None = None,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
-        TaskManagers log and print; it must not block.
+        TaskManagers log and print; it must not block. `history` keeps jobs that have ended.
         """
         self._settings = settings
         self._output = output
+        self._history = history
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
@@ -132,6 +136,7 @@ class JobManager(Actor):
             self._launcher,
             JobFiles(self.context, self._savepoints),
             self.context.spawn(coordinator, name="savepoint-coordinator"),
+            self._history,
             self._ended,
         )
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
@@ -197,6 +202,8 @@ class JobManager(Actor):
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
+            case RequestJobView(job_id, after_ms):
+                return self._job(job_id).view(after_ms)
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
             case RequestCheckpointStatistics(job_id):

@@ -38,6 +38,8 @@ class Worker:
     ref: Ref
     index: int
     heard_ms: float
+    registered_ms: int
+    """By the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from ...messages import (
     CheckpointCompleted,
+    EndedJob,
     ExecutionState,
     FailureCause,
     Heartbeat,
@@ -21,6 +22,7 @@ from ...messages import (
     JobStatus,
     JobSubmitted,
     JobSummary,
+    JobView,
     LeaderSessionId,
     LeaderSessionMessage,
     OperatorId,
@@ -35,6 +37,7 @@ from ...messages import (
 )
 from ...state import CheckpointStorage
 from ...state.errors import LostOwnership
+from ...state.job_history import JobHistory
 from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
@@ -58,7 +61,8 @@ from ..jobs.job_effects import (
     Tidings,
 )
 from ..jobs.job_master import JobMaster
-from .job_files import JobFiles
+from ..jobs.job_timeline import JobTimeline
+from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_questions import JobQuestions, Worker
 from .launcher import Launcher
@@ -79,6 +83,8 @@ class JobServices:
     launcher: Launcher
     files: JobFiles
     savepoint_coordinator: Ref
+    history: JobHistory | None
+    """Where jobs that have ended are kept."""
     ended: Callable[[JobId, tuple[TaskManagerId, ...]], None]
     """To be called when a job is over, with the TaskManagers that it has released."""
 
@@ -125,6 +131,7 @@ class ManagedJob:
         )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
+        self._timeline = JobTimeline(graph, self._started_ms)
 
     @property
     def job_id(self) -> JobId:
@@ -147,6 +154,15 @@ class ManagedJob:
             tasks_total=sum(vertex.parallelism for vertex in self._graph.vertices),
             last_failure=self._why_down(),
         )
+
+    def view(self, after_ms: int = 0) -> JobView:
+        """See RequestJobView."""
+        now_ms, wall_ms = self._clocks()
+        heard_ms = {
+            each: (worker.registered_ms, round(wall_ms - now_ms + worker.heard_ms))
+            for each, worker in self._workers.items()
+        }
+        return self.master.report.view(self.summary(), self._timeline, heard_ms, wall_ms, after_ms)
 
     def told_status(self) -> str:
         """The status in words; when the job is down, with the failure that is to blame."""
@@ -237,11 +253,12 @@ class ManagedJob:
         """Whether it is new here."""
         if task_manager_id in self._workers:
             return False
-        self._workers[task_manager_id] = Worker(ref, index, self._context.clock.now_ms())
+        self._workers[task_manager_id] = Worker(ref, index, *self._clocks())
         return True
 
     def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:
-        self._workers[task_manager_id].heard_ms = self._context.clock.now_ms()
+        self._workers[task_manager_id].heard_ms = now_ms = self._context.clock.now_ms()
+        self._timeline.heard(beat.metrics, now_ms)
         self.on(beat)
 
     def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
@@ -259,7 +276,9 @@ class ManagedJob:
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
         """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
         self._lease.beat()
-        now_ms, silent = self._context.clock.now_ms(), []
+        now_ms, wall_ms = self._clocks()
+        self._timeline.look((each.attempt_id for each in self.master.graph.executions()), wall_ms)
+        silent = []
         for task_manager_id, worker in self._workers.items():
             silent_ms = now_ms - worker.heard_ms
             if silent_ms > timeout_ms:
@@ -307,6 +326,7 @@ class ManagedJob:
             self.cancel()
 
     def _publish(self, message: Any) -> None:
+        self._timeline.happened(message, self.master.report.latest_kind)
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
             self._lease.completed(message.checkpoint_id)
@@ -341,7 +361,15 @@ class ManagedJob:
         self._lease.end(self.status)
         self.tidy_up()
         self._outlets.job_ended()
+        self._keep_history()
         self._services.ended(self.job_id, released)
+
+    def _keep_history(self) -> None:
+        """For those who ask after this JobManager's end."""
+        if (history := self._services.history) is None:
+            return
+        ended = EndedJob(self.view(), self.master.report.checkpoint_history(self._context.clock.now_ms()))
+        self._services.files.on(Tidy(f"the history of job {self.job_id}", partial(history.keep, ended)))
 
     def _clocks(self) -> tuple[float, int]:
         return self._context.clock.now_ms(), self._context.clock.wall_ms()

@@ -397,6 +397,6 @@ class JobMaster:
         return effects
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
-        self._now_ms, self._wall_ms = now_ms, wall_ms
+        self._now_ms, self._wall_ms, self.graph.wall_ms = now_ms, wall_ms, wall_ms
         self._restarts.begin()
-        self._failures.begin()
+        self._failures.begin(wall_ms)

@@ -105,6 +105,9 @@ class TaskManagerRoster:
     def data_endpoints(self) -> dict[TaskManagerId, str]:
         return {task_manager_id: life.registration.data_endpoint for task_manager_id, life in self._lives.items()}
 
+    def registrations(self) -> Iterator[RegisterTaskManager]:
+        return (life.registration for life in self._lives.values())
+
     def metrics(self) -> Iterator[TaskMetrics]:
         for life in self._lives.values():
             yield from life.metrics

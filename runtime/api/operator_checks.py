@@ -16,6 +16,7 @@ from ...actors.unrun import COLLECT
 from .async_settings import check_settings
 from .errors import InvalidOperator
 from .hook_checks import check_function, check_hooks, check_runs
+from .private_names import check_private_names
 
 T = TypeVar("T", bound=Operator)
 
@@ -31,6 +32,7 @@ def operator_of(given: Any, *, inputs: int, keyed: bool) -> Operator:
     _check_input_count(operator, inputs)
     for index in range(inputs):
         _check_defines_process(operator, index)
+    check_private_names(type(operator))
     check_hooks(operator)
     check_settings(operator)
     return operator
@@ -42,6 +44,7 @@ def source_of(given: Any) -> Source:
     for method in ("poll", "offset", "seek"):
         if not _overrides(source, Source, method):
             raise InvalidOperator(f"source {type(source).__name__} does not define {method}")
+    check_private_names(type(source))
     check_hooks(source)
     return source
 

@@ -64,7 +64,12 @@ class CallLoopThread:
         return asyncio.Task(coroutine, loop=loop, context=context)
 
     def _complete(self, coroutine: Coroutine[Any, Any, None], within_ms: float) -> bool:
-        future: Future[None] = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        with self._lock:
+            started = self._started
+        if started is None:  # the thread has ended, and all that ran on it
+            coroutine.close()
+            return True
+        future: Future[None] = asyncio.run_coroutine_threadsafe(coroutine, started.loop)
         try:
             future.result(within_ms / 1000)
         except NotDone:

@@ -95,13 +95,15 @@ class Gated:
     """Mixin of a PacedSource: it gives all its records, and ends when the gate is open."""
 
     gate: Gate
+    waits = False
 
     def poll(self) -> Any:
         batch = super().poll()  # type: ignore[misc]
-        if batch is not END or self.gate.is_open:
-            return batch
-        self._delay_ms = 10.0
-        return None
+        self.waits = batch is END and not self.gate.is_open
+        return None if self.waits else batch
+
+    def poll_delay_ms(self) -> float | None:
+        return 10.0 if self.waits else super().poll_delay_ms()  # type: ignore[misc, no-any-return]
 
 
 class GatedGenerator(Gated, GeneratorSource):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Iterator
@@ -392,3 +393,19 @@ def test_a_loop_that_goes_away_under_its_coroutines_ends_them() -> None:
     coroutine.close()
 
     assert cleaned == ["record"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_closes_when_the_loop_has_ended_starts_no_other_one() -> None:
+    """Nothing of the operator runs any more; its `close` has no loop to run on."""
+    happened: list[str] = []
+
+    async def last() -> None:
+        happened.append("closed")
+
+    with CallLoopThread() as loop:
+        running = Running(loop, lambda _: None)
+    before = threading.active_count()
+    running.runner.close(DEADLINE_S * 1000, last)
+    gc.collect()
+    assert (threading.active_count(), happened) == (before, [])

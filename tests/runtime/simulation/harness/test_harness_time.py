@@ -129,8 +129,6 @@ def test_a_chain_keeps_the_times() -> None:
 class Always(KeyedOperator):
     """Each timer sets the next one: `step` ms later, or at the end of time."""
 
-    _fired_at_once = 1
-
     def __init__(self, step: int, *, until_end: bool = False) -> None:
         self.step, self.until_end = step, until_end
 
@@ -142,6 +140,12 @@ class Always(KeyedOperator):
             self.timers.at_event_time(min(timer.time_ms + self.step, END_OF_TIME))
 
 
+@pytest.fixture
+def one_timer_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeyedOperator, "_fired_at_once", 1)
+
+
+@pytest.mark.usefixtures("one_timer_at_a_time")
 @pytest.mark.parametrize("step", [60_000, END_OF_TIME])
 def test_timers_that_always_set_the_next_one_are_an_error_at_the_end_of_the_data(step: int) -> None:
     with OperatorHarness(Always(step), key_by="key") as harness:
@@ -151,6 +155,7 @@ def test_timers_that_always_set_the_next_one_are_an_error_at_the_end_of_the_data
     assert isinstance(failed.value.__cause__, EndlessTimers)
 
 
+@pytest.mark.usefixtures("one_timer_at_a_time")
 def test_one_that_stops_at_the_end_of_time_is_none() -> None:
     with OperatorHarness(Always(60_000, until_end=True), key_by="key") as harness:
         harness.process([{"key": key} for key in range(3_000)], timestamps=[0] * 3_000)

@@ -9,7 +9,7 @@ import pytest
 
 from understudy import END, Operator, OperatorListState, Source, StreamEnvironment
 from understudy.actors.async_calls.permits import Permits
-from understudy.messages import GrantPermits, JobStatus, ReportThrottled, RequestPermits
+from understudy.messages import JobStatus, ReportThrottled, RequestPermits
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import JOB_MANAGER, CutConnections, Fault, KillProcess
 
@@ -70,13 +70,11 @@ class Calling(Operator):
             lambda count: self.context.report(RequestPermits(*where, count)),
             lambda retry_after_ms: self.context.report(ReportThrottled(*where, retry_after_ms)),
         )
+        vars(self)["_permits_granted"] = self.permits.granted
         self.waiting = list(self.kept.get())
 
     def process_batch(self, batch: Any, out: Any) -> None:
         self.waiting += batch
-
-    def _permits_granted(self, message: GrantPermits) -> None:
-        self.permits.granted(message)
 
     def on_idle(self, out: Any) -> None:
         count = self.permits.take(len(self.waiting))

@@ -1,0 +1,70 @@
+"""Names with an underscore that our bases use for themselves, and that a user's subclass must not take.
+
+Python lets a subclass replace them silently: a sink of a user's that keeps `self._pending` would lose what its base
+keeps there. Names with two underscores are the class's own, by Python's rule, and are not looked at.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from .errors import InvalidOperator
+
+_OURS = __name__.partition(".")[0] + "."
+
+
+def check_private_names(kind: type[Any]) -> None:
+    """Raises InvalidOperator for a class of a user's that defines or assigns a private name of a base of ours."""
+    for place, each in enumerate(kind.__mro__):
+        if not _is_ours(each):
+            for base in filter(_is_ours, kind.__mro__[place + 1 :]):
+                for name in sorted(_taken_by(each) & _taken_by(base)):
+                    raise InvalidOperator(
+                        f"{each.__name__} uses the name {name!r}, which its base {base.__name__} keeps something of "
+                        f"its own in: name it differently, for example `{_other(name, each)}`"
+                    )
+
+
+def _is_ours(kind: type[Any]) -> bool:
+    return kind.__module__.startswith(_OURS)
+
+
+def _other(name: str, kind: type[Any]) -> str:
+    return f"_{kind.__name__.strip('_').lower()}{name}"
+
+
+@cache
+def _taken_by(kind: type[Any]) -> frozenset[str]:
+    """The private names that the class itself defines, declares, or assigns in its methods."""
+    names = {*vars(kind), *vars(kind).get("__annotations__", ())}
+    for value in vars(kind).values():
+        names.update(_assigned(value))
+    return frozenset(name for name in names - _set_by_us(kind) if name.startswith("_") and not _is_its_own(name, kind))
+
+
+def _set_by_us(kind: type[Any]) -> set[str]:
+    """What a base of ours, or Python, sets on each subclass."""
+    hooks = [vars(each).get("__init_subclass__") for each in kind.__mro__ if _is_ours(each)]
+    return {"_abc_impl", "_is_protocol", "_is_runtime_protocol", *(name for hook in hooks for name in _assigned(hook))}
+
+
+def _is_its_own(name: str, kind: type[Any]) -> bool:
+    """One with two underscores, as it is written or as Python mangles it: `_Orders__pending`."""
+    return name.startswith("__") or any(name.startswith(f"_{each.__name__.lstrip('_')}__") for each in kind.__mro__)
+
+
+def _assigned(value: Any) -> Iterator[str]:
+    """What a function, method or property assigns to attributes of its first argument."""
+    function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+    if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
+        return
+    itself, before = function.__code__.co_varnames[0], None
+    for each in dis.get_instructions(function):
+        if each.opname == "STORE_ATTR" and before is not None and before.argval == itself:
+            yield each.argval
+        if each.opname not in ("EXTENDED_ARG", "CACHE"):
+            before = each
