@@ -145,7 +145,7 @@ class UnknownBackend(StateError, LookupError):
 
 
 class LocalStateFailed(StateError, OSError):
-    """RocksDB cannot read or write its files on this machine's disk. `path`: their folder; `found`: what RocksDB says."""
+    """RocksDB cannot read or write its files on this machine. `path`: their folder; `found`: what RocksDB says."""
 
     may_pass = True
 

@@ -356,6 +356,7 @@ class Cluster(Blocking, ABC):
             program=program.dumps(),
             checkpoints=graph.checkpoints,
             state_backend=graph.state_backend,
+            local_state=graph.local_state,
             buffer_timeout_ms=graph.buffer_timeout_ms,
             sys_path=tuple(sys.path),
             warm_up=program.warm_up,

@@ -27,7 +27,7 @@ class UploadedFiles:
         self._completed = {handle.file_id: handle for handle in handles}
 
     def completed(self) -> Mapping[SharedFileId, SharedStateHandle]:
-        """What the snapshot that is taken now may name; it stays as it is."""
+        """Those that a snapshot of now may name; a copy."""
         return dict(self._completed)
 
     def written(self, checkpoint_id: CheckpointId, handles: Iterable[SharedStateHandle]) -> None:
@@ -48,19 +48,21 @@ def store_shared(
     known: Mapping[SharedFileId, SharedStateHandle],
     target: SnapshotTarget,
     read: Callable[[SharedFileId], bytes],
+    source: Callable[[SharedFileId], str | None] = lambda _: None,
 ) -> list[SharedStateHandle]:
     """Where each of these files lies: those that are not known in this job's folder are written. Blocks.
 
-    When it raises, it has removed what it wrote.
+    `source`: where this machine has the same bytes in a file that never changes. When it raises, it has removed what it
+    wrote.
     """
-    assert target.storage is not None, "files that checkpoints share need a checkpoint directory"
     own_folder = f"{shared_directory(target.job_id)}/"
     handles: list[SharedStateHandle] = []
     try:
         for file_id in files:
             stored = known.get(file_id)
             if stored is None or not (stored.handle.path or "").startswith(own_folder):
-                stored = SharedStateHandle(file_id, target.storage.write(target.shared_path(file_id), read(file_id)))
+                file = target.write(target.shared_path(file_id), read(file_id), source=source(file_id))
+                stored = SharedStateHandle(file_id, file)
             handles.append(stored)
     except BaseException:
         remove_new(handles, target)

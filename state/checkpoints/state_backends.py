@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from ...messages import SubtaskState
@@ -19,6 +18,7 @@ from ..errors import UnknownBackend
 from ..keys.key_groups import KeyGroupRange
 from ..rocks.memory import RocksMemory
 from ..rocks.rocks_backend import RocksBackend
+from ..rocks.rocks_snapshot import FORMAT_NAME
 from ..rocks.store import StoreOptions
 from .snapshot_file import MAX_INLINE_BYTES, store_in_file, store_inline
 
@@ -40,6 +40,11 @@ class StateBackend(Protocol):
         """New, empty keyed state of one operator subtask, for these key groups. Does not block."""
         ...
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """Formats of keyed snapshots that its keyed state restores beside the common one."""
+        ...
+
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
         """Take a snapshot with inline handles, and say where it lies from now on: durable when this returns. Handles
         that have files already stay as they are. Blocks.
@@ -58,6 +63,7 @@ class MemoryStateBackend:
 
     max_snapshot_bytes: int = MAX_INLINE_BYTES
     name: str = "memory"
+    reads: frozenset[str] = frozenset()
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
@@ -76,6 +82,7 @@ class FilesystemStateBackend:
     """
 
     name: str = "filesystem"
+    reads: frozenset[str] = frozenset()
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
@@ -91,12 +98,14 @@ class WorkingState:
     """Where and how a process keeps state that does not stay on the heap.
 
     `folder`: on a local disk, there already, and this process's own; None: a temporary one. `memory_mb`: what all tasks
-    of the process may take for it. `compacts`: whether threads in the background may rewrite files.
+    of the process may take for it. `compacts`: whether threads in the background may rewrite files. `copies`: a folder
+    for copies of snapshots, which others of this machine use too; None: there are none.
     """
 
     folder: str | None = None
     memory_mb: int = DEFAULT_MEMORY_MB
     compacts: bool = True
+    copies: str | None = None
 
 
 class RocksDBStateBackend:
@@ -106,12 +115,15 @@ class RocksDBStateBackend:
     """
 
     name = ROCKSDB
+    reads = frozenset({FORMAT_NAME})
 
     def __init__(self, working: WorkingState) -> None:
-        self._temporary = TemporaryDirectory(prefix="understudy-rocksdb-") if working.folder is None else None
-        folder = working.folder if self._temporary is None else self._temporary.name
-        assert folder is not None
-        self._options = StoreOptions(folder, RocksMemory(working.memory_mb), working.compacts)
+        memory = RocksMemory(working.memory_mb)
+        self._options = (
+            StoreOptions.temporary(memory, compacts=working.compacts)
+            if working.folder is None
+            else StoreOptions(working.folder, memory, working.compacts)
+        )
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
@@ -136,7 +148,7 @@ def backend_names() -> tuple[str, ...]:
     return tuple(_BACKENDS)
 
 
-def backend_named(name: str, working: WorkingState = WorkingState()) -> StateBackend:  # noqa: B008 - it is frozen
+def backend_named(name: str, working: WorkingState = WorkingState()) -> StateBackend:
     """Raises UnknownBackend, which lists those that there are."""
     make = _BACKENDS.get(name)
     if make is None:

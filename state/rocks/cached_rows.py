@@ -2,7 +2,7 @@
 
 For accessors it is a dict of all keys. It holds two generations of what was used: when the younger is full, the older
 is written to RocksDB, as far as it has changed, and dropped. So a hot key costs a dict lookup and is written once for
-many changes. What is not in RocksDB yet is written by `write_back`, before a snapshot or a look at all rows.
+many changes. `write_back` writes all that RocksDB does not have, before a snapshot or a look at all rows.
 
 A value that can be changed in place may have been, by whoever has read it: its bytes are compared with those that were
 read. That holds until it is dropped, which is at least half of the cache later.
@@ -10,7 +10,7 @@ read. That holds until it is dropped, which is at least half of the cache later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from sys import getsizeof
 from typing import Any, Final
@@ -29,7 +29,9 @@ _ABSENT: Final = object()
 
 
 class CachedRows:
-    """Of one state. `rows_of` gives the rows of keys, in bytes, which are checked before they are written; `pack` the bytes of a key's value, `unpack` the value."""
+    """Of one state. `rows_of` gives the rows of keys, in bytes, and `check` refuses those that may not be written;
+    `pack` gives the bytes of a key's value, `unpack` the value.
+    """
 
     def __init__(
         self,

@@ -6,7 +6,6 @@ count as part of its block cache. Made at the first use, since a process that fo
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, Final
 
 _MEGABYTE: Final = 1024 * 1024
@@ -18,20 +17,21 @@ class RocksMemory:
 
     def __init__(self, size_mb: int) -> None:
         self._bytes = size_mb * _MEGABYTE
-        self._lock = Lock()
-        self._shared: tuple[Any, Any] | None = None
-        self._users = 0
+        self._shared: dict[str, tuple[Any, Any]] = {}
+        self._users: set[object] = set()
+        """Threads add and remove one at a time, which is one step of the interpreter."""
 
     def shared(self) -> tuple[Any, Any]:
         """The block cache and the write buffers' bound, of rocksdict."""
         from rocksdict import Cache, WriteBufferManager
 
-        with self._lock:
-            if self._shared is None:
-                of_rocks = self._bytes * 2 // 3
-                cache = Cache(of_rocks)
-                self._shared = cache, WriteBufferManager.new_write_buffer_manager_with_cache(of_rocks // 2, False, cache)
-            return self._shared
+        shared = self._shared.get("all")
+        if shared is None:
+            of_rocks = self._bytes * 2 // 3
+            cache = Cache(of_rocks)
+            writing = WriteBufferManager.new_write_buffer_manager_with_cache(of_rocks // 2, False, cache)
+            shared = self._shared.setdefault("all", (cache, writing))  # of two threads, the first one's
+        return shared
 
     @property
     def write_buffer_bytes(self) -> int:
@@ -41,13 +41,11 @@ class RocksMemory:
     @property
     def cached_bytes(self) -> int:
         """What one user may hold as Python objects."""
-        return max(self._bytes // 3 // max(self._users, 1), _LEAST_CACHE_BYTES)
+        return max(self._bytes // 3 // max(len(self._users), 1), _LEAST_CACHE_BYTES)
 
-    def enter(self) -> None:
+    def enter(self, user: object) -> None:
         """One user more, who has values as Python objects."""
-        with self._lock:
-            self._users += 1
+        self._users.add(user)
 
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
+    def leave(self, user: object) -> None:
+        self._users.discard(user)

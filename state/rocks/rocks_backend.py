@@ -3,7 +3,7 @@
 Accessors and timers work on objects (`cached_rows`, `rocks_timers`), so an access that finds its key there costs what
 it costs on the heap. A snapshot writes back what has changed, and makes hard links to RocksDB's files; that is its
 synchronous part. Restored rows stay as they are until their state is declared; of one whose declaration has changed
-since they are converted then. What nobody declares any more stays.
+since they are converted then. State that nobody declares any more stays.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class RocksBackend(HeapScope):
         self._timers: TimerQueues | None = None
         self._kept: list[KeptState] = []
         self._beside: dict[str, list[StoredState]] = {}
-        """What was restored and is no rows, by name."""
+        """Restored state that is not in rows, by name."""
         self._uploaded = UploadedFiles()
         self._checkpoints = count(1)
         self._is_closed = False
-        self.memory.enter()
+        self.memory.enter(self._folder)
 
     # -- states
 
@@ -159,7 +159,9 @@ class RocksBackend(HeapScope):
             return _nothing
         folder = f"{self._folder}-{next(self._checkpoints)}"
         names = [] if is_empty else self.store.checkpoint(folder)
-        return RocksSnapshot(checkpoint_id, folder, names, self._main(), self._key_node, views, self._uploaded)
+        return RocksSnapshot(
+            checkpoint_id, self.store.options, folder, names, self._main(), self._key_node, views, self._uploaded
+        )
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
         """The next snapshot may name what this one has stored."""
@@ -179,9 +181,7 @@ class RocksBackend(HeapScope):
         return not any(map(self._has_rows, self._restored))
 
     def _main(self) -> MainPart:
-        states = [
-            StateEntry(entry.name, entry.kind, entry.schema, self._has_unknown(entry)) for entry in self._table
-        ]
+        states = [StateEntry(entry.name, entry.kind, entry.schema, self._has_unknown(entry)) for entry in self._table]
         kept = tuple(
             (StateEntry(stored.name, stored.kind, stored.schema), stored.payloads)
             for several in self._beside.values()
@@ -236,7 +236,7 @@ class RocksBackend(HeapScope):
         if self._is_closed:
             return
         self._is_closed = True
-        self.memory.leave()
+        self.memory.leave(self._folder)
         for state in self._states.values():
             state.drop()
         self._states.clear()

@@ -7,14 +7,12 @@ order, into one table file each, which the store takes in. Rows of the common fo
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ...messages import KeyedStateHandle, SharedStateHandle
 from ..backends.backend import NO_TIME, ReadState
-from ..backends.keyed_snapshot import FORMAT_NAME as COMMON
 from ..backends.keyed_snapshot import StoredState, read_snapshots
 from ..backends.timer_queue import KIND as TIMERS
 from ..errors import StateIncompatible
@@ -26,11 +24,11 @@ from ..kinds.descriptors import (
     ValueState,
 )
 from ..kinds.record_serializer import SchemaMismatch, TypeNode
-from ..kinds.schema_fit import Schema, schema_text
+from ..kinds.schema_fit import schema_text
 from .rocks_snapshot import FORMAT_NAME, MainPart, StateEntry, fetch
 from .rocks_timers import timer_of
 from .row_codec import packed_parts
-from .row_keys import PREFIX_BYTES, RowKeys, canonical, group_prefix, place_of
+from .row_keys import PREFIX_BYTES, RowKeys, canonical, group_prefix
 from .store import RocksStore
 
 _AT_ONCE: Final = 1024
@@ -67,7 +65,7 @@ def restore_into(target: Restored, handles: Sequence[KeyedStateHandle], read: Re
     for _, main in found:
         _check(main, target)
     found.sort(key=lambda each: _share(each[0], own), reverse=True)
-    for handle, main in found:
+    for _, main in found:
         for stored in main.kept_states(own, target.key_node.decoder(main.key_schema)):
             target.beside.setdefault(stored.name, []).append(stored)
     with_rows = [each for each in found if each[0].shared]

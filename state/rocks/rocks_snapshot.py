@@ -31,7 +31,7 @@ from ..errors import CorruptState, LocalStateFailed
 from ..kinds.record_serializer import Convert, TypeNode
 from ..kinds.schema_fit import Schema
 from ..storage import inline_handle
-from .store import is_table
+from .store import StoreOptions, is_table
 
 FORMAT_NAME: Final = "rocksdb"
 """What a handle says of the format."""
@@ -41,7 +41,7 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """What the rows of one state are; its number is its place in the table."""
+    """One state; its number is its place in the table."""
 
     name: str
     kind: str
@@ -73,7 +73,10 @@ class MainPart:
                 "key": self.key_schema,
                 "states": [_listed(state) for state in self.states],
                 "files": dict(self.files),
-                "kept": [[_listed(state), {group: list(of) for group, of in held.items()}] for state, held in self.kept],
+                "kept": [
+                    [_listed(state), {group: list(payloads) for group, payloads in held.items()}]
+                    for state, held in self.kept
+                ],
             }
         )
 
@@ -116,6 +119,7 @@ class RocksSnapshot:
     def __init__(
         self,
         checkpoint_id: CheckpointId,
+        options: StoreOptions,
         folder: str,
         names: Sequence[str],
         main: MainPart,
@@ -124,6 +128,8 @@ class RocksSnapshot:
         uploaded: UploadedFiles,
     ) -> None:
         self._checkpoint_id = checkpoint_id
+        self._options = options
+        """Held, since the folder may go with them."""
         self._folder = folder
         self._names = names
         self._main = main
@@ -141,7 +147,7 @@ class RocksSnapshot:
             if not tables and not kept:
                 return None
             handle = self._main_handle(tuple(each for each in kept if each[1]))
-            shared = tuple(store_shared(tables, self._known, target, self._read))
+            shared = tuple(store_shared(tables, self._known, target, self._read, self._path))
             self._uploaded.written(self._checkpoint_id, shared)
             in_flight = sum(getattr(view, "in_flight", 0) for view in self._views)
             groups = self._main.key_groups
@@ -163,9 +169,12 @@ class RocksSnapshot:
             held.setdefault(group, []).append(payload)
         return StateEntry(view.name, view.kind, view.schema), held
 
+    def _path(self, name: SharedFileId) -> str:
+        return os.path.join(self._folder, name)
+
     def _read(self, name: SharedFileId) -> bytes:
         try:
-            with open(os.path.join(self._folder, name), "rb") as file:
+            with open(self._path(name), "rb") as file:
                 return file.read()
         except OSError as error:
             raise LocalStateFailed(self._folder, str(error)) from error

@@ -71,7 +71,7 @@ class RocksState(HeapState):
         self._batches_to_read = 0
 
     def schema(self) -> Schema:
-        """What its rows are written with."""
+        """Of its rows."""
         return self.node.schema
 
     # -- what the heap does with dicts
@@ -138,11 +138,12 @@ class RocksState(HeapState):
 
     def is_empty(self) -> bool:
         """Whether nothing is held, or so much has expired that this is not worth finding out: then it says no."""
-        looked_at = 0
-        for looked_at, entry in enumerate(islice(self.entries(), MOST_LOOKS), 1):
+        looks = 0
+        for entry in islice(self.entries(), MOST_LOOKS):
             if self.lives(entry.parts):
                 return False
-        return looked_at < MOST_LOOKS
+            looks += 1
+        return looks < MOST_LOOKS
 
     # -- inside
 

@@ -70,7 +70,7 @@ class RowCodec:
         return self.held_of(parts_of(raw))
 
     def held_of(self, parts: Parts) -> Any:
-        """What the parts of a row are to accessors."""
+        """The same of a row's parts."""
         value = parts.value if self.decode is None else self.decode(parts.value)
         return value if self.shape is None else self.shape.with_stored(value, parts.times)
 

@@ -125,7 +125,7 @@ class RowKeys:
         self._encode_key = key_node.encode
         self._decode_key = key_node.decoder(key_node.schema)
         self._first, self._end = group_prefix(key_groups[0]), group_prefix(key_groups[-1] + 1)
-        self._prefixes = {NO_NAMESPACE: b"\x92" + pack_plain(NO_NAMESPACE)}
+        self._prefixes: dict[Hashable, bytes] = {NO_NAMESPACE: b"\x92" + pack_plain(NO_NAMESPACE)}
 
     def row(self, state: int, namespace: Hashable, key: Any) -> bytes:
         """Raises InvalidKey."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
+from tempfile import mkdtemp
 from typing import Any, Final
 
 from ..errors import LocalStateFailed
@@ -32,14 +34,21 @@ _EVERYTHING: Final = b"\xff\xff\xff"
 """Behind all rows: there are at most 2**15 key groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class StoreOptions:
-    """`folder`: where stores have their folders; it is there."""
+    """Of all stores of a process. `folder`: where they have their folders; it is there."""
 
     folder: str
     memory: RocksMemory
     compacts: bool = True
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))
+
+    @classmethod
+    def temporary(cls, memory: RocksMemory, *, compacts: bool = True) -> StoreOptions:
+        """With a folder that goes with the last store, or snapshot, that uses these options."""
+        options = cls(mkdtemp(prefix="understudy-rocksdb-"), memory, compacts)
+        weakref.finalize(options, shutil.rmtree, options.folder, ignore_errors=True)
+        return options
 
     def new_path(self) -> str:
         """Of a folder that nobody has had; it is not made."""
@@ -155,7 +164,7 @@ class RocksStore:
         from rocksdict import WriteOptions
 
         options = WriteOptions()
-        options.disable_wal = True
+        options.disable_wal = True  # type: ignore[method-assign, assignment]
         return options
 
     def _opened_with(self) -> Any:

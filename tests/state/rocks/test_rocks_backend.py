@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contracts.expiring_state import ExpiringStateContract, Hands
+from tests.contracts.fewer_examples import with_fewer_examples
 from tests.contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 from understudy.messages import (
     CheckpointId,
@@ -42,11 +43,11 @@ class _Rocks:
         return RocksBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM, self.options)
 
 
-class TestRocksBackend(_Rocks, KeyedStateContract):
+class RocksContract(_Rocks, KeyedStateContract):
     pass
 
 
-class TestExpiringRocksBackend(_Rocks, ExpiringStateContract):
+class ExpiringRocksContract(_Rocks, ExpiringStateContract):
     def make_expiring(self, key_groups: range = range(MAX_PARALLELISM)) -> RocksBackend:
         return self.make_backend(key_groups)
 
@@ -63,3 +64,19 @@ class TestExpiringRocksBackend(_Rocks, ExpiringStateContract):
         backend = self.timed(clock, key_groups)
         backend.restore(handles, CheckpointStorage("memory://contract").read)
         return backend
+
+
+TestRocksBackend = type("TestRocksBackend", (RocksContract,), with_fewer_examples(KeyedStateContract, 5))
+TestExpiringRocksBackend = type(
+    "TestExpiringRocksBackend", (ExpiringRocksContract,), with_fewer_examples(ExpiringStateContract, 4)
+)
+
+
+@pytest.mark.slow
+class TestRocksBackendThoroughly(RocksContract):
+    pass
+
+
+@pytest.mark.slow
+class TestExpiringRocksBackendThoroughly(ExpiringRocksContract):
+    pass
