@@ -20,17 +20,18 @@ from ...messages import (
     MalformedMessage,
     SharedFileId,
     SharedStateHandle,
+    StateHandle,
     pack_plain,
     unpack_plain,
 )
 from ..backends.backend import ReadState, SnapshotTarget
 from ..backends.frozen_state import FrozenState
-from ..backends.keyed_snapshot import HEADER, StoredState
+from ..backends.group_parts import HEADER, Offsets, Part, lay_out
+from ..backends.keyed_snapshot import StoredState
 from ..backends.shared_files import UploadedFiles, store_shared
 from ..errors import CorruptState, LocalStateFailed
 from ..kinds.record_serializer import Convert, TypeNode
 from ..kinds.schema_fit import Schema
-from ..storage import inline_handle
 from .store import StoreOptions, is_table
 
 FORMAT_NAME: Final = "rocksdb"
@@ -85,8 +86,8 @@ class MainPart:
         """Raises CorruptState, or another StorageError."""
         data, path = read(handle.handle), handle.handle.path or "inline state"
         try:
-            offset, length = handle.offsets[HEADER]
-            content = unpack_plain(data[offset : offset + length])
+            part = Part.of(handle.offsets[HEADER])
+            content = unpack_plain(part.verified(data[part.offset : part.offset + part.length], path))
             if content["format"] != _FORMAT:
                 raise CorruptState(path, f"RocksDB snapshot format {_FORMAT}", f"format {content['format']}")
             first, last = content["key_groups"]
@@ -146,22 +147,20 @@ class RocksSnapshot:
             kept = (*self._main.kept, *(self._frozen(view) for view in self._views))
             if not tables and not kept:
                 return None
-            handle = self._main_handle(tuple(each for each in kept if each[1]))
+            offsets, handle = self._main_part(tuple(each for each in kept if each[1]))
             shared = tuple(store_shared(tables, self._known, target, self._read, self._path))
             self._uploaded.written(self._checkpoint_id, shared)
             in_flight = sum(getattr(view, "in_flight", 0) for view in self._views)
             groups = self._main.key_groups
-            return KeyedStateHandle(
-                groups[0], groups[-1], {HEADER: (0, handle.size_bytes)}, handle, FORMAT_NAME, shared, in_flight
-            )
+            return KeyedStateHandle(groups[0], groups[-1], offsets, handle, FORMAT_NAME, shared, in_flight)
         finally:
             self._remove()
 
-    def _main_handle(self, kept: tuple[Any, ...]) -> Any:
+    def _main_part(self, kept: tuple[Any, ...]) -> tuple[Offsets, StateHandle]:
         files = {name: self._read(SharedFileId(name)) for name in self._names if not is_table(name)}
         main, of = self._main, MainPart
         whole = of(main.key_groups, main.max_parallelism, main.key_schema, main.states, files, kept)
-        return inline_handle(whole.packed())
+        return lay_out({HEADER: whole.packed()})
 
     def _frozen(self, view: FrozenState) -> tuple[StateEntry, Mapping[int, Sequence[bytes]]]:
         held: dict[int, list[bytes]] = {}
