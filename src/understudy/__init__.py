@@ -273,6 +273,9 @@ if TYPE_CHECKING:
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.edit import OperatorEdit as OperatorEdit
+    from .runtime.savepoints.edit import SavepointEdit as SavepointEdit
+    from .runtime.savepoints.edit import StateEdit as StateEdit
     from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
     from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
     from .runtime.savepoints.errors import NoSuchState as NoSuchState
@@ -391,6 +394,7 @@ _HOMES = {
         "UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
         "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
         "QueryFailed SavepointError UnreadableState"
