@@ -60,6 +60,7 @@ ROOMS = (
     "runtime.transport",
     "runtime.api",
     "runtime.output",
+    "runtime.metrics",
     "runtime.high_availability",
     "runtime.clusters",
     "runtime.savepoints",

@@ -136,6 +136,8 @@ class KeyedRows:
     def entry_count(self) -> int:
         return sum(store.live_count for store in self.stores)
 
+    stored_entries = entry_count
+
     def close(self) -> None:
         self._clear()
 
