@@ -72,6 +72,7 @@ from .ids import (
     SubtaskIndex,
     TaskManagerId,
     VertexId,
+    operator_id_of,
 )
 from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
@@ -400,6 +401,7 @@ __all__ = [
     "full_name",
     "make_rows",
     "message",
+    "operator_id_of",
     "own_record",
     "pack_plain",
     "records_as_data",

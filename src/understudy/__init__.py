@@ -297,6 +297,9 @@ if TYPE_CHECKING:
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.edit import OperatorEdit as OperatorEdit
+    from .runtime.savepoints.edit import SavepointEdit as SavepointEdit
+    from .runtime.savepoints.edit import StateEdit as StateEdit
     from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
     from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
     from .runtime.savepoints.errors import NoSuchState as NoSuchState
@@ -421,6 +424,7 @@ _HOMES = {
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
         "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
         "QueryFailed SavepointError UnreadableState"
