@@ -128,7 +128,7 @@ from .outlets import (
     OutletReport,
     ReadOutlet,
 )
-from .output import LoggedRecord, LogRecords, PrintedText
+from .output import JobLogs, LoggedRecord, LogRecords, PrintedText, RequestLogs
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import (
@@ -250,6 +250,7 @@ __all__ = [
     "JobGraph",
     "JobId",
     "JobList",
+    "JobLogs",
     "JobMetrics",
     "JobStatus",
     "JobStatusChanged",
@@ -304,6 +305,7 @@ __all__ = [
     "RequestFlameGraph",
     "RequestJobStatus",
     "RequestJobView",
+    "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
     "RequestWatermarks",

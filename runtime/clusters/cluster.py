@@ -55,6 +55,7 @@ from .job_client import JobClient, disposed_path
 from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
 from .job_handle import JobHandle
+from .metric_reporters import MetricReporters
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
@@ -82,6 +83,7 @@ class Cluster(Blocking, ABC):
         self._announced: Announced | None = None
         self._delivery: OutputDelivery | None = None
         self._claimant: Claimant | None = None
+        self._reporters: MetricReporters | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -98,6 +100,7 @@ class Cluster(Blocking, ABC):
         try:
             system.start()
             self._start_job_manager(system)
+            self._reporters = MetricReporters(self.settings.config, self.metrics)
         except BaseException:
             self.close()
             raise
@@ -121,9 +124,11 @@ class Cluster(Blocking, ABC):
                 last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
+            last_first.callback(setattr, self, "_job_manager", None)
+            if self._reporters is not None:
+                last_first.callback(self._reporters.close)
             if self._job_manager is not None:
                 self._cancel_all(self._job_manager)
-            self._job_manager = None
 
     close_async = async_twin(close)
 
@@ -134,6 +139,12 @@ class Cluster(Blocking, ABC):
         """The JobManager's, as tcp://host:port."""
         system, _ = self._running()
         return system.address
+
+    @property
+    def prometheus_url(self) -> str | None:
+        """Where Prometheus finds the figures; None: the configuration has no `metrics.reporter.prom.port`."""
+        reporter = self._reporters.prometheus if self._reporters is not None else None
+        return None if reporter is None else reporter.url
 
     def save_keys(self, path: str | Path) -> None:
         """Write the key that clients need to a new file of mode 0600; FileExistsError when there is one."""
@@ -291,6 +302,8 @@ class Cluster(Blocking, ABC):
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)
+        if self._reporters is not None:
+            self._reporters.watch(handle)
         return handle
 
     submit_translated_async = async_twin(submit_translated)

@@ -20,12 +20,13 @@ from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+from .metric_reporters import REPORTER_KEYS, reporter_problem
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
-KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY)
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *REPORTER_KEYS)
 
 
 class InvalidConfiguration(ValueError):
@@ -58,6 +59,8 @@ class Configuration:
                 raise InvalidConfiguration(f"unknown configuration key {key!r}; known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
                 raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
+        if (problem := reporter_problem(settings)) is not None:
+            raise InvalidConfiguration(problem)
         directory = settings.get(SAVEPOINT_DIRECTORY)
         backend = _backend(settings.get(SAVEPOINT_BACKEND), directory)
         if backend is SavepointBackend.FILESYSTEM and directory is None:

@@ -284,6 +284,7 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.metrics import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -416,6 +417,7 @@ _HOMES = {
     "runtime.savepoints.reading": "SavepointOperator",
     "runtime.savepoints.state_table": "StateTable",
     "runtime.savepoints.verification": "Verification",
+    "runtime.metrics": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
