@@ -11,9 +11,13 @@ _HOMES = {
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
+    "cluster": "cluster",
+    "config": "config",
     "demo": "demo",
     "flame-graph": "metrics",
     "info": "info",
+    "jobmanager": "standing",
+    "key": "zookeeper",
     "list": "jobs",
     "logs": "logs",
     "metrics": "metrics",
@@ -22,8 +26,11 @@ _HOMES = {
     "simulate": "simulate",
     "state": "state",
     "stop": "savepoint",
+    "submit": "submit",
+    "taskmanager": "standing",
     "top": "top",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 
