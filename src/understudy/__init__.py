@@ -294,6 +294,7 @@ if TYPE_CHECKING:
     from .runtime.hosts import ProcessFailed as ProcessFailed
     from .runtime.hosts import ProgramRefused as ProgramRefused
     from .runtime.hosts import StandaloneCluster as StandaloneCluster
+    from .runtime.metrics import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -433,6 +434,7 @@ _HOMES = {
     "runtime.savepoints.reading": "SavepointOperator",
     "runtime.savepoints.state_table": "StateTable",
     "runtime.savepoints.verification": "Verification",
+    "runtime.metrics": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
