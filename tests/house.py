@@ -61,6 +61,7 @@ ROOMS = (
     "runtime.api",
     "runtime.output",
     "runtime.high_availability",
+    "runtime.web",
     "runtime.clusters",
     "runtime.oracles",
     "runtime.simulation.world",

@@ -45,7 +45,7 @@ from ..api.translation import Translation, translate
 from ..output import LogLevels, OutputDelivery
 from ..system import ActorFuture, ActorSystem, CurveKeys
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
-from .async_twin import Blocking, async_twin
+from .async_twin import async_twin
 from .client import Client
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
@@ -56,6 +56,7 @@ from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
+from .web import WebSide
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -67,7 +68,7 @@ CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(Blocking, ABC):
+class Cluster(WebSide, ABC):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -95,6 +96,7 @@ class Cluster(Blocking, ABC):
         try:
             system.start()
             self._start_job_manager(system)
+            self._web = self._serve_web()
         except BaseException:
             self.close()
             raise
@@ -112,6 +114,7 @@ class Cluster(Blocking, ABC):
             if self._announced is not None:
                 last_first.callback(self._announced.close)
             last_first.callback(self._lose_jobs, "the cluster was closed")
+            last_first.callback(self._close_web)
             if self._delivery is not None:
                 last_first.callback(self._delivery.close)
             if self._claimant is not None:
@@ -157,6 +160,7 @@ class Cluster(Blocking, ABC):
             self._make_high_availability(system),
             self._make_claimant(system),
             self._take_output,
+            self._make_history(),
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:

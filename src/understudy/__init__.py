@@ -206,6 +206,7 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.clusters.web import asgi_app as asgi_app
     from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
     from .runtime.connectors import ColumnConflict as ColumnConflict
@@ -364,6 +365,7 @@ _HOMES = {
         "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
+    "runtime.clusters.web": "asgi_app",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
