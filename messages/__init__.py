@@ -110,6 +110,7 @@ from .metrics import (
     HISTOGRAM_FIGURES,
     ClusterMetrics,
     JobMetrics,
+    OperatorFigures,
     RequestMetrics,
     SubtaskMetrics,
     TaskManagerMetrics,
@@ -130,7 +131,13 @@ from .outlets import (
 from .output import LoggedRecord, LogRecords, PrintedText
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
-from .record_types import own_record, register_record_type, register_script_record_types, script_record_types
+from .record_types import (
+    own_record,
+    records_as_data,
+    register_record_type,
+    register_script_record_types,
+    script_record_types,
+)
 from .refusal import ADVICE, ALLOWED, MAX_NESTED
 from .registration import (
     AcknowledgeRegistration,
@@ -268,6 +275,7 @@ __all__ = [
     "NotifyEndOfData",
     "OperatorAnswer",
     "OperatorDescription",
+    "OperatorFigures",
     "OperatorId",
     "OperatorListHandle",
     "OperatorSubtaskState",
@@ -358,6 +366,7 @@ __all__ = [
     "message",
     "own_record",
     "pack_plain",
+    "records_as_data",
     "refusal_of",
     "register",
     "register_record_type",

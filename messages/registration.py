@@ -58,6 +58,8 @@ class Heartbeat:
     sender: str
     sequence: int
     metrics: tuple[TaskMetrics, ...] = ()
+    process: dict[str, float] | None = None
+    """Figures of the sender's process, by name."""
 
 
 @message

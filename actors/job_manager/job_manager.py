@@ -39,11 +39,15 @@ from ...messages import (
     ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
+    RequestBackPressure,
     RequestCheckpointStatistics,
+    RequestFlameGraph,
     RequestJobStatus,
     RequestJobView,
+    RequestMetrics,
     RequestWatermarks,
     SendToInlet,
+    StackTraceSample,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
@@ -67,6 +71,7 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
+from .cluster_metrics import cluster_metrics
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
 from .job_questions import InletAnswered
@@ -206,6 +211,11 @@ class JobManager(Actor):
                 return self._job(job_id).view(after_ms)
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
+            case RequestMetrics(job_id):
+                chosen = self._jobs.values() if job_id is None else (self._job(job_id),)
+                return cluster_metrics(tuple(chosen), self.context.clock)
+            case RequestBackPressure() | RequestFlameGraph():
+                return self._job(message.job_id).watch.ask(message)
             case RequestCheckpointStatistics(job_id):
                 return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
             case ListenToJob(job_id, listener):
@@ -312,7 +322,7 @@ class JobManager(Actor):
             why = "unknown job" if job is None else f"the job is {job.status.value} or released it"
             ref.tell(RefuseRegistration(message.task_manager_id, why))
             return
-        if job.add_worker(message.task_manager_id, ref, message.index):
+        if job.add_worker(message, ref):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
         ref.tell(
@@ -339,7 +349,7 @@ class JobManager(Actor):
                 self._output(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
-            case _ if isinstance(message, TaskReport | OutletReport):
+            case _ if isinstance(message, TaskReport | OutletReport | StackTraceSample):
                 self._on_job(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)

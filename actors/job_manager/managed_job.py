@@ -6,7 +6,7 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
@@ -20,6 +20,7 @@ from ...messages import (
     JobGraph,
     JobId,
     JobStatus,
+    JobStatusChanged,
     JobSubmitted,
     JobSummary,
     JobView,
@@ -28,6 +29,7 @@ from ...messages import (
     OperatorId,
     OutletReport,
     ReadOutlet,
+    RegisterTaskManager,
     ReleaseTaskManager,
     SubtaskIndex,
     TaskManagerChanged,
@@ -65,6 +67,7 @@ from ..jobs.job_timeline import JobTimeline
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
 from .job_questions import JobQuestions, Worker
+from .job_watch import JobWatch, WatchEvent
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
@@ -129,6 +132,14 @@ class ManagedJob:
         self.questions = JobQuestions(
             services.context, services.session, master, self._lease, self._workers, self.told_status
         )
+        self.watch = JobWatch(
+            services.context,
+            partial(LeaderSessionMessage, services.session),
+            graph,
+            master,
+            self._workers,
+            self.told_status,
+        )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
         self._timeline = JobTimeline(graph, self._started_ms)
@@ -185,8 +196,10 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent) -> None:
-        if isinstance(event, OutletReport | OutletEvent):
+    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent | WatchEvent) -> None:
+        if isinstance(event, WatchEvent):
+            self.watch.on(event)
+        elif isinstance(event, OutletReport | OutletEvent):
             self._outlets.on(event)
         elif isinstance(event, LeaseTold):
             self._lease_told(event.error)
@@ -249,20 +262,27 @@ class ManagedJob:
         """Whether this one may register."""
         return not self.status.is_terminal and task_manager_id not in self._released
 
-    def add_worker(self, task_manager_id: TaskManagerId, ref: Ref, index: int) -> bool:
+    @property
+    def workers(self) -> Mapping[TaskManagerId, Worker]:
+        """Its TaskManagers, as long as they are there."""
+        return self._workers
+
+    def add_worker(self, registration: RegisterTaskManager, ref: Ref) -> bool:
         """Whether it is new here."""
-        if task_manager_id in self._workers:
+        if registration.task_manager_id in self._workers:
             return False
-        self._workers[task_manager_id] = Worker(ref, index, *self._clocks())
+        self._workers[registration.task_manager_id] = Worker(ref, registration, *self._clocks())
         return True
 
     def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:
         self._workers[task_manager_id].heard_ms = now_ms = self._context.clock.now_ms()
         self._timeline.heard(beat.metrics, now_ms)
+        self.watch.heard(task_manager_id, beat)
         self.on(beat)
 
     def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
         del self._workers[task_manager_id]
+        self.watch.book.lost(task_manager_id)
         self.on(TaskManagerLost(task_manager_id, reason, process_ended))
 
     def workers_at(self, *, index: int | None = None, address: str | None = None) -> list[TaskManagerId]:
@@ -270,7 +290,7 @@ class ManagedJob:
         return [
             task_manager_id
             for task_manager_id, worker in self._workers.items()
-            if worker.index == index or worker.ref.address == address
+            if worker.registration.index == index or worker.ref.address == address
         ]
 
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
@@ -332,6 +352,8 @@ class ManagedJob:
             self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
+        elif isinstance(message, JobStatusChanged):
+            self.watch.status_changed(message)
         for listener in self.listeners:
             listener.tell(message)
 

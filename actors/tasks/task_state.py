@@ -36,6 +36,7 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
+from ...state.backends.backend import CountedBackend
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ..async_calls.async_calls import AsyncCalls
@@ -66,6 +67,14 @@ class StateServices:
     """The event loop that the coroutines of operators run on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshotted:
+    """What the newest snapshot of an operator has; `entries` None: the backend would have to look."""
+
+    entries: int | None
+    size_bytes: int
+
+
 @dataclass(slots=True)
 class _OperatorState:
     operator: Operator
@@ -85,6 +94,8 @@ class TaskState:
         """Whether the restored snapshot was taken after the subtask's data had ended."""
         self.in_flight: dict[tuple[int, SubtaskIndex], list[InFlight]] = {}
         """By edge and producer subtask, once it is restored: what an unaligned snapshot found in the channels."""
+        self.sizes: dict[OperatorId, Snapshotted] = {}
+        """By operator, of the newest snapshot; another one takes its place, so any thread may read it."""
         self.restored_watermarks = [each for state in deployment.restored for each in state.watermarks]
         self._deployment = deployment
         self._services = services
@@ -148,10 +159,13 @@ class TaskState:
         if offset is not None and self._offset is not None:
             where = self._deployment
             self._offset.update([(where.subtask_index, where.parallelism, *offset)])
+        entries: dict[OperatorId, int] = {}
         taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
                 keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
+                if isinstance(state.keyed, CountedBackend):
+                    entries[operator_id] = state.keyed.stored_entries()
                 taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
         deployment = self._deployment
         target = SnapshotTarget(
@@ -166,6 +180,7 @@ class TaskState:
 
         def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
             written = taken.write(target, self._services.backend.store, channels)
+            self.sizes = {each: Snapshotted(entries.get(each), taken.sizes.get(each, 0)) for each in self._states}
             return written, state_size_bytes(written)
 
         return write

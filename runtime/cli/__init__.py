@@ -16,6 +16,7 @@ _HOMES = {
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
+    "state": "state",
     "stop": "savepoint",
     "watermarks": "watermarks",
 }

@@ -28,12 +28,14 @@ from ...actors.job_manager.launcher import Launcher
 from ...actors.tasks.job_program import JobProgram
 from ...messages import (
     CancelJob,
+    ClusterMetrics,
     DisposeSavepoint,
     JobGraph,
     JobId,
     LeaderSessionId,
     LogRecords,
     PrintedText,
+    RequestMetrics,
     SubmitJob,
 )
 from ...state import CheckpointStorage
@@ -50,6 +52,7 @@ from .client import Client
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
 from .job_client import JobClient, disposed_path
+from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
 from .job_handle import JobHandle
 from .paths import AnyPath, savepoint_at
@@ -323,6 +326,15 @@ class Cluster(WebSide, ABC):
         _, job_manager = self._running()
         answer = cast("ActorFuture[Any]", job_manager.ask(DisposeSavepoint(*savepoint_at(path)), timeout_ms=math.inf))
         return JobFuture(answer, f"the disposal of savepoint {path}", read=disposed_path)
+
+    def metrics(self, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
+        """All figures of all jobs, and of their TaskManagers, as of the last heartbeats: see docs/metrics.md."""
+        _, job_manager = self._running()
+        answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
+        found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
+        return found
+
+    metrics_async = async_twin(metrics)
 
     # -- what a subclass supplies
 

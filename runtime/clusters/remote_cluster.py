@@ -24,9 +24,11 @@ from ...messages import (
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
+    ClusterMetrics,
     DisposeSavepoint,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
+    FlameGraph,
     JobDetails,
     JobId,
     JobList,
@@ -35,13 +37,18 @@ from ...messages import (
     ListJobs,
     OutletAnswer,
     ReadOutlet,
+    RequestBackPressure,
     RequestCheckpointStatistics,
+    RequestFlameGraph,
     RequestJobStatus,
+    RequestMetrics,
     RequestWatermarks,
     StopWithSavepoint,
+    SubtaskIndex,
     TriggerSavepoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
+    VertexBackPressureReport,
 )
 from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
@@ -50,6 +57,7 @@ from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
 from .job_client import disposed_path, savepoint_path
 from .job_errors import how_it_ended
+from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
 from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
@@ -58,6 +66,7 @@ from .watermark_explanation import WatermarkExplanation, explain, explain_all
 
 T = TypeVar("T")
 ANSWER_TIMEOUT_MS = 30_000.0
+SAMPLE_TIMEOUT_MS = 1000 * SAMPLE_SECONDS
 SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
 
@@ -142,6 +151,29 @@ class RemoteCluster(Blocking):
         return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).result()
 
     checkpoints_async = async_twin(checkpoints)
+
+    def metrics(self, job_id: JobId | None = None) -> ClusterMetrics:
+        """All figures of one job, or of all, as of the last heartbeats."""
+        return self._ask(RequestMetrics(job_id), _expect(ClusterMetrics)).result()
+
+    metrics_async = async_twin(metrics)
+
+    def back_pressure(self, job_id: JobId, vertex: str, *, wait: bool = True) -> VertexBackPressureReport:
+        """As `job.back_pressure`."""
+        question = RequestBackPressure(job_id, vertex, wait)
+        return self._ask(question, _expect(VertexBackPressureReport), SAMPLE_TIMEOUT_MS).result()
+
+    back_pressure_async = async_twin(back_pressure)
+
+    def flame_graph(
+        self, job_id: JobId, vertex: str, *, subtask: int | None = None, kind: FlameKind = "full", wait: bool = True
+    ) -> FlameGraph:
+        """As `job.flame_graph`."""
+        check_flame_kind(kind)
+        question = RequestFlameGraph(job_id, vertex, SubtaskIndex(-1 if subtask is None else subtask), kind, wait)
+        return self._ask(question, _expect(FlameGraph), SAMPLE_TIMEOUT_MS).result()
+
+    flame_graph_async = async_twin(flame_graph)
 
     def explain_watermark(self, job_id: JobId, operator: str) -> WatermarkExplanation:
         """As `job.explain_watermark`. Raises UnknownOperator."""

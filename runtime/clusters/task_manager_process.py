@@ -24,6 +24,7 @@ from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.outbox import Outbox
+from ...actors.tasks.stacks import NO_STACKS, Stacks
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
@@ -32,6 +33,7 @@ from ...state import CheckpointStorage, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
+from ..metrics import ProcessFigures, SlotStacks
 from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
@@ -110,6 +112,8 @@ def run_task_manager(
                 pid=os.getpid(),
                 call_loop=call_loop,
                 outbox=outbox,
+                stacks=SlotStacks(),
+                process_figures=ProcessFigures(),
             ),
             name="task-manager",
         )
@@ -132,6 +136,8 @@ def make_task_manager(
     call_loop: Callable[[], CallLoop],
     when_failed: WhenFailed = ignore_failure,
     outbox: Outbox = NO_OUTBOX,
+    stacks: Stacks = NO_STACKS,
+    process_figures: Callable[[], dict[str, float]] = dict,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
     services = TaskServices(
@@ -150,6 +156,8 @@ def make_task_manager(
         task_manager_name=task_manager_id,
         when_failed=when_failed,
         watermark_warn_ms=launch.watermark_warn_ms,
+        stacks=stacks,
+        process_figures=process_figures,
     )
     spec = TaskManagerSpec(
         task_manager_id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 from urllib.parse import quote
 
 from ...messages import (
@@ -155,6 +155,14 @@ class KeyedStateBackend(Protocol):
 
     def close(self) -> None:
         """Let go of memory and files. Snapshots being written finish unharmed."""
+
+
+@runtime_checkable
+class CountedBackend(KeyedStateBackend, Protocol):
+    """A backend that knows without looking through its state how much it holds, to show it."""
+
+    def stored_entries(self) -> int:
+        """As `entry_count`, with what has expired and is still there. On the thread of its task."""
 
 
 class KeepingBackend(KeyedStateBackend, Protocol):

@@ -106,6 +106,9 @@ class HeapBackend(HeapScope):
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
 
+    def stored_entries(self) -> int:
+        return sum(len(entries) for state in self._states.values() for entries in state.namespaces.values())
+
     def close(self) -> None:
         for state in self._states.values():
             state.drop()

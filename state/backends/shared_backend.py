@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver
 from ..kinds.descriptors import KeyedStateDeclaration
-from .backend import NO_KEY, NO_NAMESPACE, KeepingBackend, KeyedSnapshot, ReadState, StateClock
+from .backend import NO_KEY, NO_NAMESPACE, CountedBackend, KeepingBackend, KeyedSnapshot, ReadState, StateClock
 from .frozen_state import FrozenState, KeptState
 from .private_copy import IMMUTABLE, private_copy
 from .timer_queue import PendingTimers, TimerEntry, TimerQueues
@@ -165,6 +165,10 @@ class SharedBackend:
     def entry_count(self) -> int:
         with self.lock:
             return self.inner.entry_count()
+
+    def stored_entries(self) -> int:
+        with self.lock:
+            return self.inner.stored_entries() if isinstance(self.inner, CountedBackend) else 0
 
     def close(self) -> None:
         """Units that still run find no state any more."""

@@ -135,6 +135,8 @@ class ColumnarBackend:
     def entry_count(self) -> int:
         return len(self.table) if self.table is not None else 0
 
+    stored_entries = entry_count
+
     def close(self) -> None:
         self.table = None
 

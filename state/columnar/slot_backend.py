@@ -124,6 +124,8 @@ class SlotBackend(SlotScope):
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
 
+    stored_entries = entry_count
+
     def close(self) -> None:
         for state in self._states.values():
             state.drop()

@@ -160,6 +160,8 @@ class WindowBackend(Generic[T]):
     def entry_count(self) -> int:
         return len(self.table) if self.table is not None else 0
 
+    stored_entries = entry_count
+
     def close(self) -> None:
         self.table = None
 

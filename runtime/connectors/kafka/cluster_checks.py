@@ -6,6 +6,8 @@ Blocks, for as long as it may. Raises the errors of this folder.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Any
 
 from ..errors import require
@@ -13,6 +15,7 @@ from .client_settings import ClientSettings
 from .errors import KafkaRefused, KafkaUnavailable, NoSuchTopic
 
 _ASK_S, _STEP_S = 1.0, 5.0
+_SHOWN = 10
 
 
 class ClusterChecks:
@@ -30,10 +33,9 @@ class ClusterChecks:
         """How many the topic has. Raises NoSuchTopic, KafkaRefused, KafkaUnavailable."""
         found = self._metadata().topics.get(topic)
         if found is None or found.error is not None:
-            near = ", ".join(sorted(name for name in self._metadata().topics if not name.startswith("_"))[:20])
             raise NoSuchTopic(
                 f"topic {topic!r} is not there, or this user may not see it: make it first, or correct its name "
-                f"(found at {self._servers}: {near or 'none'})"
+                f"(found at {self._servers}: {_some_of(self._metadata().topics, topic)})"
             )
         return len(found.partitions)
 
@@ -79,3 +81,11 @@ def check_topic(
             raise
         return None
     return checks
+
+
+def _some_of(topics: Iterable[str], wanted: str) -> str:
+    """The names that are most like the wanted one, and how many more there are; none of Kafka's own."""
+    names = sorted(name for name in topics if not name.startswith("_"))
+    shown = sorted(names, key=lambda name: -SequenceMatcher(None, wanted, name).ratio())[:_SHOWN]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "") if names else "none"

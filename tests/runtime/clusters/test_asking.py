@@ -173,10 +173,10 @@ def test_an_unknown_operator_is_refused_at_once_by_name(job: JobHandle) -> None:
 
 def test_figures_add_up_over_the_tasks(job: JobHandle) -> None:
     def counted_in() -> int:
-        return sum(task.records_in for task in job.metrics() if "count" in task.vertex_name)
+        return sum(task.records_in for task in job.details().tasks if "count" in task.vertex_name)
 
     eventually(counted_in)
-    eventually(lambda: {task.status for task in job.metrics()} == {"running"}, "a heartbeat of each that says so")
+    eventually(lambda: {task.status for task in job.details().tasks} == {"running"}, "a heartbeat of each that says so")
 
 
 def test_the_status_goes_from_created_over_running_to_finished(shared_cluster: LocalCluster) -> None:

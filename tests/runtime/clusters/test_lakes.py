@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from understudy import LocalCluster, StreamEnvironment
 
-from ..connectors.lakes.lake import DeltaLake, IcebergLake, Lake, rows
+from ..connectors.lakes.lake import SCHEMA, DeltaLake, IcebergLake, Lake, rows
 from .jobs import WAIT_S, Gate, Witness, counted, counting, counts_of, environment, eventually
 
 COUNT, RATE = 3000, 1500
@@ -65,6 +66,30 @@ def test_a_table_is_exact_after_many_kills(start_cluster: StartCluster, tmp_path
     gate.open()
     job.wait(timeout=WAIT_S)
     assert counts_of(lake.read().to_pylist()) == counted(12_000)
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@KINDS
+def test_files_are_in_a_table_once_after_fifty_kills(
+    start_cluster: StartCluster, tmp_path: Path, make: type[Lake]
+) -> None:
+    lake, folder, count = make(tmp_path / "lake"), tmp_path / "files", 60_000
+    folder.mkdir()
+    for part in range(6):
+        lines = (json.dumps(row) for row in rows(range(part, count, 6)))
+        (folder / f"{part}.jsonl").write_text("\n".join(lines))
+    env = environment()
+    stream = env.from_jsonl(str(folder), records_per_second=500, schema=SCHEMA)
+    stream.sink_to(lake.sink(schema=SCHEMA), name="out")
+    job = start_cluster(3).submit(env)
+    witness = Witness(job)
+    for number in range(50):
+        witness.checkpoints(random.randint(0, 2))
+        witness.kill(random.choice(list(witness.pids(1).values())))
+        print(f"{number + 1} kills, {job.status}")
+    job.wait(timeout=4 * WAIT_S)
+    assert lake.keys() == list(range(count))
 
 
 def copying(env: StreamEnvironment, of: Lake, into: Lake) -> StreamEnvironment:

@@ -14,12 +14,15 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
-from understudy import FileSink, LocalCluster
+from understudy import DeltaSink, FileSink, LocalCluster, Operator
 from understudy.runtime.connectors import GeneratorSource
 
+from ....systems.kafka import KafkaBroker
 from ....systems.postgresql import PostgreSQL
 from ...clusters.jobs import WAIT_S, eventually, visible_files
+from ..kafka.topics import put
 from . import clusters
 from .clusters import Killer, environment, one
 
@@ -131,10 +134,16 @@ class Writer(threading.Thread):
         return self.transactions
 
 
+def place_of(change: dict[str, Any]) -> tuple[bool, int, int, bool]:
+    """What was there first, then by commit; of an update the old row first."""
+    place = change["commit_place"]
+    return place is not None, change["commit_lsn"], place or 0, change["kind"] == "+U"
+
+
 def replayed(changes: list[dict[str, Any]]) -> dict[int, int]:
     """The table that the changes make. Each must fit what is there: else one was lost, doubled or out of order."""
     table: dict[int, int] = {}
-    for change in sorted(changes, key=lambda each: (each["commit_place"] is not None, each["commit_lsn"])):
+    for change in sorted(changes, key=place_of):
         match change["kind"]:
             case "+I":
                 assert change["id"] not in table, f"there already: {change}"
@@ -149,12 +158,33 @@ def replayed(changes: list[dict[str, Any]]) -> dict[int, int]:
     return table
 
 
-def changes_in(folder: Path) -> list[dict[str, Any]]:
-    """In the order of their files, which is that of the commits."""
-    return [row for path in sorted(visible_files(folder)) for row in pq.read_table(path).to_pylist()]
+class Files:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "out"
+
+    def sink(self, _: pa.Schema | None) -> Operator:
+        return FileSink(str(self._folder))
+
+    def read(self) -> list[dict[str, Any]]:
+        return [row for path in visible_files(self._folder) for row in pq.read_table(path).to_pylist()]
 
 
-def followed(cluster: LocalCluster, postgresql: PostgreSQL, url: str, out: Path, kills: int, server_kills: int) -> None:
+class Table:
+    """Of Delta."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = str(folder / "table")
+
+    def sink(self, schema: pa.Schema | None) -> Operator:
+        return DeltaSink(self._path, schema=schema)
+
+    def read(self) -> list[dict[str, Any]]:
+        return DeltaTable(self._path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(self._path) else []
+
+
+def followed(
+    cluster: LocalCluster, postgresql: PostgreSQL, url: str, into: Files | Table, kills: int, server_kills: int
+) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int)")
         connection.execute("INSERT INTO t SELECT i, 1 FROM generate_series(1, 2000) i")
@@ -162,13 +192,13 @@ def followed(cluster: LocalCluster, postgresql: PostgreSQL, url: str, out: Path,
     writer.start()
     env = environment()
     changes = env.from_postgres_changes(url, "t", slot=url.rpartition("/")[2])
-    changes.sink_to(FileSink(str(out)), parallelism=1)
+    changes.sink_to(into.sink(changes.schema), parallelism=1)
     job = cluster.submit(env)
     killer = Killer(job)
     for number in range(kills):
         killer.kill()
         if number == 1:
-            eventually(lambda: changes_in(out), "the first changes")
+            eventually(lambda: into.read(), "the first changes")
         if number < server_kills:
             postgresql.kill()
             postgresql.start()
@@ -179,7 +209,7 @@ def followed(cluster: LocalCluster, postgresql: PostgreSQL, url: str, out: Path,
     slot = f"{slots} AND confirmed_flush_lsn >= %s::pg_lsn"
     eventually(lambda: one(url, slot, end), "the last change to be confirmed")
     job.stop()
-    found = changes_in(out)
+    found = into.read()
     with psycopg.connect(url) as connection:
         assert replayed(found) == dict(connection.execute("SELECT id, n FROM t").fetchall())
     assert transactions
@@ -193,11 +223,36 @@ def followed(cluster: LocalCluster, postgresql: PostgreSQL, url: str, out: Path,
 def test_changes_in_files_are_exact_when_task_managers_and_the_server_are_killed(
     cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path
 ) -> None:
-    followed(cluster, postgresql, pg_url, tmp_path / "out", kills=3, server_kills=1)
+    followed(cluster, postgresql, pg_url, Files(tmp_path), kills=3, server_kills=1)
 
 
 @pytest.mark.slow
-def test_changes_in_files_are_exact_after_fifty_kills(
-    cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path
+@pytest.mark.parametrize("kind", [Files, Table])
+def test_changes_are_exact_after_fifty_kills(
+    cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path, kind: type[Files | Table]
 ) -> None:
-    followed(cluster, postgresql, pg_url, tmp_path / "out", kills=50, server_kills=5)
+    followed(cluster, postgresql, pg_url, kind(tmp_path), kills=50, server_kills=5)
+
+
+@pytest.mark.slow
+def test_records_of_kafka_are_in_a_table_once_after_fifty_kills(
+    cluster: LocalCluster, kafka: KafkaBroker, postgresql: PostgreSQL, pg_url: str
+) -> None:
+    """Three of the kills are the server's."""
+    with psycopg.connect(pg_url) as connection:
+        connection.execute("CREATE TABLE t (id bigint, text text)")
+    topic, env = kafka.create_topic(4), environment()
+    env.from_kafka(topic, kafka.bootstrap, schema=SCHEMA, parallelism=2).to_sql(pg_url, "t")
+    job = cluster.submit(env)
+    killer, given = Killer(job), 0
+    for number in range(50):
+        put(kafka, topic, rows(given, 1000).to_pylist())
+        given += 1000
+        killer.kill()
+        if number % 20 == 9:
+            postgresql.kill()
+            postgresql.start()
+    eventually(lambda: one(pg_url, "SELECT count(*) FROM t") >= given, "the last rows")
+    job.stop()
+    job.wait(timeout=WAIT_S)
+    assert_appended(pg_url, given)

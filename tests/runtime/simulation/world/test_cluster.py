@@ -316,7 +316,7 @@ class TestQuestions:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting())
             cluster.run_for(3_000)
-            assert sum(task.records_out for task in job.metrics()) > 0
+            assert sum(task.records_out for task in job.details().tasks) > 0
             assert job.details().completed_checkpoints > 0
 
 
