@@ -10,6 +10,7 @@ _HOMES = {
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
+    "dashboard": "dashboard",
     "demo": "demo",
     "info": "info",
     "list": "jobs",

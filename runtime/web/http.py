@@ -1,4 +1,4 @@
-"""Requests and answers of ASGI, as far as this room needs them. What comes from outside is bounded here.
+"""Requests and answers of ASGI, as far as this room needs them. Whatever comes from outside is bounded here.
 
 Nothing of jobs is known here, nor who may ask (`guard`).
 """

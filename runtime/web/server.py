@@ -63,6 +63,8 @@ class WebServer:
         return f"http://{host}:{self.port}/"
 
     def start(self) -> WebServer:
+        """Connections that come before it serves wait in the socket."""
+        self._socket.listen(128)
         self._thread.start()
         return self
 
@@ -83,8 +85,6 @@ class WebServer:
         self.close()
 
     def _serve(self) -> None:
-        """Connections that come before it serves wait in the socket, which listens from here on."""
-        self._socket.listen(128)
         asyncio.run(self._run())
 
     async def _run(self) -> None:
