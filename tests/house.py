@@ -64,6 +64,7 @@ ROOMS = (
     "runtime.high_availability",
     "runtime.web",
     "runtime.clusters",
+    "runtime.hosts",
     "runtime.savepoints",
     "runtime.oracles",
     "runtime.simulation.world",
