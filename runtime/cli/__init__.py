@@ -15,6 +15,7 @@ _HOMES = {
     "demo": "demo",
     "info": "info",
     "jobmanager": "standing",
+    "key": "zookeeper",
     "list": "jobs",
     "run": "run",
     "savepoint": "savepoint",
@@ -24,6 +25,7 @@ _HOMES = {
     "submit": "submit",
     "taskmanager": "standing",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 

@@ -284,6 +284,10 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.high_availability import CannotTakeOver as CannotTakeOver
+    from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
+    from .runtime.high_availability import NotOurs as NotOurs
+    from .runtime.high_availability import NotReachable as NotReachable
     from .runtime.hosts import HostError as HostError
     from .runtime.hosts import InvalidSettings as InvalidSettings
     from .runtime.hosts import NoKeyFile as NoKeyFile
@@ -414,6 +418,7 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
+    "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
     "runtime.savepoints.errors": (
         "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
