@@ -285,8 +285,8 @@ class JobManager(Actor):
         self._savepoints.job_begins(graph.job_id, storage)
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
-        self._launcher.expect(message)
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
+        self._launcher.expect(message)
         job.start()
         return submitted
 
