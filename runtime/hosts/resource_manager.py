@@ -26,9 +26,9 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     ListHosts,
+    ProgramFile,
     RegisterHost,
     ReleaseJob,
-    StoredProgram,
     SubmitJob,
     TaskManagerAwaited,
     TaskManagerExited,
@@ -111,7 +111,7 @@ class ResourceManager(Actor):
         session: LeaderSessionId,
         job_manager: Ref,
         times: HostTimes,
-        delete_program: Callable[[StoredProgram], None],
+        delete_program: Callable[[ProgramFile], None],
     ) -> None:
         self._session = session
         self._job_manager = job_manager
