@@ -116,6 +116,8 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     for what in found.unreadable:
         note(f"ignored {what}")
     meant = [each for each in found.running if address is None or each.address == address.rstrip("/")]
+    if len(meant) > 1 and (loaded := load_settings()).file is not None:
+        meant = [each for each in meant if each.key_file == loaded.settings.key_file] or meant
     if len(meant) == 1:
         return meant[0].address, meant[0].key_file
     if meant:

@@ -229,3 +229,17 @@ def test_a_second_jobmanager_here_and_one_on_a_taken_port_are_refused(yard: Yard
     on_its_port = yard.shell("jobmanager", "-D", f"run.dir={tmp_path / 'other'}")
     assert (on_its_port.code, on_its_port.err.count("cannot listen at tcp://127.0.0.1")) == (1, 1)
     assert "jobmanager.port" in on_its_port.err
+
+
+def test_the_settings_say_which_of_several_jobmanagers_is_meant(yard: Yard) -> None:
+    """And name it where none was started here, as on another host."""
+    yard.start("jobmanager")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    other = ("-D", f"jobmanager.port={port}", "-D", "run.dir=other", "-D", "security.key-file=another")
+    assert yard.shell("cluster", "key", *other).code == 0
+    yard.shell.start("jobmanager", *other)
+    yard.until(lambda: [each.address for each in running_processes(yard.folder / "other") if each.address], "the other")
+    assert yard.shell("list", "--json").json == []
+    assert yard.shell("list", "--json", TMPDIR=str(yard.folder)).json == []
