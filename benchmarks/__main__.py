@@ -19,6 +19,7 @@ from .latency import latency
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
+from .rocksdb import rocksdb
 from .simulator import simulator
 from .sql import sql
 from .stateful_function import stateful_function
@@ -51,6 +52,7 @@ for command in (
     window_state,
     kafka,
     lakes,
+    rocksdb,
 ):
     main.add_command(command)
 
