@@ -20,6 +20,7 @@ from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
 from .rocksdb import rocksdb
+from .savepoint_data import savepoint_data
 from .simulator import simulator
 from .sql import sql
 from .stateful_function import stateful_function
@@ -50,6 +51,7 @@ for command in (
     timers,
     nexmark,
     window_state,
+    savepoint_data,
     kafka,
     lakes,
     rocksdb,
