@@ -42,6 +42,11 @@ SlotIndex = NewType("SlotIndex", int)
 SharedFileId = NewType("SharedFileId", str)
 """The name that a state backend gives to a file which several checkpoints may hold."""
 
+HostId = NewType("HostId", str)
+"""One incarnation of a TaskManager process that stands alone."""
+
+LaunchId = NewType("LaunchId", str)
+"""One start of a TaskManager on a host."""
 
 def operator_id_of(identity: str) -> OperatorId:
     """Of a uid, or a name: one that is safe in paths stays as it is; any other is cleaned and gets its checksum."""

@@ -51,6 +51,7 @@ from ...messages import (
     StopJob,
     StopWithSavepoint,
     SubmitJob,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerFailing,
     TaskManagerId,
@@ -74,11 +75,12 @@ from ..restore.restore_check import with_carried_states
 from .cluster_metrics import cluster_metrics
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
+from .job_pointers import JobPointers
 from .job_questions import InletAnswered
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
-from .storage_answers import ForJob
+from .storage_answers import Deposed, ForJob
 
 log = logging.getLogger(__name__)
 
@@ -158,12 +160,17 @@ class JobManager(Actor):
                 self._register(message)
             case TaskManagerExited():
                 self._exited(message)
+            case TaskManagerAwaited(job_id=job_id):
+                self._on_job(job_id, message)
             case Terminated(address=address, reason=reason):
                 self._terminated(address, reason)
             case _Beat():
                 self._beat()
             case InletAnswered():
                 message.questions.answered(message)
+            case ForJob(_, Deposed(error)):
+                log.warning("this JobManager leads no more, and stops: %s", error)
+                self.context.stop(self.context.self_ref)
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
             case TimerDue(job_id, event):
@@ -247,7 +254,8 @@ class JobManager(Actor):
         try:
             return self._make(message, kept)
         except BaseException:
-            self._remove(message.graph.job_id, JobStatus.FAILED)
+            if not kept.is_taken_over:
+                self._remove(message.graph.job_id, JobStatus.FAILED)
             raise
 
     def _make(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
@@ -255,7 +263,9 @@ class JobManager(Actor):
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
-            graph, submitted = with_carried_states(graph, found.checkpoint), found.submitted(graph.job_id)
+            submitted = found.submitted(graph.job_id)
+        if (start := found.checkpoint if found else next(kept.job.checkpoints.restorable(), None)) is not None:
+            graph = with_carried_states(graph, start)
         storage = self._savepoints.open_storage(graph.checkpoints.directory)
         master = JobMaster(
             graph,
@@ -269,12 +279,14 @@ class JobManager(Actor):
             kept.job.checkpoint_ids,
             kept.job.checkpoints,
             self.context.new_id,
-            files=self._services.files.checkpoints_of(graph.job_id, storage),
+            files=self._services.files.checkpoints_of(graph.job_id, storage, kept.job),
             origin=None if found is None else found.origin,
         )
         self._savepoints.job_begins(graph.job_id, storage)
+        pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
-        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease)
+        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
+        self._launcher.expect(message)
         job.start()
         return submitted
 
@@ -325,14 +337,8 @@ class JobManager(Actor):
         if job.add_worker(message, ref):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
-        ref.tell(
-            AcknowledgeRegistration(
-                self._services.session,
-                message.task_manager_id,
-                self._settings.heartbeat_interval_ms,
-                self._settings.heartbeat_timeout_ms,
-            )
-        )
+        pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
+        ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace))
         job.on(message)
 
     def _from_task_manager(self, session: LeaderSessionId, message: Any) -> None:
@@ -406,8 +412,9 @@ class JobManager(Actor):
 
     def _remove(self, job_id: JobId, status: JobStatus) -> None:
         """No successor has to start it: it has ended so, or was not started."""
-        remove = partial(self._high_availability.remove_job, job_id, status)
+        remove, job = partial(self._high_availability.remove_job, job_id, status), self._jobs.get(job_id)
+        done = job.pointers.forgotten if job else None
         if self._high_availability.may_block:
-            self._services.files.on(Tidy(f"what is kept of job {job_id}", remove))
+            self._services.files.on(Tidy(f"what is kept of job {job_id}", remove, done=done))
         else:
             remove()

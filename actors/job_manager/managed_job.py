@@ -31,6 +31,7 @@ from ...messages import (
     ReadOutlet,
     RegisterTaskManager,
     ReleaseTaskManager,
+    SubmitTask,
     SubtaskIndex,
     TaskManagerChanged,
     TaskManagerId,
@@ -38,12 +39,13 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import LostOwnership
 from ...state.job_history import JobHistory
 from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
-from ..checkpoints.checkpoint_events import TriggerSavepointNow
+from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored, TriggerSavepointNow
 from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
@@ -66,12 +68,13 @@ from ..jobs.job_master import JobMaster
 from ..jobs.job_timeline import JobTimeline
 from .job_files import JobFiles, Tidy
 from .job_lease import Lease
+from .job_pointers import JobPointers
 from .job_questions import JobQuestions, Worker
 from .job_watch import JobWatch, WatchEvent
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
-from .storage_answers import LeaseTold
+from .storage_answers import LeaseTold, PointerGone
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
@@ -111,14 +114,18 @@ class ManagedJob:
         storage: CheckpointStorage,
         submitted: JobSubmitted,
         lease: Lease | None = None,
+        pointers: JobPointers | None = None,
     ) -> None:
-        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that."""
+        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that.
+        `pointers`: for a successor, if there can be one.
+        """
         self.submitted = submitted
         self.master = master
         self.storage = storage
         self.listeners: list[Ref] = []
         self._services = services
         self._lease = lease or Lease()
+        self.pointers = pointers or JobPointers(services.context, graph.job_id)
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
@@ -196,15 +203,19 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent | WatchEvent) -> None:
+    def on(self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent) -> None:
         if isinstance(event, WatchEvent):
             self.watch.on(event)
         elif isinstance(event, OutletReport | OutletEvent):
             self._outlets.on(event)
         elif isinstance(event, LeaseTold):
             self._lease_told(event.error)
+        elif isinstance(event, PointerGone):
+            self.pointers.gone(event)
         else:
             self._carry_out(self.master.on(event, *self._clocks()))
+            if isinstance(event, MetadataStored | MetadataFailed):
+                self.pointers.stored()
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -249,12 +260,19 @@ class ManagedJob:
         """What came of a write of its lease. If that is lost, the job fails permanently."""
         if isinstance(error, LostOwnership) and not self._lease.is_lost:
             self._lease.lose()
+            self.pointers.give_up_waiting()
             self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
         elif not self._lease.is_lost:
             self._lease.told(error)
 
     def _delete(self, work: Callable[[], None]) -> None:
-        self._lease.delete(work, has_ended=self.status.is_terminal)
+        has_ended = self.status.is_terminal
+        self.pointers.delete(lambda: self._lease.delete(work, has_ended=has_ended), has_ended=has_ended)
+
+    def _confirm(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...]) -> None:
+        """On any thread: it is stored. Raises LostOwnership, LostLeadership."""
+        self._lease.confirm()
+        self.pointers.add(completed, savepoints)
 
     # -- its TaskManagers
 
@@ -312,9 +330,9 @@ class ManagedJob:
     def _carry_out(self, effects: list[JobEffect]) -> None:
         for effect in effects:
             match effect:
-                case Tell(task_manager_id, message):
-                    if (worker := self._workers.get(task_manager_id)) is not None:
-                        worker.ref.tell(LeaderSessionMessage(self._services.session, message))
+                case Tell(_, message):
+                    tell = partial(self._tell, effect)
+                    self.pointers.when_settled(tell, may_begin=isinstance(message, SubmitTask))
                 case Tidings(message):
                     self._publish(message)
                 case StartTaskManager(index):
@@ -327,9 +345,10 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self._services.files.store(self.job_id, self.storage, effect, self._lease.confirm)
+                    self.pointers.storing()
+                    self._services.files.store(self.job_id, self.storage, effect, self._confirm)
                 case Discard():
-                    self._delete(partial(self._services.files.discard, self.job_id, self.storage, effect))
+                    self._discard(effect)
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
                 case FailureKnown():
@@ -344,6 +363,17 @@ class ManagedJob:
         if self._is_to_cancel:
             self._is_to_cancel = False
             self.cancel()
+
+    def _tell(self, order: Tell) -> None:
+        if (worker := self._workers.get(order.task_manager_id)) is not None:
+            worker.ref.tell(LeaderSessionMessage(self._services.session, order.message))
+
+    def _discard(self, effect: Discard) -> None:
+        work = partial(self._services.files.discard, self.job_id, self.storage, effect)
+        if self.status.is_terminal:  # all its pointers go with the job
+            self._delete(work)
+        else:
+            self.pointers.remove(effect.metadata_path, lambda: self._delete(work))
 
     def _publish(self, message: Any) -> None:
         self._timeline.happened(message, self.master.report.latest_kind)

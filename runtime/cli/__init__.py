@@ -10,15 +10,22 @@ _HOMES = {
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
+    "cluster": "cluster",
+    "config": "config",
     "demo": "demo",
     "info": "info",
+    "jobmanager": "standing",
+    "key": "zookeeper",
     "list": "jobs",
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
     "state": "state",
     "stop": "savepoint",
+    "submit": "submit",
+    "taskmanager": "standing",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 

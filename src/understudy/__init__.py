@@ -284,6 +284,16 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.high_availability import CannotTakeOver as CannotTakeOver
+    from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
+    from .runtime.high_availability import NotOurs as NotOurs
+    from .runtime.high_availability import NotReachable as NotReachable
+    from .runtime.hosts import HostError as HostError
+    from .runtime.hosts import InvalidSettings as InvalidSettings
+    from .runtime.hosts import NoKeyFile as NoKeyFile
+    from .runtime.hosts import ProcessFailed as ProcessFailed
+    from .runtime.hosts import ProgramRefused as ProgramRefused
+    from .runtime.hosts import StandaloneCluster as StandaloneCluster
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -399,6 +409,7 @@ _HOMES = {
         "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
+    "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
@@ -410,6 +421,7 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
+    "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
     "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
