@@ -48,6 +48,7 @@ HostId = NewType("HostId", str)
 LaunchId = NewType("LaunchId", str)
 """One start of a TaskManager on a host."""
 
+
 def operator_id_of(identity: str) -> OperatorId:
     """Of a uid, or a name: one that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
     clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)

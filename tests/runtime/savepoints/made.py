@@ -20,7 +20,7 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state import HeapBackend, OperatorStateBackend
+from understudy.state import HeapBackend, OperatorStateBackend, channel_handle
 from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
@@ -161,9 +161,17 @@ _STATES = {"declared": describe_states(Declared), "lists": describe_states(Lists
 
 
 def savepoint(
-    root: Path, operators: Mapping[str, Fill] = ALL, *, parallelism: int = 2, checkpoint_id: int = 3, inline: int = 0
+    root: Path,
+    operators: Mapping[str, Fill] = ALL,
+    *,
+    parallelism: int = 2,
+    checkpoint_id: int = 3,
+    inline: int = 0,
+    in_flight: bool = False,
 ) -> Path:
-    """Store it below this checkpoint directory as a job does, and return the path of the pointer."""
+    """Store it below this checkpoint directory as a job does, and return the path of the pointer. `in_flight`: with a
+    batch on its way.
+    """
     storage = CheckpointStorage(str(root))
     job_id = JobId(f"job-{checkpoint_id:08}0000")
     vertices = {}
@@ -176,7 +184,8 @@ def savepoint(
                 storage, job_id, CheckpointId(checkpoint_id), VertexId(name), SubtaskIndex(index),
                 ExecutionAttemptId(f"attempt-{index}"), inline,
             )  # fmt: skip
-            states[SubtaskIndex(index)] = snapshot.write(target, store_in_file)
+            channels = (channel_handle(0, SubtaskIndex(0), [b"a batch"]),) if in_flight else ()
+            states[SubtaskIndex(index)] = snapshot.write(target, store_in_file, channels)
         described = (OperatorDescription(OperatorId(name), name, "operator", _STATES.get(name, ())),)
         vertices[VertexId(name)] = VertexSnapshot(parallelism, MAX_PARALLELISM, states, described)
     completed = CompletedCheckpoint(job_id, CheckpointId(checkpoint_id), 1_000, 1_001, 0, vertices, is_savepoint=True)
