@@ -84,7 +84,7 @@ class JobSubmitted:
     restored_from: RestoredFrom | None = None
     """None for a fresh start."""
     restored_states: dict[str, str] = field(default_factory=dict)
-    """What becomes of each state that was found, by "operator.state": "compatible", or "migrated: was ..., is ..."."""
+    """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
 
 
 @message

@@ -38,7 +38,7 @@ class RestoreReport:
     left_behind: tuple[OperatorId, ...]
     """Operators whose state, or some of whose state, nobody takes."""
     states: dict[str, str] = field(default_factory=dict)
-    """What becomes of each state that is taken over: "compatible" or "migrated: ...", by "operator.state"."""
+    """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."."""
 
 
 def check_restore(
