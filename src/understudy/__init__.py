@@ -337,6 +337,7 @@ if TYPE_CHECKING:
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LocalStateFailed as LocalStateFailed
     from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
@@ -438,9 +439,9 @@ _HOMES = {
     ),
     "state": (
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
-        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
-        "UnwritableRoot ValueState WrongStateType"
+        "ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState "
+        "ReducingState SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState "
+        "UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
