@@ -147,7 +147,7 @@ from .outlets import (
     OutletReport,
     ReadOutlet,
 )
-from .output import LoggedRecord, LogRecords, PrintedText
+from .output import JobLogs, LoggedRecord, LogRecords, PrintedText, RequestLogs
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import (
@@ -279,6 +279,7 @@ __all__ = [
     "JobGraph",
     "JobId",
     "JobList",
+    "JobLogs",
     "JobMetrics",
     "JobStatus",
     "JobStatusChanged",
@@ -339,6 +340,7 @@ __all__ = [
     "RequestFlameGraph",
     "RequestJobStatus",
     "RequestJobView",
+    "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
     "RequestWatermarks",
