@@ -20,6 +20,13 @@ from .test_resume import DURATION_MS, EXPECTED, driver, environment, published
 SESSION_MS = 6_000
 
 
+def seeds(few: int, many: int = 100) -> Any:
+    """All that there are is for `make slow`."""
+    return pytest.mark.parametrize(
+        "seed", [*range(few), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(few, many))]
+    )
+
+
 def cluster_of(seed: int, **settings: Any) -> LedCluster:
     chosen = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
     return LedCluster(2, seed=seed, **(chosen | settings))
@@ -48,7 +55,7 @@ def is_kept(cluster: LedCluster) -> bool:
     return bool(cluster.zookeeper.records)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(10)
 def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_exact(seed: int) -> None:
     """Killed between any two of its operations, also in the middle of a write to ZooKeeper. No checkpoint id is used
     twice, and none that was announced is lost.
@@ -77,7 +84,7 @@ def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_e
         assert not cluster.probes.violations
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(6)
 def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -> None:
     """Frozen at any moment, or between two operations; its TaskManagers too, or not."""
     chance = random.Random(seed)
@@ -102,7 +109,7 @@ def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -
         assert not cluster.probes.violations
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(8)
 def test_so_it_is_with_one_that_was_frozen_between_two_writes(seed: int) -> None:
     chance = random.Random(seed)
     with cluster_of(seed) as cluster:
@@ -123,7 +130,7 @@ def test_so_it_is_with_one_that_was_frozen_between_two_writes(seed: int) -> None
         assert not cluster.probes.violations
 
 
-@pytest.mark.parametrize("seed", range(10))
+@seeds(4)
 def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down_first(seed: int) -> None:
     chance = random.Random(seed)
     with cluster_of(seed) as cluster:
