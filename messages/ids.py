@@ -39,3 +39,9 @@ SlotIndex = NewType("SlotIndex", int)
 
 SharedFileId = NewType("SharedFileId", str)
 """The name that a state backend gives to a file which several checkpoints may hold."""
+
+HostId = NewType("HostId", str)
+"""One incarnation of a TaskManager process that stands alone."""
+
+LaunchId = NewType("LaunchId", str)
+"""One start of a TaskManager on a host."""

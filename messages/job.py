@@ -19,6 +19,14 @@ from .registry import Message, Plain, message
 
 
 @message
+class StoredProgram:
+    """The code of a job, signed with the cluster's key, for TaskManagers that no parent hands it to."""
+
+    path: str
+    """Below the cluster's shared folder, which each process knows from its own settings."""
+
+
+@message
 class SubmitJob:
     """Client -> JobManager. Answered with JobSubmitted, or fails with what is wrong with the graph."""
 
@@ -35,6 +43,8 @@ class SubmitJob:
     """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
     then counts only when there is none.
     """
+    program: StoredProgram | None = None
+    """None where the launcher of TaskManagers has the code already."""
 
 
 @message

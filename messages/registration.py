@@ -81,6 +81,15 @@ class TaskManagerExited:
 
 
 @message
+class TaskManagerAwaited:
+    """Launcher -> JobManager: this TaskManager cannot be started yet; it will be, once that is possible."""
+
+    job_id: JobId
+    index: int
+    why: str
+
+
+@message
 class TaskManagerFailing:
     """TaskManager -> JobManager: I cannot go on (the reason says why) and end myself now."""
 

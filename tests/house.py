@@ -63,6 +63,7 @@ ROOMS = (
     "runtime.metrics",
     "runtime.high_availability",
     "runtime.clusters",
+    "runtime.hosts",
     "runtime.savepoints",
     "runtime.oracles",
     "runtime.simulation.world",

@@ -24,6 +24,7 @@ INHERITED = {
     "LocalCluster": "Cluster",
     "SparkCluster": "Cluster",
     "SimulatedCluster": "Cluster",
+    "StandaloneCluster": "RemoteCluster",
 }
 """What is listed there is not repeated here."""
 NOT_FOR_USERS = {

@@ -51,6 +51,7 @@ from ...messages import (
     StopJob,
     StopWithSavepoint,
     SubmitJob,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerFailing,
     TaskManagerId,
@@ -159,6 +160,8 @@ class JobManager(Actor):
                 self._register(message)
             case TaskManagerExited():
                 self._exited(message)
+            case TaskManagerAwaited(job_id=job_id):
+                self._on_job(job_id, message)
             case Terminated(address=address, reason=reason):
                 self._terminated(address, reason)
             case _Beat():
@@ -283,6 +286,7 @@ class JobManager(Actor):
         pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
         self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
+        self._launcher.expect(message)
         job.start()
         return submitted
 

@@ -26,6 +26,7 @@ from ...messages import (
     ReportWatermark,
     RequestPermits,
     SubmitTask,
+    TaskManagerAwaited,
     TaskManagerExited,
     UpdateTaskExecutionState,
 )
@@ -185,6 +186,9 @@ class JobMaster:
                 return self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
                 return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
+            case TaskManagerAwaited(index=index, why=why):
+                self._roster.awaited(index, why)
+                return []
             case Heartbeat():
                 return [effect for report in self._roster.heard(event) for effect in self._update(report)]
             case UpdateTaskExecutionState():

@@ -19,6 +19,7 @@ from ..api.errors import ApiError
 from ..clusters.remote_errors import RemoteError
 from ..connectors import ConnectorError
 from ..high_availability import HighAvailabilityError
+from ..hosts.errors import HostError
 from ..system.errors import ActorSystemError
 
 P = ParamSpec("P")
@@ -33,6 +34,7 @@ OURS = (
     ApiError,
     ConnectorError,
     HighAvailabilityError,
+    HostError,
     MessageError,
     RemoteError,
     StateError,

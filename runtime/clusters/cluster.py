@@ -56,11 +56,12 @@ from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
 from .job_handle import JobHandle
 from .launching import launch_of
-from .leading import JobManagerWatch, leading
+from .leading import leading
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
+from .watch import Watch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -170,7 +171,7 @@ class Cluster(Blocking, ABC):
 
     def _start_job_manager(self, system: ActorSystem) -> None:
         self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
-        system.spawn(JobManagerWatch(self._job_manager, self._lose_jobs))
+        system.spawn(Watch(self._job_manager, lambda reason: self._lose_jobs(f"its JobManager {reason}")))
 
     def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
         return JobManager(

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from ...actors.actor import Actor, Terminated
-from ...actors.context import Ref
 from ...messages import JobGraph, JobId, LeaderSessionId
 from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
 from ...state.errors import CorruptState, LostLeadership, MissingState, StorageError
@@ -192,18 +190,3 @@ class OneOfSeveral:
 
 def leading(settings: HighAvailabilitySettings) -> Leading:
     return Alone() if settings.mode is RecoveryMode.STANDALONE else OneOfSeveral(settings)
-
-
-class JobManagerWatch(Actor):
-    """Says when the JobManager is gone, which it is not supposed to be before the whole system is."""
-
-    def __init__(self, job_manager: Ref, lost: Callable[[str], None]) -> None:
-        self._job_manager = job_manager
-        self._lost = lost
-
-    def on_start(self) -> None:
-        self.context.watch(self._job_manager)
-
-    def on_receive(self, message: object) -> None:
-        if isinstance(message, Terminated):
-            self._lost(f"its JobManager {message.reason}")

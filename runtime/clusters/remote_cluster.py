@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ...actors.ask_errors import AskFailed, AskTimeout, RemoteActorError, Unreachable
+from ...actors.context import Ref
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
@@ -96,7 +97,7 @@ class RemoteCluster(Blocking):
     def start(self) -> Self:
         """Open this side; nobody is asked yet. Raises NoJobManager when it cannot connect to the address."""
         try:
-            host = _own_host(self.address)
+            host = own_host(self.address)
         except OSError as error:
             raise NoJobManager(f"cannot connect to {self.address}: {error}") from error
         name = f"client-{os.getpid()}"
@@ -130,7 +131,7 @@ class RemoteCluster(Blocking):
 
     def jobs(self) -> tuple[JobSummary, ...]:
         """In the order of their submission; those that run, and the last that have ended."""
-        return self._ask(ListJobs(), _expect(JobList)).result().jobs
+        return self._ask(ListJobs(), expect(JobList)).result().jobs
 
     jobs_async = async_twin(jobs)
 
@@ -142,26 +143,26 @@ class RemoteCluster(Blocking):
 
     def details(self, job_id: JobId) -> JobDetails:
         """Status, restarts, failures, tasks, now."""
-        return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).result()
+        return self._ask(RequestJobStatus(job_id), expect(JobDetails)).result()
 
     details_async = async_twin(details)
 
     def checkpoints(self, job_id: JobId) -> CheckpointHistory:
         """Statistics of the last checkpoints."""
-        return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).result()
+        return self._ask(RequestCheckpointStatistics(job_id), expect(CheckpointHistory)).result()
 
     checkpoints_async = async_twin(checkpoints)
 
     def metrics(self, job_id: JobId | None = None) -> ClusterMetrics:
         """All figures of one job, or of all, as of the last heartbeats."""
-        return self._ask(RequestMetrics(job_id), _expect(ClusterMetrics)).result()
+        return self._ask(RequestMetrics(job_id), expect(ClusterMetrics)).result()
 
     metrics_async = async_twin(metrics)
 
     def back_pressure(self, job_id: JobId, vertex: str, *, wait: bool = True) -> VertexBackPressureReport:
         """As `job.back_pressure`."""
         question = RequestBackPressure(job_id, vertex, wait)
-        return self._ask(question, _expect(VertexBackPressureReport), SAMPLE_TIMEOUT_MS).result()
+        return self._ask(question, expect(VertexBackPressureReport), SAMPLE_TIMEOUT_MS).result()
 
     back_pressure_async = async_twin(back_pressure)
 
@@ -171,7 +172,7 @@ class RemoteCluster(Blocking):
         """As `job.flame_graph`."""
         check_flame_kind(kind)
         question = RequestFlameGraph(job_id, vertex, SubtaskIndex(-1 if subtask is None else subtask), kind, wait)
-        return self._ask(question, _expect(FlameGraph), SAMPLE_TIMEOUT_MS).result()
+        return self._ask(question, expect(FlameGraph), SAMPLE_TIMEOUT_MS).result()
 
     flame_graph_async = async_twin(flame_graph)
 
@@ -197,7 +198,7 @@ class RemoteCluster(Blocking):
 
     def cancel(self, job_id: JobId) -> JobDetails:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
-        return self._ask(CancelJob(job_id), _expect(JobDetails)).result()
+        return self._ask(CancelJob(job_id), expect(JobDetails)).result()
 
     cancel_async = async_twin(cancel)
 
@@ -224,16 +225,27 @@ class RemoteCluster(Blocking):
     # -- inside
 
     def _watermarks(self, job_id: JobId) -> JobWatermarks:
-        return self._ask(RequestWatermarks(job_id), _expect(JobWatermarks)).result()
+        return self._ask(RequestWatermarks(job_id), expect(JobWatermarks)).result()
 
     def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
         return self._ask(message, _savepoint_path, self._savepoint_timeout_ms)
 
-    def _ask(self, message: object, read: Callable[[Any], T], timeout_ms: float | None = None) -> JobFuture[T]:
+    def _reached(self, actor: str = "job-manager") -> tuple[ActorSystem, Ref]:
+        """This side, and an actor of the other one. Raises RuntimeError when this side is not open."""
         if self._system is None:
-            raise RuntimeError("this client is not running: use it as `with RemoteCluster(...) as cluster:`")
-        job_manager = self._system.actor_of(f"{self.address}/job-manager")
-        answer: Any = job_manager.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
+            name = type(self).__name__
+            raise RuntimeError(f"this client is not running: use it as `with {name}(...) as cluster:`")
+        return self._system, self._system.actor_of(f"{self.address}/{actor}")
+
+    def _ask(
+        self,
+        message: object,
+        read: Callable[[Any], T],
+        timeout_ms: float | None = None,
+        actor: str = "job-manager",
+    ) -> JobFuture[T]:
+        _, asked = self._reached(actor)
+        answer: Any = asked.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
         what = f"{type(message).__name__} to the JobManager at {self.address}"
         return JobFuture(answer, what, read, self._told)
 
@@ -263,7 +275,7 @@ class _OutletOfRemote:
 
     def request(self, question: ReadOutlet) -> JobFuture[OutletAnswer]:
         timeout_ms = question.wait_ms + self._cluster._answer_timeout_ms
-        return self._cluster._ask(question, _expect(OutletAnswer), timeout_ms)
+        return self._cluster._ask(question, expect(OutletAnswer), timeout_ms)
 
     def ended(self) -> object:
         return how_it_ended(self._cluster.details(self._job_id))
@@ -295,7 +307,13 @@ def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
     return alive if len(alive) == 1 else meant
 
 
-def _own_host(address: str) -> str:
+def in_digits(host: str) -> str:
+    """An address of this host that can be bound to; raises OSError for a name that nobody knows."""
+    family, *_, target = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    return f"[{target[0]}]" if family == socket.AF_INET6 else str(target[0])
+
+
+def own_host(address: str) -> str:
     """The address of this machine by which the other one can answer."""
     split = urlsplit(address)
     family, kind, protocol, _, target = socket.getaddrinfo(split.hostname, split.port, type=socket.SOCK_DGRAM)[0]
@@ -305,7 +323,7 @@ def _own_host(address: str) -> str:
     return f"[{host}]" if family == socket.AF_INET6 else host
 
 
-def _expect(kind: type[T]) -> Callable[[Any], T]:
+def expect(kind: type[T]) -> Callable[[Any], T]:
     def read(answer: Any) -> T:
         _check(answer, kind)
         return answer  # type: ignore[no-any-return]

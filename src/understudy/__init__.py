@@ -288,6 +288,12 @@ if TYPE_CHECKING:
     from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
     from .runtime.high_availability import NotOurs as NotOurs
     from .runtime.high_availability import NotReachable as NotReachable
+    from .runtime.hosts import HostError as HostError
+    from .runtime.hosts import InvalidSettings as InvalidSettings
+    from .runtime.hosts import NoKeyFile as NoKeyFile
+    from .runtime.hosts import ProcessFailed as ProcessFailed
+    from .runtime.hosts import ProgramRefused as ProgramRefused
+    from .runtime.hosts import StandaloneCluster as StandaloneCluster
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -400,6 +406,7 @@ _HOMES = {
         "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
+    "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "

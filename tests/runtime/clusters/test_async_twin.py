@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster
+from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster, StandaloneCluster
 from understudy.runtime import clusters
 from understudy.runtime.clusters.async_twin import Blocking, async_twin
 from understudy.testing import SimulatedCluster
@@ -86,9 +86,11 @@ TWINS = {
         "explain_watermark",
         "explain_watermarks",
     },
+    StandaloneCluster: {"start", "close", "hosts", "submit"},
     Inlet: set(),
     Outlet: {"read"},
 }
+TWINS[StandaloneCluster] |= TWINS[RemoteCluster]
 """Methods that block, by class: each has a twin."""
 FUTURES = {
     JobHandle: {
@@ -99,6 +101,7 @@ FUTURES = {
     SparkCluster: {"dispose_savepoint"},
     SimulatedCluster: {"dispose_savepoint"},
     RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+    StandaloneCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
     Inlet: {"send", "send_many", "send_batch", "last_number"},
     Outlet: set[str](),
 }
@@ -111,6 +114,7 @@ AT_ONCE = {
         *{"process", "processes", "newest_checkpoint_file", "run_for", "run_until", "start_again"},
     },
     RemoteCluster: {"outlet"},
+    StandaloneCluster: {"outlet"},
     Inlet: set[str](),
     Outlet: set[str](),
 }
