@@ -1,6 +1,6 @@
 """A JobManager dies, stands still or is cut off, and its understudy goes on: exact in the end, whenever it was.
 
-On virtual time: real JobManagers one after the other, and beside each other, with the HighAvailability that they have in
+On virtual time: real JobManagers one after the other, and beside each other, with the HighAvailability of
 reality, over a simulated ZooKeeper and one simulated disk.
 """
 
