@@ -41,6 +41,7 @@ from ..api.errors import ApiError
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
+from ..web.notebook import job_card
 from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import EventCallback, JobClient, savepoint_path
@@ -110,6 +111,9 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
 
     def __repr__(self) -> str:
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
+
+    def _repr_html_(self) -> str:
+        return job_card(self, self._last_details or self._details_soon())
 
     # -- the beginning, and the end
 
