@@ -1,7 +1,7 @@
 """LedCluster: a SimulatedCluster whose JobManagers take each other's place, by a simulated ZooKeeper.
 
 `take_over` starts the process that has waited: it leads as soon as the session of the one before it has ended, and goes
-on with its jobs. What it does in `Cluster.start` in reality is done here on virtual time.
+on with its jobs, as `Cluster.start` does it in reality.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class LedCluster(SimulatedCluster):
         return self._kept
 
     def _deposed(self, driver: Process, _reason: str) -> None:
-        """Its JobManager stops; the process, which may be frozen, lives on."""
+        """Its JobManager stops; the process, which may be frozen, does not end."""
         job_manager, system = self._job_managers.get(driver), self._systems.get(driver)
         if job_manager is not None and system is not None and driver.is_alive:
             system.stop(job_manager)

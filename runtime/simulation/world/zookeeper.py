@@ -1,7 +1,7 @@
 """SimulatedZooKeeper: sessions that expire, a queue of candidates, and records that only the first of it may write.
 
-The ensemble itself answers always, and everybody sees the same. What goes wrong is between it and a process: the
-process dies, stands still, or is cut off, and then a write may be done though nobody hears the answer. An operation is
+The ensemble itself answers always, and everybody sees the same. Faults are between it and a process: the process
+dies, stands still, or is cut off, and then a write may be done though nobody hears the answer. An operation is
 one of the process's, so a process may die or freeze in the middle of it, before and after it took effect.
 """
 
