@@ -4,7 +4,7 @@ what happens.
     python -m understudy.runtime.chaos.candidate '{"config": {...}, "output": ..., "checkpoints": ..., ...}'
 
 It says `leads`, `runs` when all tasks run (with the checkpoint that they were restored from), `completed ID` for each
-checkpoint, and `finished`.
+checkpoint, and `finished`; or `deposed` if it stepped down, as on a machine that had no time for it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ...actors.ask_errors import ActorDead
 from ...messages import CheckpointCompleted
-from ..clusters import LocalCluster
+from ..api import StreamEnvironment
+from ..clusters import JobLost, LocalCluster
 from .workload import EndFile, build
 
 JOB = "failover"
@@ -42,12 +44,20 @@ def main(argument: str) -> None:
     )
     with LocalCluster(told["task_managers"], config=told["config"]) as cluster:
         _say("leads")
-        job = cluster.submit(env, JOB)
-        job.on_event(lambda event: _say("completed", event.checkpoint_id) if _is_completed(event) else None)
-        job.ready().result()
-        _say("runs", job.checkpoint_history().restored_checkpoint_id)
-        job.wait()
-    _say("finished")
+        try:
+            _run(cluster, env)
+        except (JobLost, ActorDead):
+            _say("deposed")
+        else:
+            _say("finished")
+
+
+def _run(cluster: LocalCluster, env: StreamEnvironment) -> None:
+    job = cluster.submit(env, JOB)
+    job.on_event(lambda event: _say("completed", event.checkpoint_id) if _is_completed(event) else None)
+    job.ready().result()
+    _say("runs", job.checkpoint_history().restored_checkpoint_id)
+    job.wait()
 
 
 def _is_completed(event: object) -> bool:

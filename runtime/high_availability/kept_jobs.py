@@ -48,18 +48,27 @@ class KeptRecord:
         self._lock = threading.Lock()
         self.now = record
         self.is_written = False
+        self._is_removed = False
 
     @property
     def place(self) -> str:
         return self._leadership.place(encode_name(self.now.job_id))
 
     def change(self, to: Callable[[JobRecord], JobRecord]) -> None:
-        """Blocks. Raises LostLeadership."""
+        """Blocks. Raises LostLeadership. Once it was removed nothing brings it back: a write may come late."""
         with self._lock:
+            if self._is_removed:
+                return
             changed = to(self.now)
             if changed != self.now or not self.is_written:
                 self._leadership.write(encode_name(changed.job_id), changed.sealed())
                 self.now, self.is_written = changed, True
+
+    def take_away(self) -> None:
+        """No successor finds the job any more. Blocks. Raises LostLeadership."""
+        with self._lock:
+            self._is_removed = True
+            self._leadership.remove(encode_name(self.now.job_id))
 
     # -- CheckpointPointers
 
@@ -108,7 +117,8 @@ class KeptJobs:
         self._leadership = leadership
         self._submissions = submissions
         self._open_storage = open_storage
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Reentrant for the simulator's sake, whose threads are one."""
         self._records: dict[JobId, KeptRecord] = {}
         self._open: dict[JobId, KeptJob] = {}
         self._programs: dict[JobId, StoredProgram] = {}
@@ -179,7 +189,7 @@ class KeptJobs:
         with self._lock:
             if job_id not in self._records:
                 return
-            self._leadership.remove(encode_name(job_id))
+            self._records[job_id].take_away()
             del self._records[job_id]
             self._open.pop(job_id, None)
             self._programs.pop(job_id, None)

@@ -205,6 +205,16 @@ class DurableHighAvailabilityContract(HighAvailabilityContract):
         successor = self.succeed(leader)
         assert (successor.is_kept(JobId("job")), successor.is_kept(JobId("other"))) == (False, True)
 
+    def test_a_late_write_does_not_bring_a_removed_job_back(self) -> None:
+        """As of a checkpoint that was pushed out by the last one."""
+        leader = self.make()
+        job = leader.add_job(self.submitted(retained=2))
+        first, last = self._complete(job, 1), self._complete(job, 2)
+        leader.remove_job(JobId("job"), JobStatus.FINISHED)
+        job.pointers.remove(first.metadata_path)
+        job.pointers.add(last)
+        assert not self.succeed(leader).is_kept(JobId("job"))
+
     def test_whatever_a_deposed_leader_writes_is_refused_and_no_successor_sees_it(self) -> None:
         leader = self.make()
         job = leader.add_job(self.submitted())

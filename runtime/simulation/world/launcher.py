@@ -85,10 +85,15 @@ class SimulatedLauncher:
         host = f"host-{index}"
         while any(zombie.host == host for zombie in self.zombies):
             host += "'"
-        process = self._world.process(f"tm-{index}-{next(self._lives)}", host)
+        process = self._world.process(self._new_name(index), host)
         self._living[place] = process
         process.when_ended(lambda reason: self._ended(place, process, reason))
         self._boot(process, launch, index)
+
+    def _new_name(self, index: int) -> str:
+        """That no TaskManager of another JobManager has had either."""
+        taken = {process.name for process in self._world.processes}
+        return next(name for life in self._lives if (name := f"tm-{index}-{life}") not in taken)
 
     def _kill(self, job_id: JobId, index: int) -> None:
         place = job_id, index

@@ -19,7 +19,7 @@ from ....actors.operators.keyed_operator import KeyedOperator
 from ....actors.operators.operator import Operator
 from ....actors.operators.two_phase_commit_sink import TwoPhaseCommitSink
 from ....actors.tasks.job_program import JobProgram
-from ....messages import ChannelDescriptor, ChannelId, CheckpointCompleted, CheckpointId, JobId, VertexId
+from ....messages import ChannelDescriptor, CheckpointCompleted, CheckpointId, JobId, VertexId
 from ....state import CheckpointStorage
 from ....state.storage import job_directory
 from ...connectors.files.collect_sink import is_collected
@@ -70,7 +70,8 @@ class Probes:
         self.moments: set[Moment] = set()
         """What was seen that no trace says."""
         self._world = world
-        self._channels: dict[ChannelId, _Channel] = {}
+        self._channels: dict[tuple[JobId, ChannelDescriptor], _Channel] = {}
+        """By all that a deployment says: another JobManager counts the channels of a job from the beginning."""
         self._failing: Counter[UserCall] = Counter()
         self._completed: dict[str, set[CheckpointId]] = {}
         """By the folder of the job: a restored job uses ids that the other one may have used, too."""
@@ -89,7 +90,7 @@ class Probes:
     # ---- what is seen
 
     def channel(self, job_id: JobId, descriptor: ChannelDescriptor) -> _Channel:
-        return self._channels.setdefault(descriptor.channel_id, _Channel(job_id, place_of(descriptor)))
+        return self._channels.setdefault((job_id, descriptor), _Channel(job_id, place_of(descriptor)))
 
     def stored(self, path: str) -> None:
         """A file was renamed to this path: a metadata file's name says that its checkpoint is complete."""
@@ -165,9 +166,10 @@ class Probes:
         What is in flight may be more than what the consumer has not polled: it may have polled it, and not processed.
         """
         in_flight = records_in_flight(storage, event.path, seen) if self.may_overtake else Counter()
-        for channel_id, channel in self._channels.items():
-            if channel.job_id != event.job_id:
+        for (job_id, descriptor), channel in self._channels.items():
+            if job_id != event.job_id:
                 continue
+            channel_id = descriptor.channel_id
             sent = channel.sent_before.get(event.checkpoint_id)
             polled = channel.polled_before.get(event.checkpoint_id)
             if sent is None and polled is None:

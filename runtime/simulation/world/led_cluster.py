@@ -1,0 +1,98 @@
+"""LedCluster: a SimulatedCluster whose JobManagers take each other's place, by a simulated ZooKeeper.
+
+`take_over` starts the process that has waited: it leads as soon as the session of the one before it has ended, and goes
+on with its jobs, as `Cluster.start` does it in reality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from ....messages import JobId, SubmitJob
+from ....state.checkpoints.high_availability import HighAvailability
+from ...api.environment import StreamEnvironment
+from ...api.translation import Translation
+from ...clusters.job_handle import JobHandle
+from ...high_availability.errors import CannotTakeOver
+from ...high_availability.kept_jobs import KeptJobs
+from ...high_availability.submissions import StoredProgram, Submissions
+from ...system import ActorSystem
+from .cluster import STORAGE, SimulatedCluster
+from .faults import Fault
+from .world import Process
+from .zookeeper import SimulatedLeadership, SimulatedZooKeeper
+
+SUBMISSIONS = f"{STORAGE}/high-availability"
+KEY = b"the key of a simulated cluster"
+
+
+class LedCluster(SimulatedCluster):
+    """Settings as for SimulatedCluster."""
+
+    def __init__(
+        self,
+        task_managers: int = 1,
+        slots_per_task_manager: int = 1,
+        *,
+        session_timeout_ms: float = 10_000.0,
+        seed: int = 0,
+        faults: Iterable[Fault] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(task_managers, slots_per_task_manager, seed=seed, faults=faults, **settings)
+        self.zookeeper = SimulatedZooKeeper(self.world, session_timeout_ms)
+        self.leaderships: list[SimulatedLeadership] = []
+        self.refused: list[CannotTakeOver] = []
+        self._kept: KeptJobs | None = None
+        self._left: dict[str, JobId] = {}
+        self._systems: dict[Process, ActorSystem] = {}
+
+    def take_over(self, host: str | None = None) -> None:
+        """Wait until the leader's session has ended; then another process leads, on the same host unless one is named.
+
+        Submitting a job by the name of one that was left gives the handle of that.
+        """
+        self.run_until(lambda: self.zookeeper.is_free)
+        self.start_again(host)
+        assert self._kept is not None, "it leads"
+        self._kept.remove_rubbish()
+        self._left = {}
+        for left in list(self._kept.kept()):
+            if isinstance(left, CannotTakeOver):
+                self.refused.append(left)
+            else:
+                self._go_on(left.submitted, left.program)
+
+    def translate(self, env: StreamEnvironment, name: str = "job", job_id: JobId | None = None) -> Translation:
+        return super().translate(env, name, job_id or self._left.pop(name, None))
+
+    def submit_translated(self, translation: Translation, **options: Any) -> JobHandle:
+        if self._kept is not None:
+            program = translation.program
+            self._kept.offer(translation.graph.job_id, StoredProgram(program.dumps(), (), program.warm_up))
+        return super().submit_translated(translation, **options)
+
+    def _go_on(self, submitted: SubmitJob, program: StoredProgram) -> None:
+        """As Cluster does it; nobody waits for the answer here."""
+        _, job_manager = self._running()
+        self._prepare(self._launch(submitted.graph, program), ())
+        job_manager.tell(submitted)
+        self._left[submitted.graph.name] = submitted.graph.job_id
+
+    def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
+        driver = self._started_driver()
+        self._systems[driver] = system
+        leadership = self.zookeeper.lead(driver)
+        leadership.on_lost(partial(self._deposed, driver))
+        self.leaderships.append(leadership)
+        submissions = Submissions(self._open_storage(SUBMISSIONS), KEY)
+        self._kept = KeptJobs(leadership, submissions, self._open_storage)
+        return self._kept
+
+    def _deposed(self, driver: Process, _reason: str) -> None:
+        """Its JobManager stops; the process, which may be frozen, does not end."""
+        job_manager, system = self._job_managers.get(driver), self._systems.get(driver)
+        if job_manager is not None and system is not None and driver.is_alive:
+            system.stop(job_manager)

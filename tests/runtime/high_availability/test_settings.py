@@ -1,0 +1,83 @@
+"""What may be set, and what a wrong setting is answered with: found, wanted, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy import InvalidConfiguration, LocalCluster
+from understudy.runtime.high_availability.errors import HighAvailabilityError
+from understudy.runtime.high_availability.services import HighAvailabilityServices
+from understudy.runtime.high_availability.settings import HighAvailabilitySettings, RecoveryMode
+
+BASE = {"high-availability.storageDir": "/ha", "high-availability.key-file": "/key"}
+STORAGE = {**BASE, "recovery.mode": "storage"}
+ZOOKEEPER = {**BASE, "recovery.mode": "zookeeper", "high-availability.zookeeper.quorum": "one:2181, [::1]:2182"}
+
+
+def test_without_settings_a_cluster_stands_alone() -> None:
+    assert HighAvailabilitySettings.of({"savepoints.state.backend": "jobmanager"}) == HighAvailabilitySettings()
+    with pytest.raises(HighAvailabilityError, match=r"recovery.mode is standalone: there is nobody to elect"):
+        HighAvailabilityServices(HighAvailabilitySettings())
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    found = HighAvailabilitySettings.of(ZOOKEEPER)
+    assert (found.mode, found.quorum) == (RecoveryMode.ZOOKEEPER, "one:2181,[::1]:2182")
+    assert (found.cluster_id, found.path_root, found.session_timeout_ms) == ("default", "/understudy", 10_000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"recovery.mode": "zk"}, "recovery.mode must be 'standalone' or 'zookeeper' or 'storage', found 'zk'"),
+        (BASE, "high-availability.storageDir is set, but recovery.mode is standalone, so nobody would use it"),
+        (
+            {"recovery.mode": "storage"},
+            "recovery.mode is storage, so high-availability.storageDir must be set: a folder",
+        ),
+        (
+            {**BASE, "recovery.mode": "zookeeper"},
+            "recovery.mode is zookeeper, so high-availability.zookeeper.quorum must be set: host:port of each",
+        ),
+        (
+            {**STORAGE, "high-availability.zookeeper.path.root": "/x"},
+            "high-availability.zookeeper.path.root is set, but recovery.mode is storage, which asks no ZooKeeper",
+        ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.quorum": "one"},
+            "high-availability.zookeeper.quorum must be host:port, with commas between several, found 'one'",
+        ),
+        (
+            {**STORAGE, "high-availability.session-timeout-ms": "5s"},
+            "high-availability.session-timeout-ms must be a number of milliseconds from 500 to 600000, found '5s'",
+        ),
+        (
+            {**STORAGE, "high-availability.cluster-id": "a/b"},
+            "high-availability.cluster-id must be letters, digits, _ . and -, found 'a/b'",
+        ),
+        (
+            {**ZOOKEEPER, "high-availability.zookeeper.tls.cert-file": "/c"},
+            "high-availability.zookeeper.tls.cert-file and high-availability.zookeeper.tls.key-file belong together",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(settings: dict[str, str], text: str) -> None:
+    with pytest.raises(InvalidConfiguration) as error:
+        LocalCluster(1, config=settings)
+    assert str(error.value).startswith(text)
+
+
+def test_a_file_of_credentials_must_be_private_and_whole(tmp_path: Path) -> None:
+    path = tmp_path / "auth"
+    path.write_text("user:password\n")
+    settings = HighAvailabilitySettings.of({**ZOOKEEPER, "high-availability.zookeeper.auth-file": str(path)})
+    path.chmod(0o644)
+    with pytest.raises(ValueError, match=r"others can read .*: chmod 600"):
+        settings.credentials()
+    path.chmod(0o600)
+    assert settings.credentials() == "user:password"
+    path.write_text("user\n")
+    with pytest.raises(ValueError, match="holds no credentials: wanted one line, user:password"):
+        settings.credentials()

@@ -1,0 +1,149 @@
+"""A JobManager dies, stands still or is cut off, and its understudy goes on: exact in the end, whenever it was.
+
+On virtual time: real JobManagers one after the other, and beside each other, with the HighAvailability of
+reality, over a simulated ZooKeeper and one simulated disk.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from understudy import ActorDead, CheckpointCompleted, JobHandle, JobLost
+from understudy.messages import JobStatus
+from understudy.runtime.simulation.world.led_cluster import LedCluster
+
+from .test_resume import DURATION_MS, EXPECTED, driver, environment, published
+
+SESSION_MS = 6_000
+
+
+def seeds(few: int, many: int = 100) -> Any:
+    """All that there are is for `make slow`."""
+    return pytest.mark.parametrize(
+        "seed", [*range(few), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(few, many))]
+    )
+
+
+def cluster_of(seed: int, **settings: Any) -> LedCluster:
+    chosen = {"heartbeat_interval_ms": 500, "heartbeat_timeout_ms": 3_000, "session_timeout_ms": SESSION_MS}
+    return LedCluster(2, seed=seed, **(chosen | settings))
+
+
+class Announced:
+    """The checkpoints of all leaders, as their listeners have heard of them."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+
+    def of(self, job: JobHandle) -> JobHandle:
+        job.on_event(self._heard)
+        return job
+
+    def _heard(self, event: object) -> None:
+        if isinstance(event, CheckpointCompleted):
+            self.ids.append(event.checkpoint_id)
+
+
+def start(cluster: LedCluster, **settings: Any) -> JobHandle:
+    return cluster.submit(environment(**settings), "service")
+
+
+def is_kept(cluster: LedCluster) -> bool:
+    return bool(cluster.zookeeper.records)
+
+
+@seeds(10)
+def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_exact(seed: int) -> None:
+    """Killed between any two of its operations, also in the middle of a write to ZooKeeper. No checkpoint id is used
+    twice, and none that was announced is lost.
+    """
+    chance, announced = random.Random(seed), Announced()
+    with cluster_of(seed) as cluster:
+        job = announced.of(start(cluster))
+        for _ in range(chance.randint(1, 4)):
+            cluster.run_for(chance.uniform(0, DURATION_MS / 2))
+            process = driver(cluster)
+            if chance.random() < 0.6:
+                process.die_after(chance.randint(1, 40))
+                cluster.run_until(lambda process=process: not process.is_alive, 30.0)
+            process.kill("kill -9")
+            newest = max(announced.ids, default=0)
+            cluster.take_over()
+            if not is_kept(cluster):  # it had ended
+                break
+            job = announced.of(start(cluster))
+            job.ready().result()
+            assert job.checkpoint_history().restored_checkpoint_id >= newest
+        else:
+            job.wait()
+        assert published(cluster) == EXPECTED
+        assert announced.ids == sorted(set(announced.ids))
+        assert not cluster.probes.violations
+
+
+@seeds(6)
+def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -> None:
+    """Frozen at any moment, or between two operations; its TaskManagers too, or not."""
+    chance = random.Random(seed)
+    with cluster_of(seed, heartbeat_timeout_ms=chance.choice((3_000, 60_000))) as cluster:
+        first = start(cluster)
+        cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
+        frozen = driver(cluster)
+        standing = list(cluster.processes()) if chance.random() < 0.5 else [frozen]
+        for process in standing:
+            process.freeze()
+        cluster.take_over(host="another")
+        second = start(cluster)
+        cluster.run_for(chance.uniform(0, 2 * SESSION_MS))
+        for process in standing:
+            process.thaw()
+        second.wait()
+        cluster.run_for(30_000)
+        assert published(cluster) == EXPECTED
+        assert not cluster.leaderships[0].is_sure
+        with pytest.raises((JobLost, ActorDead)):
+            first.wait(timeout=5)
+        assert not cluster.probes.violations
+
+
+@seeds(8)
+def test_so_it_is_with_one_that_was_frozen_between_two_writes(seed: int) -> None:
+    chance = random.Random(seed)
+    with cluster_of(seed) as cluster:
+        start(cluster)
+        cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
+        frozen, successors = driver(cluster), []
+
+        def follow() -> None:
+            cluster.take_over(host="another")
+            successors.append(start(cluster))
+
+        frozen.freeze_after(chance.randint(1, 60), SESSION_MS + chance.uniform(2_000, 9_000))
+        frozen.when_frozen(lambda: cluster.world.after(SESSION_MS + 1_000, None, follow))
+        assert cluster.run_until(lambda: bool(successors) and not frozen.is_stopped)
+        successors[0].wait()
+        cluster.run_for(30_000)
+        assert published(cluster) == EXPECTED
+        assert not cluster.probes.violations
+
+
+@seeds(4)
+def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down_first(seed: int) -> None:
+    chance = random.Random(seed)
+    with cluster_of(seed) as cluster:
+        first = start(cluster)
+        cluster.run_for(chance.uniform(1_000, DURATION_MS * 0.6))
+        leader = driver(cluster)
+        cluster.zookeeper.cut_off.add(leader)
+        assert cluster.run_until(lambda: cluster.zookeeper.is_free)
+        assert not cluster.leaderships[0].is_sure
+        cluster.take_over(host="another")
+        second = start(cluster)
+        cluster.zookeeper.cut_off.discard(leader)
+        second.wait()
+        assert first.status is not JobStatus.FINISHED
+        assert published(cluster) == EXPECTED
+        assert not cluster.probes.violations
