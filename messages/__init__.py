@@ -92,11 +92,11 @@ from .job import (
     ListJobs,
     OperatorAnswer,
     Predecessor,
+    ProgramFile,
     RequestJobStatus,
     RequestWatermarks,
     RestoredFrom,
     StopJob,
-    StoredProgram,
     SubmitJob,
     TaskManagerChanged,
     TaskMetrics,
@@ -147,7 +147,7 @@ from .outlets import (
     OutletReport,
     ReadOutlet,
 )
-from .output import LoggedRecord, LogRecords, PrintedText
+from .output import JobLogs, LoggedRecord, LogRecords, PrintedText, RequestLogs
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import (
@@ -279,6 +279,7 @@ __all__ = [
     "JobGraph",
     "JobId",
     "JobList",
+    "JobLogs",
     "JobMetrics",
     "JobStatus",
     "JobStatusChanged",
@@ -324,6 +325,7 @@ __all__ = [
     "Plain",
     "Predecessor",
     "PrintedText",
+    "ProgramFile",
     "PutIntoInlet",
     "ReadOutlet",
     "RecordShape",
@@ -339,6 +341,7 @@ __all__ = [
     "RequestFlameGraph",
     "RequestJobStatus",
     "RequestJobView",
+    "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
     "RequestWatermarks",
@@ -359,7 +362,6 @@ __all__ = [
     "StopJob",
     "StopTask",
     "StopWithSavepoint",
-    "StoredProgram",
     "SubmitJob",
     "SubmitTask",
     "SubtaskBackPressureReport",

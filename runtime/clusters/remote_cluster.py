@@ -33,6 +33,7 @@ from ...messages import (
     JobDetails,
     JobId,
     JobList,
+    JobLogs,
     JobSummary,
     JobWatermarks,
     ListJobs,
@@ -42,6 +43,7 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobStatus,
+    RequestLogs,
     RequestMetrics,
     RequestWatermarks,
     StopWithSavepoint,
@@ -176,6 +178,12 @@ class RemoteCluster(Blocking):
 
     flame_graph_async = async_twin(flame_graph)
 
+    def logs(self, job_id: JobId, *, after: int = 0) -> JobLogs:
+        """What its TaskManagers have logged lately; `after`: `next_after` of an earlier answer."""
+        return self._ask(RequestLogs(job_id, after), expect(JobLogs)).result()
+
+    logs_async = async_twin(logs)
+
     def explain_watermark(self, job_id: JobId, operator: str) -> WatermarkExplanation:
         """As `job.explain_watermark`. Raises UnknownOperator."""
         return explain(self._watermarks(job_id), operator)
@@ -221,6 +229,10 @@ class RemoteCluster(Blocking):
         SavepointNotDisposed with the JobManager's cause.
         """
         return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
+
+    def ask_job_manager(self, message: Any, timeout_ms: float | None = None) -> JobFuture[Any]:
+        """For the web: a message of the vocabulary, and the JobManager's answer."""
+        return self._ask(message, lambda answer: answer, timeout_ms)
 
     # -- inside
 

@@ -220,6 +220,7 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.clusters.web import asgi_app as asgi_app
     from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
     from .runtime.connectors import ColumnConflict as ColumnConflict
@@ -294,6 +295,7 @@ if TYPE_CHECKING:
     from .runtime.hosts import ProcessFailed as ProcessFailed
     from .runtime.hosts import ProgramRefused as ProgramRefused
     from .runtime.hosts import StandaloneCluster as StandaloneCluster
+    from .runtime.metrics import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
@@ -411,6 +413,7 @@ _HOMES = {
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
     "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
+    "runtime.clusters.web": "asgi_app",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
@@ -433,6 +436,7 @@ _HOMES = {
     "runtime.savepoints.reading": "SavepointOperator",
     "runtime.savepoints.state_table": "StateTable",
     "runtime.savepoints.verification": "Verification",
+    "runtime.metrics": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
