@@ -49,6 +49,13 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def yes_or_no(name: str, value: Any) -> bool:
+    """A bool, and nothing that only counts as one: "no" would be true."""
+    if type(value) is not bool:
+        raise InvalidSetting(f"{name}: wanted True or False, found {value!r:.80}")
+    return value
+
+
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise InvalidSetting(f"{name}: wanted one of {', '.join(allowed)}, found {value!r:.80}")

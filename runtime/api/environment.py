@@ -26,7 +26,7 @@ from ..connectors import (
     scan_plan,
 )
 from ..connectors.errors import check_extra
-from .checks import at_least, at_least_or_none, check_records, one_of, rate, text
+from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
@@ -122,7 +122,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         self.local_state = LocalState(
             directory="" if state_dir is None else os.path.abspath(text("state_dir", state_dir)),
             memory_mb=at_least("state_memory_mb", state_memory_mb, 8),
-            copies=local_recovery,
+            copies=yes_or_no("local_recovery", local_recovery),
         )
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
         self.restart_is_default = restart_strategy is None

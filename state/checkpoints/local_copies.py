@@ -33,6 +33,7 @@ class LocalCopies:
         self._all = folder
         self._own = os.path.join(folder, f"{quote(vertex_id, safe='')}-{subtask_index}")
         self._of: dict[CheckpointId, set[str]] = {}
+        self._completed: CheckpointId | None = None
 
     def keep(self, path: str, chunks: Iterable[bytes]) -> None:
         """Copy a file that was written into the checkpoint directory."""
@@ -48,18 +49,23 @@ class LocalCopies:
         self._make(path, lambda copy: _link(source, copy))
 
     def written(self, checkpoint_id: CheckpointId, state: SubtaskState) -> None:
-        """The snapshot of this checkpoint consists of these files."""
+        """The snapshot of this checkpoint consists of these files. Removes those that nobody restores from any more,
+        and what earlier attempts have left. Blocks.
+        """
         self._of[checkpoint_id] = {_name(handle.path) for handle in state_handles(state) if handle.path is not None}
-
-    def complete(self, checkpoint_id: CheckpointId) -> None:
-        """Nobody restores from an older checkpoint any more: its copies go, and what earlier attempts have left."""
-        for older in [each for each in self._of if each < checkpoint_id]:
-            del self._of[older]
-        kept = set[str]().union(*self._of.values())
+        if self._completed is None:
+            return
+        needed = {number: names for number, names in list(self._of.items()) if number >= self._completed}
+        self._of = needed
+        kept = set[str]().union(*needed.values())
         with suppress(OSError):  # a copy too many is no harm
             for name in set(os.listdir(self._own)) - kept:
                 if not name.endswith(_WRITING):
                     os.unlink(os.path.join(self._own, name))
+
+    def complete(self, checkpoint_id: CheckpointId) -> None:
+        """Nobody restores from an older checkpoint any more: its copies go when the next snapshot has been written."""
+        self._completed = checkpoint_id
 
     def reader(self, storage: CheckpointStorage) -> Callable[[StateHandle], bytes]:
         """A reader as `handle_reader` gives, which looks here first."""
