@@ -72,6 +72,7 @@ from .ids import (
     SubtaskIndex,
     TaskManagerId,
     VertexId,
+    operator_id_of,
 )
 from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
@@ -106,6 +107,7 @@ from .job_graph import (
     JobEdge,
     JobGraph,
     JobVertex,
+    LocalState,
     OperatorDescription,
     Partitioning,
     RestartStrategyConfig,
@@ -294,6 +296,7 @@ __all__ = [
     "ListHosts",
     "ListJobs",
     "ListenToJob",
+    "LocalState",
     "LogRecords",
     "LoggedRecord",
     "MalformedMessage",
@@ -400,6 +403,7 @@ __all__ = [
     "full_name",
     "make_rows",
     "message",
+    "operator_id_of",
     "own_record",
     "pack_plain",
     "records_as_data",

@@ -30,7 +30,7 @@ INHERITED = {
 NOT_FOR_USERS = {
     "Cluster": {"translate", "submit_translated", "submit_translated_async"},
     "JobHandle": {"lost", "before_close"},
-    "StateTable": {"conformed", "identified", "only_key"},
+    "StateTable": {"conformed", "described", "identified", "only_key"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},
 }
 """What clusters, and the machinery below a future, use of each other."""

@@ -298,6 +298,9 @@ if TYPE_CHECKING:
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.edit import OperatorEdit as OperatorEdit
+    from .runtime.savepoints.edit import SavepointEdit as SavepointEdit
+    from .runtime.savepoints.edit import StateEdit as StateEdit
     from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
     from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
     from .runtime.savepoints.errors import NoSuchState as NoSuchState
@@ -335,6 +338,7 @@ if TYPE_CHECKING:
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LocalStateFailed as LocalStateFailed
     from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
@@ -421,6 +425,7 @@ _HOMES = {
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
         "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
         "QueryFailed SavepointError UnreadableState"
@@ -436,9 +441,9 @@ _HOMES = {
     ),
     "state": (
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
-        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
-        "UnwritableRoot ValueState WrongStateType"
+        "ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState "
+        "ReducingState SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState "
+        "UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""
