@@ -37,7 +37,7 @@ class SubtaskView:
     running_ms: int = 0
     ended_ms: int = 0
     records_in_per_second: float = 0.0
-    """Rates are those between the last two heartbeats."""
+    """Rates are those of the last few seconds."""
     records_out_per_second: float = 0.0
     busy: float = 0.0
     """Share of its time, 0 to 1, that it works; and that it waits for its outputs."""

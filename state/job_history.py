@@ -9,7 +9,6 @@ newest ones are kept. All of it blocks. Safe from any thread. Flink: FsJobArchiv
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import quote
@@ -38,7 +37,6 @@ class JobHistory:
         self._storage = open_storage(url)
         self._read: dict[str, EndedJob] = {}
         self._spoilt: set[str] = set()
-        self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raises UnwritableRoot when nothing can be kept there."""
@@ -53,15 +51,17 @@ class JobHistory:
 
     def jobs(self) -> list[EndedJob]:
         """All that can be read, newest end first; one that cannot is logged once, and left out."""
-        with self._lock:
-            paths = self._files()
-            self._read = {path: job for path, job in self._read.items() if path in set(paths)}
-            for path in paths:
-                if path not in self._read and path not in self._spoilt:
-                    self._take(path)
-            return [self._read[path] for path in reversed(paths) if path in self._read]
+        known, found = self._read, dict[str, EndedJob]()
+        for path in reversed(self._files()):
+            job = known.get(path) or self._job_at(path)
+            if job is not None:
+                found[path] = job
+        self._read = found  # in one step: several threads may read at once
+        return list(found.values())
 
-    def _take(self, path: str) -> None:
+    def _job_at(self, path: str) -> EndedJob | None:
+        if path in self._spoilt:
+            return None
         try:
             job = decode(self._storage.read_sealed(path))
             if not isinstance(job, EndedJob):
@@ -69,8 +69,8 @@ class JobHistory:
         except (StateError, MalformedMessage, OSError) as error:
             self._spoilt.add(path)
             log.warning("%s in the history of jobs in %s cannot be read: %s", path, self.url, error)
-        else:
-            self._read[path] = job
+            return None
+        return job
 
     def _files(self) -> list[str]:
         """Oldest end first."""

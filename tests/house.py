@@ -63,6 +63,7 @@ ROOMS = (
     "runtime.output",
     "runtime.metrics",
     "runtime.high_availability",
+    "runtime.web",
     "runtime.clusters",
     "runtime.hosts",
     "runtime.savepoints",

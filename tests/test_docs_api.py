@@ -28,7 +28,8 @@ INHERITED = {
 }
 """What is listed there is not repeated here."""
 NOT_FOR_USERS = {
-    "Cluster": {"translate", "submit_translated", "submit_translated_async"},
+    "Cluster": {"translate", "submit_translated", "submit_translated_async", "ask_job_manager"},
+    "RemoteCluster": {"ask_job_manager"},
     "JobHandle": {"lost", "before_close"},
     "StateTable": {"conformed", "described", "identified", "only_key"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ...messages import (
     CheckpointAborted,
@@ -28,36 +27,43 @@ from ...messages import (
 )
 from ..failure import tell_line
 
+RATE_WINDOW_MS = 4_000
 SAMPLES_KEPT = 720
 MARKS_KEPT = 400
 """Of checkpoints, and of everything else, each."""
 
 
-@dataclass(slots=True)
 class Rates:
-    """What one attempt did between its last two heartbeats."""
+    """What one attempt has done in the last seconds, by its heartbeats: a step may take longer than the time between
+    two of them.
+    """
 
-    metrics: TaskMetrics
-    at_ms: float
-    records_in_per_second: float = 0.0
-    records_out_per_second: float = 0.0
-    busy: float = 0.0
-    back_pressured: float = 0.0
+    __slots__ = ("_heard", "back_pressured", "busy", "metrics", "records_in_per_second", "records_out_per_second")
 
-    def shares(self) -> tuple[float, float, float, float]:
-        """In the order of SubtaskView."""
-        return self.records_in_per_second, self.records_out_per_second, self.busy, self.back_pressured
+    def __init__(self, metrics: TaskMetrics, now_ms: float) -> None:
+        self.metrics = metrics
+        self.records_in_per_second = self.records_out_per_second = 0.0
+        self.busy = self.back_pressured = 0.0
+        self._heard = deque([(now_ms, metrics)])
 
     def heard(self, metrics: TaskMetrics, now_ms: float) -> None:
         """One more heartbeat of the attempt."""
-        elapsed_ms, before = now_ms - self.at_ms, self.metrics
+        self.metrics, heard = metrics, self._heard
+        heard.append((now_ms, metrics))
+        while len(heard) > 2 and now_ms - heard[1][0] >= RATE_WINDOW_MS:
+            heard.popleft()
+        began_ms, before = heard[0]
+        elapsed_ms = now_ms - began_ms
         if elapsed_ms <= 0:
             return
         self.records_in_per_second = 1000 * max(0, metrics.records_in - before.records_in) / elapsed_ms
         self.records_out_per_second = 1000 * max(0, metrics.records_out - before.records_out) / elapsed_ms
         self.busy = _share(metrics.busy_ms - before.busy_ms, elapsed_ms)
         self.back_pressured = _share(metrics.backpressured_ms - before.backpressured_ms, elapsed_ms)
-        self.metrics, self.at_ms = metrics, now_ms
+
+    def shares(self) -> tuple[float, float, float, float]:
+        """In the order of SubtaskView."""
+        return self.records_in_per_second, self.records_out_per_second, self.busy, self.back_pressured
 
 
 class JobTimeline:

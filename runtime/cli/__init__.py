@@ -13,6 +13,7 @@ _HOMES = {
     "checkpoints": "jobs",
     "cluster": "cluster",
     "config": "config",
+    "dashboard": "dashboard",
     "demo": "demo",
     "flame-graph": "metrics",
     "info": "info",

@@ -48,7 +48,7 @@ from ..high_availability.submissions import StoredProgram
 from ..output import OutputDelivery
 from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
-from .async_twin import Blocking, async_twin
+from .async_twin import async_twin
 from .client import Client
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
@@ -64,6 +64,7 @@ from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
 from .watch import Watch
+from .web import WebSide
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -75,7 +76,7 @@ CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(Blocking, ABC):
+class Cluster(WebSide, ABC):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -112,6 +113,7 @@ class Cluster(Blocking, ABC):
             self._reporters = MetricReporters(self.settings.config, partial(self._snapshot, self._running()[1]))
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
+            self._web = self._serve_web()
         except BaseException:
             self.close()
             raise
@@ -142,6 +144,7 @@ class Cluster(Blocking, ABC):
                 last_first.callback(self._announced.close)
             last_first.callback(self._lead.end)
             last_first.callback(self._lose_jobs, "the cluster was closed")
+            last_first.callback(self._close_web)
             if self._delivery is not None:
                 last_first.callback(self._delivery.close)
             if self._claimant is not None:
@@ -193,6 +196,7 @@ class Cluster(Blocking, ABC):
             self._make_high_availability(system),
             self._make_claimant(system),
             self._take_output,
+            self._make_history(),
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:

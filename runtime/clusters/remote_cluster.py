@@ -230,6 +230,10 @@ class RemoteCluster(Blocking):
         """
         return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
 
+    def ask_job_manager(self, message: Any, timeout_ms: float | None = None) -> JobFuture[Any]:
+        """For the web: a message of the vocabulary, and the JobManager's answer."""
+        return self._ask(message, lambda answer: answer, timeout_ms)
+
     # -- inside
 
     def _watermarks(self, job_id: JobId) -> JobWatermarks:
