@@ -1,12 +1,40 @@
-"""cluster_metrics: one snapshot of all that a JobManager knows by figures."""
+"""Questions about figures: which job answers them, and one snapshot of all that a JobManager knows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, assert_never
 
-from ...messages import ClusterMetrics, ExecutionState, JobStatus, TaskManagerMetrics
+from ...messages import (
+    ClusterMetrics,
+    ExecutionState,
+    JobId,
+    JobStatus,
+    RequestBackPressure,
+    RequestFlameGraph,
+    RequestLogs,
+    RequestMetrics,
+    TaskManagerMetrics,
+)
 from ..context import Clock
 from .managed_job import ManagedJob
+
+FigureQuestion: TypeAlias = RequestMetrics | RequestLogs | RequestBackPressure | RequestFlameGraph
+
+
+def answer_by_figures(
+    question: FigureQuestion, jobs: Iterable[ManagedJob], job_of: Callable[[JobId], ManagedJob], clock: Clock
+) -> Any:
+    """The answer, or the future of it. Raises what `job_of` does, and NotRunning."""
+    match question:
+        case RequestMetrics(job_id):
+            return cluster_metrics(tuple(jobs) if job_id is None else (job_of(job_id),), clock)
+        case RequestLogs(job_id, after):
+            return job_of(job_id).watch.logs.read(after)
+        case RequestBackPressure(job_id=job_id) | RequestFlameGraph(job_id=job_id):
+            return job_of(job_id).watch.ask(question)
+        case _:
+            assert_never(question)
 
 
 def cluster_metrics(jobs: Sequence[ManagedJob], clock: Clock) -> ClusterMetrics:

@@ -39,13 +39,9 @@ from ...messages import (
     ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
-    RequestBackPressure,
     RequestCheckpointStatistics,
-    RequestFlameGraph,
     RequestJobStatus,
     RequestJobView,
-    RequestLogs,
-    RequestMetrics,
     RequestWatermarks,
     SendToInlet,
     StackTraceSample,
@@ -73,7 +69,7 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
-from .cluster_metrics import cluster_metrics
+from .cluster_metrics import FigureQuestion, answer_by_figures
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
 from .job_pointers import JobPointers
@@ -219,13 +215,6 @@ class JobManager(Actor):
                 return self._job(job_id).view(after_ms)
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
-            case RequestMetrics(job_id):
-                chosen = self._jobs.values() if job_id is None else (self._job(job_id),)
-                return cluster_metrics(tuple(chosen), self.context.clock)
-            case RequestLogs(job_id, after):
-                return self._job(job_id).watch.logs.read(after)
-            case RequestBackPressure() | RequestFlameGraph():
-                return self._job(message.job_id).watch.ask(message)
             case RequestCheckpointStatistics(job_id):
                 return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
             case ListenToJob(job_id, listener):
@@ -239,6 +228,8 @@ class JobManager(Actor):
                 return self._job(message.job_id).questions.send(message, self._settings.heartbeat_timeout_ms)
             case ReadOutlet():
                 return self._job(message.job_id).read(message)
+            case _ if isinstance(message, FigureQuestion):
+                return answer_by_figures(message, self._jobs.values(), self._job, self.context.clock)
             case ListJobs():
                 return JobList(tuple(job.summary() for job in self._jobs.values()))
             case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint() | DisposeSavepoint():

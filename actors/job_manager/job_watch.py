@@ -44,7 +44,7 @@ from .job_questions import Worker
 from .recent_logs import RecentLogs
 from .storage_answers import ForJob
 
-SNAPSHOT_MS = 500
+SNAPSHOT_MS = 1_000
 """So long a snapshot is good: more who ask get the same one."""
 
 WatchEvent: TypeAlias = StackTraceSample | SamplesOverdue

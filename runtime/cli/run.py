@@ -23,6 +23,7 @@ from ..clusters.announcement import Announcement
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
 from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
+from ..metrics import JsonLines
 from .display import Display, narrate
 from .hosting import Hosting, check_directory, config_of, hosting_options
 from .interrupts import Interrupts
@@ -31,6 +32,7 @@ from .program import Program, load_program
 
 LOOK_SECONDS = 0.25
 LOG_VARIABLE = "UNDERSTUDY_LOG"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LINE_SECONDS = 10.0
 """How often a line reports progress where no terminal shows it."""
 
@@ -114,14 +116,23 @@ def run(
 
 
 def _log_as_asked() -> None:
-    """With UNDERSTUDY_LOG=LEVEL, what is logged in this process and in TaskManagers is on standard error."""
-    level = os.environ.get(LOG_VARIABLE)
-    if level is None:
+    """With UNDERSTUDY_LOG=LEVEL, what is logged in this process and in TaskManagers is on standard error; as JSON with
+    LEVEL,json.
+    """
+    wanted = os.environ.get(LOG_VARIABLE)
+    if wanted is None:
         return
+    level, _, form = wanted.partition(",")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if form == "json" else logging.Formatter(LOG_FORMAT))
     try:
-        logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        if form not in ("", "json"):
+            raise ValueError(form)
+        logging.basicConfig(level=level.upper(), handlers=[handler])
     except ValueError as error:
-        raise click.UsageError(f"{LOG_VARIABLE}: wanted a level such as INFO, found {level!r}") from error
+        raise click.UsageError(
+            f"{LOG_VARIABLE}: wanted a level such as INFO, or INFO,json, found {wanted!r}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -51,9 +51,14 @@ def test_user_code_prints_and_logs_where_the_command_does(shell: Shell) -> None:
     assert done.json["results"] == {"out": ["first"]}
     assert {"seen first", "oh first"} <= set(done.err.splitlines())
     assert "INFO myapp: at first" in done.err
-    done = shell("run", "job:talking", UNDERSTUDY_LOG="much")
-    assert done.code == 2
-    assert "UNDERSTUDY_LOG: wanted a level such as INFO, found 'much'" in done.err
+    done = shell("run", "job:talking", "--json", UNDERSTUDY_LOG="info,json")
+    lines = [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
+    (logged,) = (line for line in lines if line["logger"] == "myapp")
+    assert (logged["message"], logged["job"], logged["operator"], logged["subtask"]) == ("at first", "job", "map-1", 0)
+    for wrong in ("much", "info,xml"):
+        done = shell("run", "job:talking", UNDERSTUDY_LOG=wrong)
+        assert done.code == 2
+        assert f"UNDERSTUDY_LOG: wanted a level such as INFO, or INFO,json, found '{wrong}'" in done.err
 
 
 def test_with_json_standard_output_is_one_object(shell: Shell) -> None:

@@ -98,11 +98,15 @@ FUTURES = {
         *{"ready", "request_details", "request_checkpoint_history", "ask", "cancel", "stop"},
         *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint"},
     },
-    LocalCluster: {"dispose_savepoint"},
-    SparkCluster: {"dispose_savepoint"},
-    SimulatedCluster: {"dispose_savepoint"},
-    RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
-    StandaloneCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+    LocalCluster: {"dispose_savepoint", "ask_job_manager"},
+    SparkCluster: {"dispose_savepoint", "ask_job_manager"},
+    SimulatedCluster: {"dispose_savepoint", "ask_job_manager"},
+    RemoteCluster: {
+        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint", "ask_job_manager"}
+    },
+    StandaloneCluster: {
+        *{"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint", "ask_job_manager"}
+    },
     Inlet: {"send", "send_many", "send_batch", "last_number"},
     Outlet: set[str](),
 }
