@@ -128,7 +128,8 @@ class SavepointOperator:
     def keyed(self) -> KeyedParts:
         """Its keyed snapshots. Raises a StorageError, or UnreadableState."""
         states = operator_states(self.vertex.subtasks, self.uid, self.vertex.parallelism)
-        return KeyedParts(self.name, [handle for state in states for handle in state.keyed], self.savepoint.files)
+        handles = [handle for state in states for handle in state.keyed]
+        return KeyedParts(self.name, handles, self.savepoint.files)
 
     @cached_property
     def _tables(self) -> dict[str, StateTable]:

@@ -13,11 +13,12 @@ What is taken out of state belongs to the state: change it, and put it back in t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
 
 from ...messages import Serializer
 from ..errors import InvalidState, UnboundState
-from .record_serializer import ListNode, MadeNode, MapNode, MigratingNode, TypeNode, node_of
+from .evolution import Evolving
+from .record_serializer import ListNode, MadeNode, MapNode, TypeNode, node_of
 from .schema_fit import schema_text
 from .storable_types import unstorable
 from .ttl import Ttl, check_ttl
@@ -34,7 +35,7 @@ D = TypeVar("D")
 Mode = Literal["split", "union", "broadcast"]
 
 
-class StateDeclaration:
+class StateDeclaration(Evolving):
     """What all declarations share. `name` is what a snapshot calls the state; it defaults to the attribute's name."""
 
     kind: ClassVar[str]
@@ -44,33 +45,9 @@ class StateDeclaration:
     values that were made in another way are refused.
     """
 
-    former_names: tuple[str, ...] = ()
-    """Under which it is looked for in a savepoint that does not have its name."""
-
-    migrations: tuple[tuple[Any, Callable[[Any], Any]], ...] = ()
-    """Earlier types, and the functions that make values of today of theirs."""
-
     def __init__(self, name: str | None, serializer: Serializer | str | None) -> None:
         self.name = name or ""
         self.serializer = serializer
-
-    def formerly(self, *names: str) -> Self:
-        """This state, which snapshots may hold under another name: `ValueState(int).formerly("count")`."""
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise InvalidState(f"{self.kind}.formerly: wanted the names that the state had before, found {names!r:.60}")
-        self.former_names = names
-        return self
-
-    def migrating(self, earlier: Any, migrate: Callable[[Any], Any]) -> Self:
-        """This state, whose values may have been stored as the type `earlier`: `migrate(old)` makes those of today.
-
-        It is called for each value; of a list for each item, of a map for each of its values. Several may be named, the
-        newest type first: `ValueState(Leg).migrating(LegV2, from_v2).migrating(int, from_minutes)`.
-        """
-        if not callable(migrate):
-            raise InvalidState(f"{self.kind}.migrating: wanted a function of a stored value, found {migrate!r:.60}")
-        self.migrations = (*self.migrations, (earlier, migrate))
-        return self
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.name = self.name or attribute
@@ -78,11 +55,6 @@ class StateDeclaration:
     def node(self) -> TypeNode:
         """The serialiser of what one key holds."""
         raise NotImplementedError(self.kind)  # abstract
-
-    def _value_node(self, hint: Any) -> TypeNode:
-        node = node_of(hint, self.serializer)
-        earlier = tuple((node_of(each), migrate) for each, migrate in self.migrations)
-        return MigratingNode(node, earlier) if earlier else node
 
     def stored_node(self) -> TypeNode:
         """The same, which also asks what stored values were made by."""
@@ -194,7 +166,7 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         self._check_first("default", default)
 
     def node(self) -> TypeNode:
-        return self._value_node(self.type)
+        return self.value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -224,7 +196,7 @@ class ListState(MergingStateDeclaration, Generic[T]):
         self.type = type
 
     def node(self) -> TypeNode:
-        return ListNode(self._value_node(self.type))
+        return ListNode(self.value_node(self.type))
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -262,7 +234,7 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
         self.key_type, self.value_type = key_type, value_type
 
     def node(self) -> TypeNode:
-        return MapNode(node_of(self.key_type), self._value_node(self.value_type))
+        return MapNode(node_of(self.key_type), self.value_node(self.value_type))
 
     def fit(self) -> Fit:
         return fit_of(self.value_type, self.serializer)
@@ -320,7 +292,7 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
         self.type, self.reduce = type, reduce
 
     def node(self) -> TypeNode:
-        return self._value_node(self.type)
+        return self.value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -357,7 +329,7 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
         self._check_first("initial accumulator", initial)
 
     def node(self) -> TypeNode:
-        return self._value_node(self.type)
+        return self.value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -393,7 +365,7 @@ class OperatorListState(StateDeclaration, Generic[T]):
         self.type, self.mode = type, mode
 
     def node(self) -> TypeNode:
-        return self._value_node(self.type)
+        return self.value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)

@@ -37,11 +37,14 @@ from understudy.runtime.connectors import GeneratorSource
 
 class Numbers(GeneratorSource):
     # Does not end while there is a file of this name.
+    waits = False
     def poll(self):
         batch = super().poll()
-        if batch is not END or not os.path.exists(f"{folder}/held"):
-            return batch
-        self._delay_ms = 10.0
+        self.waits = batch is END and os.path.exists(f"{folder}/held")
+        return None if self.waits else batch
+
+    def poll_delay_ms(self):
+        return 10.0 if self.waits else super().poll_delay_ms()
 
 class Counting(KeyedOperator):
     seen = ValueState(int, default=0)

@@ -34,9 +34,6 @@ from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.keyed_rows import KeptRows, KeyedRows
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.kinds.state_descriptions import describe_states
-from understudy.state.rocks.memory import RocksMemory
-from understudy.state.rocks.rocks_backend import RocksBackend
-from understudy.state.rocks.store import StoreOptions
 from understudy.state.storage import CheckpointStorage, checkpoint_directory
 
 MAX_PARALLELISM = 16
@@ -201,21 +198,3 @@ def savepoint(
     store = FilesystemSavepointStore(storage, folder="savepoints", new_suffix=lambda: f"{checkpoint_id:012}")
     pointer = SavepointPointer(POINTER_VERSION, job_id, completed.checkpoint_id, str(root), metadata, 1_000)
     return Path(store.store(pointer))
-
-
-def rocks_states(folder: Path, keys: Sequence[Any] = KEYS) -> Fill:
-    """Two of the declared states, and timers, in RocksDB."""
-
-    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        options = StoreOptions(str(folder / f"rocks-{subtask.index}"), RocksMemory(8))
-        backend = RocksBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM, options)
-        value, leg, timers = backend.state(Declared.value), backend.state(Declared.leg), backend.timers()
-        for at, key in enumerate(keys):
-            if key_group(key, MAX_PARALLELISM) in subtask.groups.groups:
-                backend.current_key = key
-                value.update(at * 10)
-                leg.update(Leg(f"origin {at}", at / 2))
-                timers.event.add((1_000 + at, key, ()))
-        snapshot.add(OperatorId("declared"), backend.snapshot(CheckpointId(3)))
-
-    return fill
