@@ -11,6 +11,7 @@ Scripts and styles hold nothing of a job, so they are given to everybody; all el
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 from collections.abc import Collection
 from functools import lru_cache
@@ -149,8 +150,16 @@ def _static(request: Request) -> Response | None:
     body = _files().get(name)
     if body is None:
         return None
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", "") and len(body) > 1_000:
+        body, headers["Content-Encoding"] = _compressed(name), "gzip"
     kind = _TYPES.get(name[name.rfind(".") :], "application/octet-stream")
-    return Response(body=body, content_type=kind, headers={"Cache-Control": "no-cache"})
+    return Response(body=body, content_type=kind, headers=headers)
+
+
+@lru_cache
+def _compressed(name: str) -> bytes:
+    return gzip.compress(_files()[name], mtime=0)
 
 
 @lru_cache
