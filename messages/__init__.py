@@ -72,6 +72,7 @@ from .ids import (
     SubtaskIndex,
     TaskManagerId,
     VertexId,
+    operator_id_of,
 )
 from .inlets import InletAnswer, PutIntoInlet, SendToInlet
 from .job import (
@@ -106,6 +107,7 @@ from .job_graph import (
     JobEdge,
     JobGraph,
     JobVertex,
+    LocalState,
     OperatorDescription,
     Partitioning,
     RestartStrategyConfig,
@@ -145,7 +147,7 @@ from .outlets import (
     OutletReport,
     ReadOutlet,
 )
-from .output import LoggedRecord, LogRecords, PrintedText
+from .output import JobLogs, LoggedRecord, LogRecords, PrintedText, RequestLogs
 from .plain import pack_plain, refusal_of, unpack_plain
 from .record_shape import RecordShape, shape_of
 from .record_types import (
@@ -277,6 +279,7 @@ __all__ = [
     "JobGraph",
     "JobId",
     "JobList",
+    "JobLogs",
     "JobMetrics",
     "JobStatus",
     "JobStatusChanged",
@@ -293,6 +296,7 @@ __all__ = [
     "ListHosts",
     "ListJobs",
     "ListenToJob",
+    "LocalState",
     "LogRecords",
     "LoggedRecord",
     "MalformedMessage",
@@ -336,6 +340,7 @@ __all__ = [
     "RequestFlameGraph",
     "RequestJobStatus",
     "RequestJobView",
+    "RequestLogs",
     "RequestMetrics",
     "RequestPermits",
     "RequestWatermarks",
@@ -398,6 +403,7 @@ __all__ = [
     "full_name",
     "make_rows",
     "message",
+    "operator_id_of",
     "own_record",
     "pack_plain",
     "records_as_data",

@@ -5,6 +5,8 @@ Ids are plain strings and integers on the wire. They are made by whoever holds a
 
 from __future__ import annotations
 
+import re
+import zlib
 from typing import NewType
 
 JobId = NewType("JobId", str)
@@ -45,3 +47,9 @@ HostId = NewType("HostId", str)
 
 LaunchId = NewType("LaunchId", str)
 """One start of a TaskManager on a host."""
+
+
+def operator_id_of(identity: str) -> OperatorId:
+    """Of a uid, or a name: one that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
+    clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
+    return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")

@@ -52,6 +52,11 @@ def shared_directory(job_id: JobId) -> str:
     return f"{job_directory(job_id)}/shared"
 
 
+def is_shared(path: str) -> bool:
+    """Whether a file is one that several checkpoints may hold."""
+    return posixpath.basename(posixpath.dirname(path)) == "shared"
+
+
 def inlets_directory(job_id: JobId) -> str:
     """Where the inlets of a job have their logs, in a folder each."""
     return f"{job_directory(job_id)}/inlets"
@@ -366,7 +371,9 @@ def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
 
 
 def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], bytes]:
-    """A reader for one restore, on one thread: a file that several handles share is read and verified once."""
+    """A reader for one restore, on one thread: a file that several handles share is read and verified once. One that
+    several checkpoints may hold belongs to one handle of this one, and may be large: it is not kept.
+    """
     files: dict[str, bytes] = {}
 
     def read(handle: StateHandle) -> bytes:
@@ -375,6 +382,8 @@ def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], 
         path = handle.path or ""
         if storage is None:
             raise MissingState(path)
+        if is_shared(path):
+            return storage.read(handle)
         if path not in files:
             files[path] = storage.read(handle)
         return files[path]

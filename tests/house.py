@@ -27,6 +27,7 @@ ROOMS = (
     "state.kinds",
     "state.backends",
     "state.columnar",
+    "state.rocks",
     "state.checkpoints",
     "state.outlets",
     "actors",

@@ -31,7 +31,7 @@ NOT_FOR_USERS = {
     "Cluster": {"translate", "submit_translated", "submit_translated_async", "ask_job_manager"},
     "RemoteCluster": {"ask_job_manager"},
     "JobHandle": {"lost", "before_close"},
-    "StateTable": {"conformed", "identified", "only_key"},
+    "StateTable": {"conformed", "described", "identified", "only_key"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},
 }
 """What clusters, and the machinery below a future, use of each other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -22,6 +23,18 @@ def test_the_example_runs(tmp_path: Path, prepared: Prepared) -> None:
     done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "lines: high\nparse: ok\nbusy: True\nbad: True True\nruns: Parse.process\n"
+
+
+@pytest.mark.processes
+def test_figures_are_served_and_logs_are_json(tmp_path: Path, prepared: Prepared) -> None:
+    served, logged = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1:]
+    (tmp_path / "served.py").write_text(served)
+    done = prepared.run("served.py", folder=tmp_path, timeout=100)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics\n", done.stdout), done.stderr
+    (tmp_path / "logged.py").write_text(logged)
+    done = prepared.run("logged.py", folder=tmp_path, timeout=100)
+    line = json.loads(done.stderr)
+    assert (line["level"], line["logger"], line["message"]) == ("WARNING", "orders", "no price")
 
 
 def test_each_figure_is_on_the_page() -> None:

@@ -44,6 +44,7 @@ from ...messages import (
     RequestFlameGraph,
     RequestJobStatus,
     RequestJobView,
+    RequestLogs,
     RequestMetrics,
     RequestWatermarks,
     SendToInlet,
@@ -221,6 +222,8 @@ class JobManager(Actor):
             case RequestMetrics(job_id):
                 chosen = self._jobs.values() if job_id is None else (self._job(job_id),)
                 return cluster_metrics(tuple(chosen), self.context.clock)
+            case RequestLogs(job_id, after):
+                return self._job(job_id).watch.logs.read(after)
             case RequestBackPressure() | RequestFlameGraph():
                 return self._job(message.job_id).watch.ask(message)
             case RequestCheckpointStatistics(job_id):
@@ -353,6 +356,8 @@ class JobManager(Actor):
                     self._jobs[job_id].hear(task_manager_id, message)
             case LogRecords() | PrintedText():
                 self._output(message)
+                if isinstance(message, LogRecords) and message.job_id in self._jobs:
+                    self._jobs[message.job_id].watch.logs.add(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
             case _ if isinstance(message, TaskReport | OutletReport | StackTraceSample):

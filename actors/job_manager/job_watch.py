@@ -41,6 +41,7 @@ from ..jobs.metric_book import MetricBook
 from ..jobs.metric_sums import of_subtasks
 from ..jobs.vertex_samples import Ratios, SamplesEffect, SamplesOverdue, TriggerSample, VertexSamples
 from .job_questions import Worker
+from .recent_logs import RecentLogs
 from .storage_answers import ForJob
 
 SNAPSHOT_MS = 500
@@ -69,6 +70,7 @@ class JobWatch:
         self._workers = workers
         self._told_status = told_status
         self.book = MetricBook()
+        self.logs = RecentLogs(graph.job_id)
         self._samples = VertexSamples(graph.job_id)
         self._waiting: dict[VertexId, list[Callable[[], None]]] = {}
         self._snapshot: tuple[float, JobMetrics] | None = None

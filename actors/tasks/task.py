@@ -325,6 +325,7 @@ class Task(Actor):
         if self.state is not ExecutionState.RUNNING:
             return
         parts = self._running_parts()
+        parts.state.checkpoint_complete(message.checkpoint_id)
         parts.chain.checkpoint_complete(message.checkpoint_id)
         if self._source is not None and message.oldest_needed is not None:
             self._source._forget_before(message.oldest_needed)

@@ -24,6 +24,18 @@ from ..context import Clock
 class TaskCounters:
     """One attempt's."""
 
+    __slots__ = (
+        "_behind_ms",
+        "_blocked_ms",
+        "_blocked_since",
+        "_busy_ms",
+        "_step_since",
+        "_took_ms",
+        "batches_in",
+        "behind",
+        "records_in",
+    )
+
     def __init__(self) -> None:
         self.records_in = 0
         self.batches_in = 0
@@ -56,8 +68,10 @@ class TaskCounters:
             self._blocked_ms += now_ms - self._blocked_since
             self._blocked_since = None
         elif self._behind_ms is not None:
-            self._blocked_ms += self._waited_ms(now_ms)
-        self._behind_ms = None
+            waited_ms = self._done_behind() - self._behind_ms - self._took_ms
+            if waited_ms > 0:
+                self._blocked_ms += waited_ms
+            self._behind_ms = None
         self._step_since = now_ms
 
     def worked(self, now_ms: float, is_more: bool) -> None:
@@ -67,7 +81,8 @@ class TaskCounters:
         self._busy_ms += took_ms
         self._step_since = None
         if is_more and self.behind:
-            self._took_ms, self._behind_ms = took_ms, self._busy_behind(now_ms)
+            self._took_ms = took_ms
+            self._behind_ms = self._done_behind()
 
     def rests(self) -> None:
         """The step ends, and there was nothing to do; or all ends."""
@@ -97,6 +112,13 @@ class TaskCounters:
         """With what lasts."""
         blocked_ms, since = self._blocked_ms, self._blocked_since
         return blocked_ms + (self._waited_ms(now_ms) if since is None else max(0.0, now_ms - since))
+
+    def _done_behind(self) -> float:
+        """On their common thread, on which none of them is in a step now."""
+        done_ms = 0.0
+        for each in self.behind:
+            done_ms += each._busy_ms
+        return done_ms
 
     def _busy_behind(self, now_ms: float) -> float:
         return sum([each.busy_ms(now_ms) for each in self.behind])

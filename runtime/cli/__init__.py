@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 _HOMES = {
+    "back-pressure": "metrics",
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
@@ -14,10 +15,13 @@ _HOMES = {
     "config": "config",
     "dashboard": "dashboard",
     "demo": "demo",
+    "flame-graph": "metrics",
     "info": "info",
     "jobmanager": "standing",
     "key": "zookeeper",
     "list": "jobs",
+    "logs": "logs",
+    "metrics": "metrics",
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
@@ -25,6 +29,7 @@ _HOMES = {
     "stop": "savepoint",
     "submit": "submit",
     "taskmanager": "standing",
+    "top": "top",
     "watermarks": "watermarks",
     "zookeeper": "zookeeper",
 }
@@ -40,7 +45,7 @@ class _Commands(click.Group):
         if home is None:
             return None
         module = import_module(f".{home}", __name__)
-        command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name)
+        command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
 
 

@@ -18,6 +18,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -57,6 +58,7 @@ from .job_future import JobFuture
 from .job_handle import JobHandle
 from .launching import launch_of
 from .leading import leading
+from .metric_reporters import MetricReporters
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
@@ -87,6 +89,7 @@ class Cluster(WebSide, ABC):
         self._announced: Announced | None = None
         self._delivery: OutputDelivery | None = None
         self._claimant: Claimant | None = None
+        self._reporters: MetricReporters | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -107,6 +110,7 @@ class Cluster(WebSide, ABC):
             self._lead.begin()
             system.start()
             self._start_job_manager(system)
+            self._reporters = MetricReporters(self.settings.config, partial(self._snapshot, self._running()[1]))
             self._lead.publish(system.address, self._step_down)
             self._lead.inherited(self._take_over)
             self._web = self._serve_web()
@@ -147,9 +151,11 @@ class Cluster(WebSide, ABC):
                 last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
+            last_first.callback(setattr, self, "_job_manager", None)
+            if self._reporters is not None:
+                last_first.callback(self._reporters.close)
             if self._job_manager is not None and cancel:
                 self._cancel_all(self._job_manager)
-            self._job_manager = None
 
     # -- for clients in other processes
 
@@ -158,6 +164,12 @@ class Cluster(WebSide, ABC):
         """The JobManager's, as tcp://host:port."""
         system, _ = self._running()
         return system.address
+
+    @property
+    def prometheus_url(self) -> str | None:
+        """Where Prometheus finds the figures; None: the configuration has no `metrics.reporter.prom.port`."""
+        reporter = self._reporters.prometheus if self._reporters is not None else None
+        return None if reporter is None else reporter.url
 
     def save_keys(self, path: str | Path) -> None:
         """Write the key that clients need to a new file of mode 0600; FileExistsError when there is one."""
@@ -330,6 +342,8 @@ class Cluster(WebSide, ABC):
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)
+        if self._reporters is not None:
+            self._reporters.watch(handle)
         return handle
 
     submit_translated_async = async_twin(submit_translated)
@@ -364,10 +378,7 @@ class Cluster(WebSide, ABC):
 
     def metrics(self, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
         """All figures of all jobs, and of their TaskManagers, as of the last heartbeats: see docs/metrics.md."""
-        _, job_manager = self._running()
-        answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
-        found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
-        return found
+        return self._snapshot(self._running()[1], timeout)
 
     metrics_async = async_twin(metrics)
 
@@ -387,6 +398,12 @@ class Cluster(WebSide, ABC):
         """Keep the start parameters of this job's TaskManagers."""
 
     # -- inside
+
+    @staticmethod
+    def _snapshot(job_manager: Ref, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
+        answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
+        found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
+        return found
 
     def _running(self) -> tuple[ActorSystem, Ref]:
         if self._system is None or self._job_manager is None:

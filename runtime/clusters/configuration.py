@@ -25,12 +25,13 @@ from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
 from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
 from ..high_availability.settings import HighAvailabilitySettings
+from .metric_reporters import REPORTER_KEYS, reporter_problem
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
-KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS)
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
 
 
 class InvalidConfiguration(ValueError):
@@ -66,6 +67,8 @@ class Configuration:
                 raise InvalidConfiguration(f"unknown configuration key {key!r}{hint} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
                 raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
+        if (problem := reporter_problem(settings)) is not None:
+            raise InvalidConfiguration(problem)
         directory = settings.get(SAVEPOINT_DIRECTORY)
         backend = _backend(settings.get(SAVEPOINT_BACKEND), directory)
         if backend is SavepointBackend.FILESYSTEM and directory is None:

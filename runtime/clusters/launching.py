@@ -24,6 +24,7 @@ def launch_of(
         program=program.pickled,
         checkpoints=graph.checkpoints,
         state_backend=graph.state_backend,
+        local_state=graph.local_state,
         buffer_timeout_ms=graph.buffer_timeout_ms,
         sys_path=program.sys_path,
         warm_up=program.warm_up,

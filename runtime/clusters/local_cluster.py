@@ -72,4 +72,5 @@ class LocalCluster(Cluster):
             names = ", ".join(repr(binding.source_name) for binding in dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
         assert self._launcher is not None
-        self._launcher.prepare(replace(launch, data_folder=self._work_dir if self._unix_sockets else None))
+        data_folder = self._work_dir if self._unix_sockets else None
+        self._launcher.prepare(replace(launch, data_folder=data_folder, local_folder=self._work_dir))

@@ -33,6 +33,7 @@ from ...messages import (
     JobDetails,
     JobId,
     JobList,
+    JobLogs,
     JobSummary,
     JobWatermarks,
     ListJobs,
@@ -42,6 +43,7 @@ from ...messages import (
     RequestCheckpointStatistics,
     RequestFlameGraph,
     RequestJobStatus,
+    RequestLogs,
     RequestMetrics,
     RequestWatermarks,
     StopWithSavepoint,
@@ -175,6 +177,12 @@ class RemoteCluster(Blocking):
         return self._ask(question, expect(FlameGraph), SAMPLE_TIMEOUT_MS).result()
 
     flame_graph_async = async_twin(flame_graph)
+
+    def logs(self, job_id: JobId, *, after: int = 0) -> JobLogs:
+        """What its TaskManagers have logged lately; `after`: `next_after` of an earlier answer."""
+        return self._ask(RequestLogs(job_id, after), expect(JobLogs)).result()
+
+    logs_async = async_twin(logs)
 
     def explain_watermark(self, job_id: JobId, operator: str) -> WatermarkExplanation:
         """As `job.explain_watermark`. Raises UnknownOperator."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .reading import SavepointOperator, SavepointReader
     from .state_table import StateTable
 
+_NOTHING: Any = object()
+
 What = Literal["added", "removed", "changed"]
 
 
@@ -104,6 +106,7 @@ def _check_groups(one: SavepointOperator | None, other: SavepointOperator | None
 def _changes(uid: str, name: str, one: StateTable | None, other: StateTable | None) -> Iterator[StateChange | int]:
     """The changes, and between them numbers of entries that are the same."""
     shares = sorted({*(one.shares if one else ()), *(other.shares if other else ())})
+    shown_before, shown_after = (_same if each is None else each.described for each in (one, other))
     for share in shares:
         before, after = _entries(one, share), _entries(other, share)
         if before == after:
@@ -111,21 +114,21 @@ def _changes(uid: str, name: str, one: StateTable | None, other: StateTable | No
             continue
         same = 0
         for key, value in before.items():
-            if key not in after:
-                yield StateChange(uid, name, "removed", key, value, None)
-            elif not _equal(after[key], value):
-                yield StateChange(uid, name, "changed", key, value, after[key])
+            found = after.get(key, _NOTHING)
+            if found is _NOTHING:
+                yield StateChange(uid, name, "removed", key, shown_before(value), None)
+            elif found != value and repr(found) != repr(value):  # a NaN is no change
+                yield StateChange(uid, name, "changed", key, shown_before(value), shown_after(found))
             else:
                 same += 1
         yield same
-        for key, value in after.items():
-            if key not in before:
-                yield StateChange(uid, name, "added", key, None, value)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one == other) or repr(one) == repr(other)  # a NaN is no change
+        for key in after.keys() - before.keys():
+            yield StateChange(uid, name, "added", key, None, shown_after(after[key]))
 
 
 def _entries(table: StateTable | None, share: int) -> dict[Hashable, Any]:
     return {} if table is None else table.identified(share)
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -119,13 +119,23 @@ class KeyedParts:
                     yield batch
 
     def _entries(self, snapshot: Snapshot, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
-        states, key = snapshot.header["states"], snapshot.header["key"]
-        wanted = {at for at, state in enumerate(states) if state[0] == name}
+        key = snapshot.header["key"]
+        for state, schema, payload in self._payloads(snapshot, group):
+            if state == name:
+                yield key, schema, self._checked(snapshot, partial(_entry, payload, schema))
+
+    def payloads(self, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+        """Name and schema of a state, and entries of its as they were written. Raises a StorageError."""
+        for snapshot in self.snapshots:
+            if snapshot.is_heap and group in snapshot.handle.offsets:
+                yield from self._payloads(snapshot, group)
+
+    def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+        states = snapshot.header["states"]
         data = self.files.group(snapshot.handle, group)
         for at, payload in self._checked(snapshot, partial(_payloads, data)):
-            if at in wanted:
-                schema = states[at][2]
-                yield key, schema, self._checked(snapshot, partial(_entry, payload, schema))
+            name, _, schema = self._checked(snapshot, partial(states.__getitem__, at))
+            yield name, schema, payload
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
         if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, Self
 
-from ...messages import CheckpointId, JobId, OperatorDescription, OperatorId
+from ...messages import CheckpointId, JobId, OperatorDescription, OperatorId, operator_id_of
 from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
@@ -79,7 +79,7 @@ class SavepointReader:
 
     def operator(self, uid: str) -> SavepointOperator:
         """By its uid, or else its name. Raises NoSuchState, which lists those that there are."""
-        known = self._operators.get(OperatorId(uid))
+        known = self._operators.get(OperatorId(uid)) or self._operators.get(operator_id_of(uid))
         named = [each for each in self._operators.values() if each.name == uid]
         if known is None and len(named) == 1:
             return named[0]
@@ -164,6 +164,10 @@ class SavepointOperator:
     def states(self) -> list[StateTable]:
         """All that it declared or holds: keyed states, timers, lists, the offset of a source, a sink's transactions."""
         return list(self._tables.values())
+
+    def table_names(self) -> list[str]:
+        """Of its states."""
+        return list(self._tables)
 
     def state(self, name: str) -> StateTable:
         """Raises NoSuchState, which lists those that there are."""

@@ -53,6 +53,10 @@ class RowSource(Protocol):
         """The same: what tells each row from the others, and what it holds."""
         ...
 
+    def described(self, value: Any) -> Any:
+        """One of these values as people want to see it."""
+        ...
+
 
 class EntrySource:
     """A state that is declared by itself, or timers."""
@@ -98,6 +102,9 @@ class EntrySource:
                     keys = [(key, space) for key in keys]
                 found.update(zip(keys, values if of_value is None else map(of_value, values), strict=True))
         return found
+
+    def described(self, value: Any) -> Any:
+        return value
 
     def _found(self, share: int, only: Only) -> list[tuple[Any, Any, Entries]]:
         found = list(self._parts.entries(self._table.name, share))
@@ -151,6 +158,7 @@ class ArrowSource:
 
     def __init__(self, parts: KeyedParts, table: StoredTable) -> None:
         self._parts, self._table = parts, table
+        self._names: tuple[str, ...] = ()
 
     def shares(self) -> list[int]:
         return self._parts.groups()
@@ -168,12 +176,16 @@ class ArrowSource:
 
     def identified(self, share: int) -> dict[Hashable, Any]:
         found: dict[Hashable, Any] = {}
-        count: dict[Hashable, int] = {}
-        for row in self.rows(share):
-            key = tuple(_hashable(row.pop(name)) for name in self._table.keys)
-            number = count[key] = count.get(key, -1) + 1  # several rows of a key, as joins and windows keep
-            found[(*key, number) if number else key] = row
+        for batch in self._parts.rows(self._table.name, share):
+            columns = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+            own = [columns.pop(name) for name in self._table.keys]
+            keys = list(zip(*own, strict=True)) if len(own) > 1 else own[0]
+            self._names = tuple(columns)
+            found.update(zip(_numbered(keys, found), zip(*columns.values(), strict=True), strict=True))
         return found
+
+    def described(self, value: Any) -> Any:
+        return dict(zip(self._names, value, strict=True))
 
     def _of_key(self, batch: pa.RecordBatch, key: Any) -> pa.RecordBatch:
         """The rows of one key."""
@@ -214,6 +226,9 @@ class ListSource:
     def identified(self, share: int) -> dict[Hashable, Any]:
         return {(share, row["position"]): row["value"] for row in self.rows(share)}
 
+    def described(self, value: Any) -> Any:
+        return value
+
     def _values(self, handle: OperatorListHandle) -> Iterator[Any]:
         if len(handle.offsets) < 2:
             return
@@ -253,3 +268,18 @@ def _hashable(value: Any) -> Hashable:
         return repr(value)
     found: Hashable = value
     return found
+
+
+def _numbered(keys: Sequence[Any], known: dict[Hashable, Any]) -> Sequence[Hashable]:
+    """The keys; of several rows of one, as joins and windows keep, each but the first with its number."""
+    try:
+        if len(set(keys)) == len(keys) and not known:
+            return keys
+    except TypeError:
+        keys = [_hashable(key) for key in keys]
+    counts: dict[Hashable, int] = {}
+    numbered: list[Hashable] = []
+    for key in keys:
+        number = counts[key] = counts.get(key, -1) + 1
+        numbered.append((key, number) if number or key in known else key)
+    return numbered

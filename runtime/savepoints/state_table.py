@@ -151,6 +151,10 @@ class StateTable:
         """The rows of a key group, or of a list's subtask: what tells each from the others, and what it holds."""
         return {key: value for source in self._sources for key, value in source.identified(share).items()}
 
+    def described(self, value: Any) -> Any:
+        """A value of `identified` as people want to see it."""
+        return self._sources[0].described(value) if self._sources else value
+
     def count(self) -> int:
         """The number of rows."""
         return sum(batch.num_rows for batch in self._batches())

@@ -295,9 +295,13 @@ if TYPE_CHECKING:
     from .runtime.hosts import ProcessFailed as ProcessFailed
     from .runtime.hosts import ProgramRefused as ProgramRefused
     from .runtime.hosts import StandaloneCluster as StandaloneCluster
+    from .runtime.metrics import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
     from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.edit import OperatorEdit as OperatorEdit
+    from .runtime.savepoints.edit import SavepointEdit as SavepointEdit
+    from .runtime.savepoints.edit import StateEdit as StateEdit
     from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
     from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
     from .runtime.savepoints.errors import NoSuchState as NoSuchState
@@ -335,6 +339,7 @@ if TYPE_CHECKING:
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LocalStateFailed as LocalStateFailed
     from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
@@ -422,6 +427,7 @@ _HOMES = {
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
         "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
         "QueryFailed SavepointError UnreadableState"
@@ -430,15 +436,16 @@ _HOMES = {
     "runtime.savepoints.reading": "SavepointOperator",
     "runtime.savepoints.state_table": "StateTable",
     "runtime.savepoints.verification": "Verification",
+    "runtime.metrics": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
-        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
-        "UnwritableRoot ValueState WrongStateType"
+        "ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState "
+        "ReducingState SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState "
+        "UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

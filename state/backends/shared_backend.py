@@ -138,6 +138,13 @@ class SharedBackend:
     def keep(self, part: KeptState) -> None:
         self.inner.keep(part)
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        with self.lock:
+            self.inner.read_ahead(keys)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        self.inner.checkpoint_complete(checkpoint_id)
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         with self._as_committed():
             return self.inner.snapshot(checkpoint_id)

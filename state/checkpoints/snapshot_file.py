@@ -100,11 +100,10 @@ def store_in_file(state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
     inline = [part for part in _parts(state) if _inline(part)]
     if _size_bytes(inline) < target.inline_below_bytes:
         return state
-    assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
     moves = _inline if _size_bytes(filter(_is_shared, inline)) >= target.inline_below_bytes else _inline_and_own
     moved = [part.handle for part in inline if moves(part)]
     parts = (handle.data for handle in moved if handle.data is not None)
-    file = target.storage.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
+    file = target.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
     return _moved(state, file, moves)
 
 

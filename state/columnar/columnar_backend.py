@@ -97,6 +97,12 @@ class ColumnarBackend:
     def timers(self) -> TimerQueues:
         raise InvalidState("a columnar aggregation has no timers")
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A snapshot has no files but its own."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         table = self.table
         if not table:

@@ -84,6 +84,12 @@ class SlotBackend(SlotScope):
         timers.reserve(len(self.slot_keys))
         return timers
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A snapshot has no files but its own."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         keys = self.slot_keys.known
         views: list[FrozenState] = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]

@@ -70,11 +70,11 @@ TWINS = {
     JobHandle: {
         *{"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe"},
         *{"to_arrow", "to_pandas", "to_polars", "to_duckdb"},
-        "explain_watermark",
+        *{"explain_watermark", "back_pressure", "flame_graph"},
     },
-    LocalCluster: {"start", "close", "submit", "submit_translated"},
-    SparkCluster: {"start", "close", "submit", "submit_translated"},
-    SimulatedCluster: {"start", "close", "submit", "submit_translated"},
+    LocalCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
+    SparkCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
+    SimulatedCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
     RemoteCluster: {
         "start",
         "close",
@@ -85,6 +85,7 @@ TWINS = {
         "cancel",
         "explain_watermark",
         "explain_watermarks",
+        *{"metrics", "back_pressure", "flame_graph", "logs"},
     },
     StandaloneCluster: {"start", "close", "hosts", "submit"},
     Inlet: set(),

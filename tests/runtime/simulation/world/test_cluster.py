@@ -358,7 +358,7 @@ class TestWaiting:
             async with SimulatedCluster(1) as cluster:
                 job = await cluster.submit_async(counting())
                 await job.ready()
-                assert {task.status for task in await job.metrics_async()} <= {"running"}
+                assert {task.status for task in (await job.details_async()).tasks} <= {"running"}
                 assert await job.ask("count", message="how many?", key=0, wait_ms=5_000) >= 0
                 details = await job
                 assert details.status is JobStatus.FINISHED
