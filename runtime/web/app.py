@@ -19,6 +19,7 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Any
 
+from ...messages import RequestLogs
 from ...state.job_history import JobHistory
 from . import page_view
 from .errors import HttpError
@@ -33,6 +34,7 @@ from .rest import Rest
 from .routes import Route, Routes
 
 log = logging.getLogger(__name__)
+LINES_SHOWN = 300
 
 _TYPES = {
     ".html": "text/html; charset=UTF-8",
@@ -122,6 +124,7 @@ class App:
             Route("GET", "/openapi.json", self._describe, "This description"),
             Route("GET", "/page", self._page, "What the page may do here"),
             Route("GET", "/page/:jobid/checkpoints/:checkpointid", self._gantt, "One checkpoint's parts"),
+            Route("GET", "/page/:jobid/logs", self._logs, "What its TaskManagers have logged lately"),
             Route("GET", "/page/:jobid/watermarks", self._watermarks, "Why event time is where it is"),
         ]
 
@@ -137,6 +140,9 @@ class App:
     async def _gantt(self, request: Request, job_id: str, checkpoint_id: str) -> Any:
         found = by_id(await self._desk.checkpoints(job_id), checkpoint_id)
         return page_view.gantt(await self._desk.view(job_id), found)
+
+    async def _logs(self, request: Request, job_id: str) -> Any:
+        return page_view.logs(await self._desk.ask(RequestLogs(await self._desk.job_id(job_id))))[-LINES_SHOWN:]
 
     async def _watermarks(self, request: Request, job_id: str) -> Any:
         return page_view.watermarks(self._desk.explain(await self._desk.view(job_id)))
