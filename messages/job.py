@@ -19,7 +19,7 @@ from .registry import Message, Plain, message
 
 
 @message
-class StoredProgram:
+class ProgramFile:
     """The code of a job, signed with the cluster's key, for TaskManagers that no parent hands it to."""
 
     path: str
@@ -43,7 +43,7 @@ class SubmitJob:
     """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
     then counts only when there is none.
     """
-    program: StoredProgram | None = None
+    program: ProgramFile | None = None
     """None where the launcher of TaskManagers has the code already."""
 
 

@@ -20,7 +20,7 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state import HeapBackend, OperatorStateBackend
+from understudy.state import OperatorStateBackend, backend_named
 from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
@@ -87,11 +87,13 @@ Fill = Callable[[SubtaskSnapshot, Subtask], None]
 """Adds to the snapshot of one subtask what an operator holds there."""
 
 
-def declared_states(keys: Sequence[Any] = KEYS, value: Callable[[int], int] = lambda at: at * 10) -> Fill:
+def declared_states(
+    keys: Sequence[Any] = KEYS, value: Callable[[int], int] = lambda at: at * 10, state_backend: str = "filesystem"
+) -> Fill:
     """`value(i)` is what the i-th key holds."""
 
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend = backend_named(state_backend).keyed_backend(subtask.groups, MAX_PARALLELISM)
         backend.clock = Clock()
         states = {name: backend.state(each) for name, each in vars(Declared).items() if not name.startswith("_")}
         timers = backend.timers()
