@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from .event_time import TaskEventTime
 from .failures import FailureCause
 from .ids import (
@@ -81,6 +83,8 @@ class JobSubmitted:
     """The job whose checkpoint it was started from, before it the one that this was started from, ...: oldest first."""
     restored_from: RestoredFrom | None = None
     """None for a fresh start."""
+    restored_states: dict[str, str] = field(default_factory=dict)
+    """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
 
 
 @message
