@@ -44,11 +44,12 @@ class Rates:
         self.metrics = metrics
         self.records_in_per_second = self.records_out_per_second = 0.0
         self.busy = self.back_pressured = 0.0
-        self._heard = deque([(now_ms, metrics)])
+        self._heard = deque([(metrics.clock_ms or now_ms, metrics)])
 
     def heard(self, metrics: TaskMetrics, now_ms: float) -> None:
-        """One more heartbeat of the attempt."""
+        """One more heartbeat of the attempt. Its own clock counts: two heartbeats may arrive together."""
         self.metrics, heard = metrics, self._heard
+        now_ms = metrics.clock_ms or now_ms
         heard.append((now_ms, metrics))
         while len(heard) > 2 and now_ms - heard[1][0] >= RATE_WINDOW_MS:
             heard.popleft()

@@ -66,8 +66,8 @@ class ClusterJobs:
             raise HttpError(HTTPStatus.NOT_FOUND, str(error)) from error
         except (ActorError, MessageError, StateError, RemoteError, ValueError) as error:
             raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from error
-        except RuntimeError as error:  # the cluster has been closed
-            raise JobManagerAway(str(error)) from error
+        except RuntimeError as error:
+            raise JobManagerAway("its cluster has been closed, or has not been started") from error
 
 
 def asgi_app(

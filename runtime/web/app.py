@@ -11,6 +11,7 @@ Scripts and styles hold nothing of a job, so they are given to everybody; all el
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 from collections.abc import Collection
 from functools import lru_cache
@@ -18,6 +19,7 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Any
 
+from ...messages import RequestLogs
 from ...state.job_history import JobHistory
 from . import page_view
 from .errors import HttpError
@@ -32,6 +34,7 @@ from .rest import Rest
 from .routes import Route, Routes
 
 log = logging.getLogger(__name__)
+LINES_SHOWN = 300
 
 _TYPES = {
     ".html": "text/html; charset=UTF-8",
@@ -121,6 +124,7 @@ class App:
             Route("GET", "/openapi.json", self._describe, "This description"),
             Route("GET", "/page", self._page, "What the page may do here"),
             Route("GET", "/page/:jobid/checkpoints/:checkpointid", self._gantt, "One checkpoint's parts"),
+            Route("GET", "/page/:jobid/logs", self._logs, "What its TaskManagers have logged lately"),
             Route("GET", "/page/:jobid/watermarks", self._watermarks, "Why event time is where it is"),
         ]
 
@@ -137,6 +141,9 @@ class App:
         found = by_id(await self._desk.checkpoints(job_id), checkpoint_id)
         return page_view.gantt(await self._desk.view(job_id), found)
 
+    async def _logs(self, request: Request, job_id: str) -> Any:
+        return page_view.logs(await self._desk.ask(RequestLogs(await self._desk.job_id(job_id))))[-LINES_SHOWN:]
+
     async def _watermarks(self, request: Request, job_id: str) -> Any:
         return page_view.watermarks(self._desk.explain(await self._desk.view(job_id)))
 
@@ -149,8 +156,16 @@ def _static(request: Request) -> Response | None:
     body = _files().get(name)
     if body is None:
         return None
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", "") and len(body) > 1_000:
+        body, headers["Content-Encoding"] = _compressed(name), "gzip"
     kind = _TYPES.get(name[name.rfind(".") :], "application/octet-stream")
-    return Response(body=body, content_type=kind, headers={"Cache-Control": "no-cache"})
+    return Response(body=body, content_type=kind, headers=headers)
+
+
+@lru_cache
+def _compressed(name: str) -> bytes:
+    return gzip.compress(_files()[name], mtime=0)
 
 
 @lru_cache

@@ -27,6 +27,7 @@ from ...messages import (
     TriggerSavepointFailure,
 )
 from .errors import HttpError, bad_request, not_found
+from .java_throwable import failure_cause
 from .jobs import Desk
 
 KEPT_SECONDS = 300.0
@@ -125,8 +126,7 @@ async def _disposal(answer: Awaitable[Any]) -> Json:
 
 
 def failure(text: str) -> Json:
-    """Flink: SerializedThrowable, without the Java object."""
-    return {"failure-cause": {"class": "understudy.SavepointFailed", "stack-trace": text}}
+    return {"failure-cause": failure_cause(text)}
 
 
 def _text(wanted: Json, name: str) -> str | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from ...messages import (
     CheckpointHistory,
     CheckpointStatistics,
     FailureCause,
+    JobLogs,
     JobSummary,
     JobView,
     OperatorDescription,
@@ -268,6 +271,28 @@ def watermarks(found: Iterable[Explained]) -> list[Json]:
         }
         for each in found
     ]
+
+
+def logs(found: JobLogs) -> list[Json]:
+    """Oldest first."""
+    return [
+        {
+            "at": round(1000 * each.created_s),
+            "tm": batch.task_manager_id,
+            "level": logging.getLevelName(each.level),
+            "logger": each.logger,
+            "where": f"{each.operator} {each.subtask_index}" if each.operator else "",
+            "text": "\n".join(filter(None, (each.text, each.error, each.stack)))[:LONGEST_TEXT],
+        }
+        for batch in found.records
+        for each in batch.records
+    ]
+
+
+def log_line(row: Json) -> str:
+    at = datetime.fromtimestamp(row["at"] / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    where = f" [{row['where']}]" if row["where"] else ""
+    return f"{at} {row['level']} {row['logger']}{where}: {row['text']}\n"
 
 
 def _config(view: JobView) -> Json:

@@ -13,23 +13,26 @@ from http import HTTPStatus
 from typing import Any
 
 from ...messages import (
+    JobLogs,
     JobMetrics,
     JobView,
     RequestBackPressure,
     RequestFlameGraph,
+    RequestLogs,
     RequestMetrics,
     SubtaskIndex,
     VertexBackPressureReport,
 )
-from . import flink_checkpoints, flink_jobs, flink_metrics
+from . import flink_checkpoints, flink_jobs, flink_metrics, page_view
 from .errors import HttpError, JobManagerAway, bad_request, not_found
-from .http import Request, answer
+from .http import Request, Response, answer
 from .jobs import Desk, flink_id
 from .orders import Orders
 from .routes import Route
 
 VERSION = "2.3.0"
 """Flink's, whose API this is: its command line compares."""
+LOG_NAME = "taskmanager.log"
 Json = dict[str, Any]
 
 
@@ -264,6 +267,24 @@ class Rest:
         values = {each.task_manager_id: each.values for each in found.task_managers} if found is not None else {}
         return flink_metrics.listed(values.get(task_manager_id, {}), _listed(request, "get"))
 
+    async def task_manager_logs(self, request: Request, task_manager_id: str) -> Json:
+        text = await self._log_of(task_manager_id)
+        return {"logs": [{"name": LOG_NAME, "size": len(text), "mtime": time.time_ns() // 1_000_000}]}
+
+    async def task_manager_log(self, request: Request, task_manager_id: str, name: str = LOG_NAME) -> Response:
+        """What it has logged lately; there is no other file, whatever the name says."""
+        if name != LOG_NAME:
+            raise not_found(f"Log {name[:100]!r} not found: there is {LOG_NAME}")
+        return Response(body=await self._log_of(task_manager_id), content_type="text/plain; charset=UTF-8")
+
+    async def _log_of(self, task_manager_id: str) -> bytes:
+        for view in await self._running():
+            if any(each.task_manager_id == task_manager_id for each in view.task_managers):
+                logs: JobLogs = await self._desk.ask(RequestLogs(view.graph.job_id))
+                lines = [row for row in page_view.logs(logs) if row["tm"] == task_manager_id]
+                return "".join(page_view.log_line(row) for row in lines).encode("utf-8", "replace")
+        raise not_found(f"TaskManager {task_manager_id[:100]!r} not found")
+
     # -- orders
 
     async def cancel(self, request: Request, job_id: str) -> Any:
@@ -361,6 +382,9 @@ class Rest:
             f"{subtask}/attempts/:attempt": (self.attempt, "One of its attempts"),
             "/taskmanagers": (self.task_managers, "The TaskManagers of all jobs"),
             "/taskmanagers/:taskmanagerid": (self.task_manager, "One TaskManager"),
+            "/taskmanagers/:taskmanagerid/logs": (self.task_manager_logs, "Its logs: one"),
+            "/taskmanagers/:taskmanagerid/logs/:filename": (self.task_manager_log, "What it has logged lately"),
+            "/taskmanagers/:taskmanagerid/log": (self.task_manager_log, "The same"),
             "/taskmanagers/:taskmanagerid/metrics": (self.task_manager_metrics, "Metrics of its process", *metrics),
             "/jobmanager/config": (self.job_manager_config, "Settings of the JobManager"),
             "/jobmanager/environment": (self.job_manager_environment, "Its process"),

@@ -11,7 +11,7 @@ export class Plan {
     if (key === this.key) return;
     this.key = key;
     const graph = new Graph({ multigraph: true });
-    graph.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 26, ranksep: upright ? 44 : 74, marginx: 8, marginy: 8 });
+    graph.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 26, ranksep: upright ? 46 : 96, marginx: 8, marginy: 8 });
     graph.setDefaultEdgeLabel(() => ({}));
     view.vertices.forEach((_, i) => graph.setNode(String(i), { width: WIDTH, height: HEIGHT }));
     view.edges.forEach((edge, i) => graph.setEdge(String(edge.from), String(edge.to), {}, String(i)));
@@ -82,7 +82,7 @@ export function graph(plan, view, chosen, choose, upright) {
       behind && h("text", { x: middle.x, y: middle.y + 14, class: "behind" }, behind));
   });
   const { width, height } = plan.size;
-  return h("svg", { class: "plan", viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "the job's graph" },
+  return h("svg", { class: "plan", viewBox: `0 0 ${width} ${height}`, width, vars: { "--w": `${width}px` }, role: "group", "aria-label": "the job's graph" },
     h("defs", {}, h("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, h("path", { d: "M0 0L8 4L0 8z" }))),
     edges, view.vertices.map((vertex, i) => card(vertex, plan.nodes[i], chosen === i, choose, i)));
 }

@@ -26,7 +26,7 @@ function go() {
   const { job, tab } = where();
   if (job !== s.job) {
     unfollow?.();
-    Object.assign(s, { job, view: null, list: null, away: null, chosen: null, checkpoint: null, found: null, held: null, plan: new Plan(), timeline: new Timeline() });
+    Object.assign(s, { job, view: null, list: null, away: null, chosen: null, checkpoint: null, found: null, held: null, logs: null, plan: new Plan(), timeline: new Timeline() });
     unfollow = follow(job, hear);
   }
   s.tab = tab;
@@ -52,12 +52,13 @@ async function look() {
   const { job } = s;
   try {
     if (s.tab === "time" && !s.view.ended) s.held = await ask(`page/${job}/watermarks`);
+    if (s.tab === "workers" && !s.view.ended) s.logs = await ask(`page/${job}/logs`);
     if (s.tab === "checkpoints") {
       const list = s.view.checkpoints.list, id = s.checkpoint ?? (list.find((each) => each.status === "completed") || list[0])?.id;
       const known = list.find((each) => each.id === id);
       if (id != null && !(s.found?.id === id && s.found.status === known?.status && s.found.acked === known?.acked)) s.found = await ask(`page/${job}/checkpoints/${id}`);
     }
-  } catch (error) { if (s.tab === "checkpoints") s.checkpoint = null; else s.held = [{ operator: error.message, path: [], advice: "" }]; }
+  } catch (error) { if (s.tab === "checkpoints") s.checkpoint = null; else if (s.tab === "time") s.held = [{ operator: error.message, path: [], advice: "" }]; }
   if (job === s.job) draw();
 }
 
@@ -167,7 +168,7 @@ function tab(view) {
     case "checkpoints": return h("div", { key: "checkpoints" }, checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
     case "exceptions": return h("div", { key: "exceptions" }, panels.exceptions(view));
     case "time": return h("div", { key: "time" }, panels.watermarks(s.held, view.ended));
-    case "workers": return h("div", { key: "workers" }, panels.taskManagers(view));
+    case "workers": return h("div", { key: "workers" }, panels.taskManagers(view), panels.logs(s.logs, view.ended));
     case "settings": return h("div", { key: "settings" }, panels.settings(view));
     default: return overview(view);
   }

@@ -93,6 +93,13 @@ export function taskManagers(view) {
         h("td", {}, meter(each.busy / Math.max(1, each.slots), "busy"), percent(each.busy / Math.max(1, each.slots)))))))));
 }
 
+export function logs(found, ended) {
+  if (ended || !found) return null;
+  return h("section", { class: "card" }, h("h2", {}, "Log", h("small", {}, "of all TaskManagers, the newest first")), found.length === 0 ? h("p", { class: "empty" }, "Nothing has been logged.")
+    : h("ul", { class: "events log" }, [...found].reverse().map((row, i) => h("li", { key: `${row.at} ${row.tm} ${found.length - i}` }, h("time", {}, clock(row.at)),
+      h("i", { class: `dot ${["ERROR", "CRITICAL"].includes(row.level) ? "bad" : row.level === "WARNING" ? "warn" : "dim"}` }), h("code", {}, `${row.where || row.tm}\n${row.text}`)))));
+}
+
 export function settings(view) {
   return h("section", { class: "card" }, h("h2", {}, "Settings"), h("dl", { class: "settings" }, Object.entries({ job: view.job, ...view.config }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value))))),
     h("h2", {}, "State"), h("div", { class: "scroll" }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ["operator", "state", "kind"].map((name) => h("th", {}, name)))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_step_longer_than_a_heartbeat_is_spread_over_the_last_seconds() -> Non
     timeline = JobTimeline(graph(), 0)
     for second, records in enumerate([0, 2000, 2000, 4000, 4000]):
         timeline.heard([task("source-0", records)], 1000 * second)
+    rates = timeline.rates("attempt-source-0")
+    assert rates is not None
+    assert rates.records_in_per_second == 1000
+
+
+def test_heartbeats_that_arrive_together_make_no_peak() -> None:
+    timeline = JobTimeline(graph(), 0)
+    for clock_ms, arrived_ms in ((1_000, 5_000.0), (2_000, 9_000.0), (3_000, 9_000.1)):
+        timeline.heard([replace(task("source-0", clock_ms), clock_ms=clock_ms)], arrived_ms)
     rates = timeline.rates("attempt-source-0")
     assert rates is not None
     assert rates.records_in_per_second == 1000

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from understudy.messages import JobStatus
-from understudy.runtime.web.app import App, _files
+from understudy.runtime.web.app import App, _compressed, _files
 
 from .browser import needs_chromium, page_of, served
 from .views import HEX, HOSTILE, AnsweringJobs, job_view
@@ -204,5 +204,6 @@ def test_it_is_read_on_a_phone_and_steered_by_the_keyboard() -> None:
 def test_what_is_vendored_is_small_and_has_its_licence() -> None:
     vendored = {name: body for name, body in _files().items() if name.startswith("vendor/")}
     assert sum(map(len, vendored.values())) < 150_000
+    assert sum(len(_compressed(name)) for name in _files()) < 70_000
     for name in ("dagre", "uPlot"):
         assert b"Permission is hereby granted, free of charge" in vendored[f"vendor/{name}-LICENSE.txt"]

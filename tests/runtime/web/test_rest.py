@@ -73,8 +73,11 @@ def test_each_endpoint_is_there_with_and_without_its_version(jobs: AnsweringJobs
         .replace(":attempt", "1")
         .replace(":checkpointid", "2")
         .replace(":taskmanagerid", "tm-0")
+        .replace(":filename", "taskmanager.log")
         for route in app._routes.all
-        if route.method == "GET" and route.path != "/live" and "flamegraph" not in route.path
+        if route.method == "GET"
+        and route.path != "/live"
+        and not route.path.endswith(("flamegraph", "/log", ":filename"))
     ]
     paths = [path for path in paths if ":triggerid" not in path]
     assert len(paths) > 35
@@ -229,6 +232,20 @@ def test_what_is_wrong_is_said_in_flinks_shape(
     (text,) = answer.json()["errors"]
     assert says in text
     assert jobs.orders == []
+
+
+def test_the_log_of_a_task_manager_is_text_and_no_other_file_is(jobs: AnsweringJobs, client_of: Clients) -> None:
+    log, named, other = send(
+        client_of,
+        App(jobs),
+        ("GET", "/taskmanagers/tm-0/log", None),
+        ("GET", "/taskmanagers/tm-0/logs/taskmanager.log", None),
+        ("GET", "/taskmanagers/tm-0/logs/..%2f..%2fetc%2fpasswd", None),
+    )
+    assert log.text == named.text
+    assert "WARNING prices [step-1 0]: <img src=x" in log.text
+    assert log.headers["content-type"].startswith("text/plain")
+    assert other.status_code == 404
 
 
 def test_without_a_job_manager_it_is_503_and_after_its_return_200(jobs: AnsweringJobs, client_of: Clients) -> None:

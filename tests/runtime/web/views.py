@@ -23,15 +23,19 @@ from understudy.messages import (
     JobEdge,
     JobGraph,
     JobList,
+    JobLogs,
     JobStatus,
     JobSummary,
     JobVertex,
     JobView,
     ListJobs,
+    LoggedRecord,
+    LogRecords,
     OperatorDescription,
     Partitioning,
     RequestCheckpointStatistics,
     RequestJobView,
+    RequestLogs,
     RestartStrategyConfig,
     RestartStrategyKind,
     SnapshotMetrics,
@@ -218,6 +222,9 @@ class AnsweringJobs:
             case DisposeSavepoint(path):
                 self.orders.append(message)
                 return DisposeSavepointSuccess(path)
+            case RequestLogs(job_id):
+                record = LoggedRecord("prices", 30, START_MS / 1000, HOSTILE, operator="step-1", subtask_index=0)
+                return JobLogs(job_id, (LogRecords("tm-0", job_id, "orders", 100, (record,)),), 1)
             case CancelJob(job_id):
                 self.orders.append(message)
                 return self.views[job_id].details
