@@ -245,8 +245,8 @@ class Task(Actor):
                 self._end(ExecutionState.CANCELED)
             case StopTask():
                 self._end_input()
-            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop):
-                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms, stop))
+            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop, whole=whole):
+                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms, stop, whole))
             case NotifyCheckpointComplete():
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):
@@ -316,6 +316,7 @@ class Task(Actor):
         if self.state is not ExecutionState.RUNNING:
             return
         parts = self._running_parts()
+        parts.state.checkpoint_complete(message.checkpoint_id)
         parts.chain.checkpoint_complete(message.checkpoint_id)
         if self._source is not None and message.oldest_needed is not None:
             self._source._forget_before(message.oldest_needed)

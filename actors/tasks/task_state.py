@@ -36,6 +36,7 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
+from ...state.backends.backend import IncrementalBackend, KeyedSnapshot
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ..async_calls.async_calls import AsyncCalls
@@ -64,6 +65,8 @@ class StateServices:
     """Opens the root of another job's checkpoints, which the JobManager names."""
     call_loop: Callable[[], CallLoop] = no_call_loop
     """The event loop that the coroutines of operators run on."""
+    incremental: bool = False
+    """Whether snapshots may hold files of earlier ones."""
 
 
 @dataclass(slots=True)
@@ -93,6 +96,9 @@ class TaskState:
             for operator_id, operator in operators.items()
         }
         self._offset: OperatorListState[Any] | None = None
+        for operator_id, state in self._states.items():
+            if services.incremental and isinstance(state.keyed, IncrementalBackend):
+                state.keyed.track_changes(operator_id)
 
     def restore(self) -> None:
         """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
@@ -140,10 +146,11 @@ class TaskState:
         *,
         data_ended: bool,
         watermarks: tuple[InputWatermark, ...] = (),
+        whole: bool = False,
     ) -> Callable[..., tuple[SubtaskState, int]]:
         """The synchronous part; the callable writes, and returns the handles and their size in bytes.
 
-        It takes the state of channels, for a snapshot that is not aligned.
+        It takes the state of channels, for a snapshot that is not aligned. `whole`: it names no file of earlier ones.
         """
         if offset is not None and self._offset is not None:
             where = self._deployment
@@ -151,8 +158,12 @@ class TaskState:
         taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
-                keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
-                taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
+                taken.add(
+                    operator_id,
+                    self._keyed(state, checkpoint_id, whole),
+                    state.lists.snapshot(),
+                    state.operator.context.name,
+                )
         deployment = self._deployment
         target = SnapshotTarget(
             self._services.storage,
@@ -169,6 +180,19 @@ class TaskState:
             return written, state_size_bytes(written)
 
         return write
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """Later snapshots may hold what this one's files hold."""
+        for state in self._states.values():
+            if isinstance(state.keyed, IncrementalBackend):
+                state.keyed.checkpoint_complete(checkpoint_id)
+
+    def _keyed(self, state: _OperatorState, checkpoint_id: CheckpointId, whole: bool) -> KeyedSnapshot | None:
+        if state.keyed is None:
+            return None
+        if self._services.incremental and not whole and isinstance(state.keyed, IncrementalBackend):
+            return state.keyed.increment(checkpoint_id)
+        return state.keyed.snapshot(checkpoint_id)
 
     @contextmanager
     def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:

@@ -25,7 +25,7 @@ from ..connectors import (
     SparkSource,
     scan_plan,
 )
-from .checks import at_least, at_least_or_none, check_records, one_of, rate, text
+from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
 from .frame_sources import FrameSources
@@ -96,6 +96,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         retain_checkpoints: str = "on_failure",
         tolerable_checkpoint_failures: int = 0,
         alignment_timeout_ms: int | None = None,
+        incremental_checkpoints: bool = False,
         buffer_timeout_ms: int = 5,
         restart_strategy: RestartStrategyConfig | None = None,
         max_same_failures: int | None = 5,
@@ -124,6 +125,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
             retained=at_least("retained_checkpoints", retained_checkpoints, 1),
             tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
             alignment_timeout_ms=_alignment_timeout(alignment_timeout_ms, mode),
+            incremental=yes_or_no("incremental_checkpoints", incremental_checkpoints),
             retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()

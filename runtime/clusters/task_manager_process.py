@@ -143,6 +143,7 @@ def make_task_manager(
             launch.checkpoints.inline_threshold_bytes,
             open_storage,
             call_loop,
+            launch.checkpoints.incremental and launch.state_backend != "memory",
         ),
         exactly_once=launch.checkpoints.exactly_once,
         buffer_timeout_ms=launch.buffer_timeout_ms,

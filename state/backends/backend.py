@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 from urllib.parse import quote
 
 from ...messages import (
@@ -155,6 +155,20 @@ class KeyedStateBackend(Protocol):
 
     def close(self) -> None:
         """Let go of memory and files. Snapshots being written finish unharmed."""
+
+
+@runtime_checkable
+class IncrementalBackend(KeyedStateBackend, Protocol):
+    """One whose checkpoints may hold files of earlier ones."""
+
+    def track_changes(self, owner: str) -> None:
+        """From now on note what changes. Before any use. `owner`: names the operator within its subtask."""
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        """As `snapshot`, but what has not changed since the last completed checkpoint may stay where it lies."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A checkpoint of which `increment` was a part is complete. Called once at most for each, in any order."""
 
 
 class KeepingBackend(KeyedStateBackend, Protocol):
