@@ -103,6 +103,7 @@ class StoredState:
 
     def timed_entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any], list[Any] | None]]:
         """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage."""
+        assert not self.replaced, "runs are put one over the other first"
         for namespace, keys, values, times in self._payload_parts():
             decoded = with_same_nans(_decoded(unpacked(keys), self.decode_key))
             yield namespace, decoded, unpacked(values), None if times is None else unpacked(times)
@@ -123,7 +124,6 @@ class StoredState:
 
     def _payload_parts(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
         is_timed = self.ttl_clock is not None
-        assert not self.replaced, "runs are put one over the other first"
         for payload in chain.from_iterable(self.payloads.values()):
             match unpack_plain(payload):
                 case [namespace, keys, ["tuples", values, times]] if is_timed:
