@@ -77,16 +77,31 @@ class RunLedger:
     """By slot: since the last snapshot."""
     _unconfirmed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     """By slot: between `_runs` and the last snapshot."""
+    _marks: bool = False
+    """Whether it is worth while to note changes: not if the next snapshot is whole in any case."""
+    _rows: int = 0
+    """Of `changed`, since the last look at how many slots are marked."""
 
-    def changed(self, slots: Slots | int, count: int) -> None:
-        """These slots hold something else now, or nothing. `count`: how many slots there are."""
+    def changed(self, slots: Slots | int, rows: int, count: int) -> None:
+        """These slots, in so many rows, hold something else now, or nothing. `count`: how many slots there are."""
+        if not self._marks:
+            return
         if count > len(self._changed):
             self._changed = _grown(self._changed, count)
         self._changed[slots] = True
+        self._rows += rows
+        if self._rows >= count:
+            self._rows = 0
+            size = len(self._unconfirmed)
+            marked = np.count_nonzero(self._changed[:size] | self._unconfirmed) + np.count_nonzero(self._changed[size:])
+            self._marks = bool(2 * marked <= count)
 
     def plan(self, checkpoint_id: CheckpointId, count: int) -> RunPlan:
         """What the snapshot that is taken now is made of; there are `count` slots."""
         self._take_changes(count)
+        if not self._marks:
+            self._runs.clear()
+        self._marks, self._rows = True, 0
         slots = np.flatnonzero(self._unconfirmed) if self._runs else np.empty(0, np.int64)
         level = 0
         while len(slots) and self._level_is_full(level):
@@ -114,7 +129,7 @@ class RunLedger:
 
     def start_over(self) -> None:
         """Slots are not what they were: the next snapshot is whole."""
-        self._runs, self._newest = [], None
+        self._runs, self._newest, self._marks = [], None, False
         self._changed[:] = False
         self._unconfirmed[:] = False
 

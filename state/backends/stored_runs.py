@@ -26,8 +26,8 @@ from ..errors import CorruptState
 from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
 
-FORMAT_NAME: Final = "runs"
-"""What a handle says of the format."""
+_RUNS_OF: Final = "runs of "
+"""What a handle says of the format, before the format of the sections."""
 
 HEADER: Final = -1
 """Where a header's, or the manifest's, offset and length stand in a handle's offsets."""
@@ -41,6 +41,8 @@ class StoredRun:
 
     shared: SharedStateHandle
     index_bytes: int
+    format_name: str
+    """Of its sections."""
 
 
 class RunBytes(NamedTuple):
@@ -56,23 +58,29 @@ def store_run(file_id: SharedFileId, sections: KeyedStateHandle, target: Snapsho
     assert data is not None, "sections are written inline"
     index = pack_plain([sections.backend, {group: list(where) for group, where in sections.offsets.items()}])
     if target.storage is None or len(data) + len(index) < target.inline_below_bytes:
-        return StoredRun(SharedStateHandle(file_id, inline_handle(data + index)), len(index))
+        return StoredRun(SharedStateHandle(file_id, inline_handle(data + index)), len(index), sections.backend)
     path = target.shared_path(file_id)
     stored = target.storage.write(path, (data, index), first_checksum=sections.handle.checksum)
-    return StoredRun(SharedStateHandle(file_id, stored), len(index))
+    return StoredRun(SharedStateHandle(file_id, stored), len(index), sections.backend)
+
+
+def format_of(handle: KeyedStateHandle) -> str:
+    """In which format its keyed state is, be it whole or in runs."""
+    return handle.backend.removeprefix(_RUNS_OF)
 
 
 def manifest_of(key_groups: range, runs: Sequence[StoredRun]) -> KeyedStateHandle:
-    """The handle of a snapshot that is made of these runs, the oldest first."""
+    """The handle of a snapshot that is made of these runs, one at least, the oldest first."""
     listed = inline_handle(pack_plain([_FORMAT, [[run.shared.file_id, run.index_bytes] for run in runs]]))
     shared = tuple(run.shared for run in runs)
     offsets: dict[int, tuple[int, ...]] = {HEADER: (0, listed.size_bytes)}
-    return KeyedStateHandle(key_groups[0], key_groups[-1], offsets, listed, FORMAT_NAME, shared)
+    format_name = f"{_RUNS_OF}{runs[-1].format_name}"
+    return KeyedStateHandle(key_groups[0], key_groups[-1], offsets, listed, format_name, shared)
 
 
 def runs_of(handle: KeyedStateHandle, read: ReadState) -> list[RunBytes]:
     """What makes up this handle, the oldest first: its runs, or itself if it has none. Raises a StorageError."""
-    if handle.backend != FORMAT_NAME:
+    if not handle.backend.startswith(_RUNS_OF):
         return [RunBytes(handle, read(handle.handle))]
     path = handle.handle.path or "inline state"
     try:

@@ -108,7 +108,7 @@ class ColumnarBackend:
     def changed(self, slots: Slots) -> None:
         """These slots have taken something in: to be said of each batch."""
         if self._runs is not None and self.table is not None:
-            self._runs.changed(slots, len(self.table))
+            self._runs.changed(slots, len(slots), len(self.table))
 
     def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         table, ledger = self.table, self._runs

@@ -68,7 +68,7 @@ class SlotBackend(SlotScope):
             self._forget_empty()
         slots = self.slot_keys.slots_of(key_arrays)
         self.make_room()
-        self.changed(slots)
+        self.changed(slots, len(slots))
         return slots
 
     def columns(self, declaration: KeyedStateDeclaration) -> SlotColumns:

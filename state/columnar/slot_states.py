@@ -74,10 +74,10 @@ class SlotScope:
         self.runs: RunLedger | None = None
         """There where changes are tracked."""
 
-    def changed(self, slots: Slots | int) -> None:
-        """These slots may hold something else from now on, or nothing."""
+    def changed(self, slots: Slots | int, rows: int = 1) -> None:
+        """These slots, in so many rows, may hold something else from now on, or nothing."""
         if self.runs is not None:
-            self.runs.changed(slots, len(self.slot_keys))
+            self.runs.changed(slots, rows, len(self.slot_keys))
 
     def make_room(self) -> None:
         """All states have rows for all keys."""

@@ -14,7 +14,7 @@ from understudy.state.backends.stored_runs import StoredRun
 from understudy.state.storage import inline_handle
 
 SLOTS = 20_000
-STORED = StoredRun(SharedStateHandle(SharedFileId("run"), inline_handle(b"")), 0)
+STORED = StoredRun(SharedStateHandle(SharedFileId("run"), inline_handle(b"")), 0, "heap")
 
 
 class Written:
@@ -37,7 +37,7 @@ class Written:
         return plan
 
     def changed(self, *slots: int) -> None:
-        self.ledger.changed(np.array(slots, np.int64), SLOTS)
+        self.ledger.changed(np.array(slots, np.int64), len(slots), SLOTS)
 
 
 def rows(plan: RunPlan) -> list[int]:
@@ -119,9 +119,19 @@ def test_after_a_move_of_slots_everything_is_written(written: Written) -> None:
     assert written.completed().is_whole
 
 
+def test_where_most_has_changed_everything_is_written(written: Written) -> None:
+    """It is found out while changes are noted, which are noted no longer then."""
+    for start in range(0, SLOTS, 1000):
+        written.changed(*range(start, start + 1000))
+    written.ledger.changed(np.arange(5), SLOTS, SLOTS)
+    assert written.completed().is_whole
+    written.changed(7)
+    assert rows(written.completed()) == [7]
+
+
 def test_a_whole_one_that_was_not_stored_in_runs_is_no_ground_for_others() -> None:
     ledger = RunLedger("op")
     small = ledger.plan(CheckpointId(1), 10)
     ledger.complete(small.checkpoint_id)
-    ledger.changed(3, 10)
+    ledger.changed(3, 1, 10)
     assert ledger.plan(CheckpointId(2), 10).is_whole
