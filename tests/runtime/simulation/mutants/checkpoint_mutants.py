@@ -322,7 +322,7 @@ def changes_are_in_one_run_alone_whatever_becomes_of_it(patch: Patch) -> None:
     patch.setattr(RunLedger, "plan", planned)
 
 
-@mutant(OUTPUT, LOST, UNREADABLE, within=60, scenarios=in_columns)
+@mutant(OUTPUT, LOST, LIVENESS, within=60, scenarios=in_columns)
 def runs_of_checkpoints_that_have_not_completed_are_used(patch: Patch) -> None:
     plan = RunLedger.plan
 
