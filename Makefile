@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -q --durations=25 --durations-min=3
 # Several targets at once; what each prints comes in one piece.
 AT_ONCE := $(MAKE) --no-print-directory --output-sync=target
 
-.PHONY: demo test slow unit processes check bench clean lint types wheel
+.PHONY: demo test slow unit processes check failover bench clean lint types wheel
 
 demo: $(READY)
 	$(BIN)/understudy demo $(OPTIONS)
@@ -41,6 +41,11 @@ processes: $(READY)
 # The tests wait for processes most of the time: the rest fits in between.
 check: $(READY)
 	$(AT_ONCE) -j4 processes unit types lint wheel
+
+# Kills the leader of a cluster again and again while its job runs: docs/high-availability.md.
+TAKEOVERS ?= 50
+failover: $(READY)
+	$(BIN)/python -m understudy.runtime.chaos.failover --takeovers $(TAKEOVERS) $(OPTIONS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

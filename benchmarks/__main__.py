@@ -19,6 +19,7 @@ from .latency import latency
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
+from .savepoint_data import savepoint_data
 from .simulator import simulator
 from .sql import sql
 from .stateful_function import stateful_function
@@ -49,6 +50,7 @@ for command in (
     timers,
     nexmark,
     window_state,
+    savepoint_data,
     kafka,
     lakes,
 ):

@@ -5,6 +5,8 @@ Ids are plain strings and integers on the wire. They are made by whoever holds a
 
 from __future__ import annotations
 
+import re
+import zlib
 from typing import NewType
 
 JobId = NewType("JobId", str)
@@ -39,3 +41,15 @@ SlotIndex = NewType("SlotIndex", int)
 
 SharedFileId = NewType("SharedFileId", str)
 """The name that a state backend gives to a file which several checkpoints may hold."""
+
+HostId = NewType("HostId", str)
+"""One incarnation of a TaskManager process that stands alone."""
+
+LaunchId = NewType("LaunchId", str)
+"""One start of a TaskManager on a host."""
+
+
+def operator_id_of(identity: str) -> OperatorId:
+    """Of a uid, or a name: one that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
+    clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
+    return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")

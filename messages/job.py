@@ -14,7 +14,16 @@ from .ids import (
 )
 from .job_graph import JobEdge, JobGraph, JobVertex
 from .job_status import JobStatus
+from .metrics import OperatorFigures, UserMetric
 from .registry import Message, Plain, message
+
+
+@message
+class StoredProgram:
+    """The code of a job, signed with the cluster's key, for TaskManagers that no parent hands it to."""
+
+    path: str
+    """Below the cluster's shared folder, which each process knows from its own settings."""
 
 
 @message
@@ -34,6 +43,8 @@ class SubmitJob:
     """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
     then counts only when there is none.
     """
+    program: StoredProgram | None = None
+    """None where the launcher of TaskManagers has the code already."""
 
 
 @message
@@ -137,6 +148,19 @@ class TaskMetrics:
     status: str
     event_time: TaskEventTime | None = None
     """None of a task that has not begun."""
+    clock_ms: float = 0.0
+    """When it was read, by the clock of its process: rates are made of two readings."""
+    input_bytes: int = 0
+    output_bytes: int = 0
+    """As they were on their channels; within a process an estimate."""
+    input_usage: float = 0.0
+    output_usage: float = 0.0
+    """How full the fullest channel is, 0 to 1. Flink: inPoolUsage, outPoolUsage."""
+    alignment_ms: float = 0.0
+    """Of its newest checkpoint."""
+    operators: tuple[OperatorFigures, ...] = ()
+    """In the order of the chain."""
+    user: tuple[UserMetric, ...] = ()
 
 
 @message

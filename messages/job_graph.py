@@ -154,6 +154,18 @@ class CheckpointConfig:
 
 
 @message
+class LocalState:
+    """What TaskManagers keep on their own machine's disk, and what that may take of their memory."""
+
+    directory: str = ""
+    """A folder for it; empty: a temporary one, which goes when the job has ended."""
+    memory_mb: int = 256
+    """Of a slot, for state that does not stay on the heap."""
+    copies: bool = False
+    """Whether snapshots are kept there too, so that whoever comes back on the same machine reads them there."""
+
+
+@message
 class JobGraph:
     """A whole job's structure. Vertices are in topological order, sources first."""
 
@@ -178,3 +190,4 @@ class JobGraph:
     """Folders of inlets' logs, oldest first, of runs of this name after the checkpoint that it goes on from."""
     watermark_warn_ms: int | None = 10_000
     """Event time that stands still for so long while records come is logged; None: it is not."""
+    local_state: LocalState = LocalState()

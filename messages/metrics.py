@@ -35,6 +35,22 @@ HISTOGRAM_FIGURES = ("count", "sum", "min", "max", "mean", "p50", "p75", "p95", 
 
 
 @message
+class OperatorFigures:
+    """TaskManager -> JobManager: one operator of a task, beside what user code measures."""
+
+    operator_id: OperatorId
+    operator: str
+    """Its name."""
+    late_records: int
+    in_flight: int | None = None
+    """Records of which calls are under way; None for an operator without coroutines."""
+    state_entries: int | None = None
+    """How many (state, key) its newest snapshot has; None where that is not known without counting."""
+    state_size_bytes: int | None = None
+    """Of its newest snapshot; None before the first one."""
+
+
+@message
 class SubtaskMetrics:
     """One subtask, by its current attempt."""
 

@@ -45,6 +45,26 @@ class LogRecords:
 
 
 @message
+class RequestLogs:
+    """Client -> JobManager. Answered with JobLogs."""
+
+    job_id: JobId
+    after: int = 0
+    """Of an earlier answer, its `next_after`: only what came since then."""
+
+
+@message
+class JobLogs:
+    """What a job's TaskManagers have logged lately, in the order in which it came, and from which of them."""
+
+    job_id: JobId
+    records: tuple[LogRecords, ...]
+    next_after: int
+    missed: int = 0
+    """How many messages after `after` are not kept any more."""
+
+
+@message
 class PrintedText:
     """TaskManager -> JobManager -> the user's `sys.stdout` or `sys.stderr`, where no pipe leads there."""
 

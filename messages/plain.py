@@ -31,7 +31,7 @@ from .codec import decode_thoroughly, encode_thoroughly
 from .dict_row import DictRow
 from .errors import MalformedMessage, MessageError, UnsupportedValue
 from .fields import converter, found
-from .record_types import is_record, make_record, record_parts
+from .record_types import are_records_data, is_record, make_record, record_parts
 from .refusal import MAX_NESTED, not_carried, where_refused
 from .registry import Plain, is_message
 from .row import Row, row_type
@@ -227,7 +227,7 @@ _DECODE: dict[int, tuple[type, Callable[[Any], Any]]] = {
     _UUID: (bytes, lambda content: UUID(bytes=content)),
     _RECORD: (list, lambda content: make_record(*content)),
     _ARRAY: (list, make_array),
-    _SERIALIZED: (list, lambda content: deserialized(*content)),
+    _SERIALIZED: (list, lambda content: content[-1] if are_records_data() else deserialized(*content)),
     _COMPLEX: (list, lambda content: complex(*_pair_of(float, content))),
     _FRACTION: (list, lambda content: Fraction(*_bounded(_pair_of(int, content), MalformedMessage))),
 }

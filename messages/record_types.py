@@ -15,6 +15,9 @@ a model may define whatever it likes beside these two.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from functools import lru_cache
 from types import ModuleType
@@ -26,6 +29,7 @@ from .registry import is_message, is_own, module_name
 
 T = TypeVar("T", bound=type)
 
+_as_data: ContextVar[bool] = ContextVar("records stay data", default=False)
 _registered: dict[str, type] = {}
 _own_records: set[type] = set()
 
@@ -90,8 +94,35 @@ def record_parts(value: Any) -> tuple[str, Any]:
     return name, values if beside is None else [values, beside]
 
 
+@contextmanager
+def records_as_data() -> Iterator[None]:
+    """Within it no record is made, of classes that are loaded or not: a dict of its fields stands for it, the tuple of
+    its values for a named tuple, and for a member of an enum its name.
+    """
+    before = _as_data.set(True)
+    try:
+        yield
+    finally:
+        _as_data.reset(before)
+
+
+def are_records_data() -> bool:
+    return _as_data.get()
+
+
+def _data_of(parts: Any) -> Any:
+    match parts:
+        case [dict(values), _]:
+            return values
+        case list():
+            return tuple(parts)
+    return parts
+
+
 def make_record(name: Any, parts: Any) -> Any:
     """The record of `record_parts`; raises MalformedMessage, whatever its constructor raises."""
+    if _as_data.get():
+        return _data_of(parts)
     cls: Any = _look_up(name) if type(name) is str else None
     if cls is None:
         raise MalformedMessage(f"no record type {name!r:.80} is loaded here")

@@ -58,6 +58,8 @@ class Heartbeat:
     sender: str
     sequence: int
     metrics: tuple[TaskMetrics, ...] = ()
+    process: dict[str, float] | None = None
+    """Figures of the sender's process, by name."""
 
 
 @message
@@ -76,6 +78,15 @@ class TaskManagerExited:
     index: int
     reason: str
     """How it ended, as in "killed by SIGKILL"."""
+
+
+@message
+class TaskManagerAwaited:
+    """Launcher -> JobManager: this TaskManager cannot be started yet; it will be, once that is possible."""
+
+    job_id: JobId
+    index: int
+    why: str
 
 
 @message

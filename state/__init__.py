@@ -22,7 +22,7 @@ from .checkpoints.snapshot_file import (
     state_handles,
     state_size_bytes,
 )
-from .checkpoints.state_backends import StateBackend, backend_named, backend_names
+from .checkpoints.state_backends import ROCKSDB, StateBackend, WorkingState, backend_named, backend_names
 from .columns.batch_codec import pack_batch, unpack_batch
 from .durable_files import DurableFiles, DurableFileSystem
 from .errors import (
@@ -33,6 +33,7 @@ from .errors import (
     ForgedPointer,
     HasCurrentKey,
     InvalidState,
+    LocalStateFailed,
     LostOwnership,
     MissingSavepoint,
     MissingState,
@@ -86,6 +87,7 @@ from .storage import (
 __all__ = [
     "NO_KEY",
     "NO_NAMESPACE",
+    "ROCKSDB",
     "AlreadyFinished",
     "AlreadyRunning",
     "CallIsOver",
@@ -104,6 +106,7 @@ __all__ = [
     "KeyedStateBackend",
     "KeyedStateDeclaration",
     "ListState",
+    "LocalStateFailed",
     "LogWriter",
     "LostOwnership",
     "MapState",
@@ -132,6 +135,7 @@ __all__ = [
     "UnreachableRoot",
     "UnwritableRoot",
     "ValueState",
+    "WorkingState",
     "WrongSavepointStore",
     "WrongStateType",
     "assign_operator",

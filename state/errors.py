@@ -12,6 +12,7 @@ StateError
 ├── StateNotStorable       a value, or a key, that cannot be put into a snapshot
 ├── SnapshotTooLarge       more state than travels inside an acknowledgement
 ├── UnknownBackend         no such state backend is registered
+├── LocalStateFailed       RocksDB could not read or write its files on this machine
 ├── LostLeadership         another JobManager leads
 ├── AlreadyRunning         a job of this name is to go on, and somebody else's runs
 ├── AlreadyFinished        a job of this name is to go on, and has finished
@@ -141,6 +142,17 @@ class SnapshotTooLarge(StateError):
 
 class UnknownBackend(StateError, LookupError):
     """No state backend is registered under this name; the text lists those that are."""
+
+
+class LocalStateFailed(StateError, OSError):
+    """RocksDB cannot read or write its files on this machine. `path`: their folder; `found`: what RocksDB says."""
+
+    may_pass = True
+
+    def __init__(self, path: str, found: str) -> None:
+        todo = "see that the folder can be written and its disk has room, or set state_dir to one of which both is true"
+        super().__init__(f"RocksDB failed in its working folder {path}: {found}; {todo}")
+        self.path, self.found = path, found
 
 
 class LostLeadership(StateError):

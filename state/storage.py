@@ -36,6 +36,7 @@ _CHECKPOINT = "chk-"
 _SEAL = Struct(">4sIQ")
 _MAGIC = b"USS1"
 _TRIES = 5
+_PIECE_BYTES = 8 * 1024 * 1024
 
 
 @lru_cache(maxsize=1024)
@@ -49,6 +50,11 @@ def checkpoint_directory(job_id: JobId, checkpoint_id: CheckpointId) -> str:
 
 def shared_directory(job_id: JobId) -> str:
     return f"{job_directory(job_id)}/shared"
+
+
+def is_shared(path: str) -> bool:
+    """Whether a file is one that several checkpoints may hold."""
+    return posixpath.basename(posixpath.dirname(path)) == "shared"
 
 
 def inlets_directory(job_id: JobId) -> str:
@@ -120,6 +126,26 @@ class CheckpointStorage:
             return verified(handle.data, handle)
         return verified(self._get(self.resolve(handle.path or "")), handle)
 
+    def read_part(self, handle: StateHandle, offset: int, length: int) -> bytes:
+        """So much of the handle's bytes, which nobody has verified; less where the file ends before. Raises as `read`,
+        but for CorruptState.
+        """
+        if handle.data is not None:
+            return handle.data[offset : offset + length]
+        return self._get(self.resolve(handle.path or ""), offset, offset + length)
+
+    def verify(self, handle: StateHandle) -> None:
+        """Read every byte of it, in pieces, and forget them. Raises as `read`."""
+        if handle.data is not None:
+            verified(handle.data, handle)
+            return
+        self.check_there(handle)
+        checksum = 0
+        for start in range(0, handle.size_bytes, _PIECE_BYTES):
+            checksum = zlib.crc32(self.read_part(handle, start, _PIECE_BYTES), checksum)
+        if checksum != handle.checksum:
+            raise CorruptState(handle.path or "", f"CRC-32 {handle.checksum:08x}", f"{checksum:08x}")
+
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
         handle = self.write(path, [_seal_of(data), data])
@@ -148,7 +174,7 @@ class CheckpointStorage:
         A path may come from outside, and what it leads to be of any size: the seal is read before the rest.
         """
         relative = self.resolve(path)
-        seal = self._get(relative, _SEAL.size)
+        seal = self._get(relative, 0, _SEAL.size)
         if len(seal) < _SEAL.size:
             raise CorruptState(relative, f"at least {_SEAL.size} bytes", f"{len(seal)} bytes")
         magic, checksum, size = _SEAL.unpack(seal)
@@ -260,12 +286,12 @@ class CheckpointStorage:
     def _absolute(self, relative: str) -> str:
         return f"{self.root}/{relative}"
 
-    def _get(self, relative: str, size: int | None = None) -> bytes:
-        """The whole file, or so much of its beginning."""
+    def _get(self, relative: str, start: int | None = None, end: int | None = None) -> bytes:
+        """The whole file, or the bytes from `start` to `end`."""
         if self._files.is_local and (kind := special_kind(self._absolute(relative))):
             raise CorruptState(relative, "a regular file", kind)  # to open a pipe would wait for whoever writes to it
         try:
-            data: bytes = self._fs.cat_file(self._absolute(relative), None if size is None else 0, size)
+            data: bytes = self._fs.cat_file(self._absolute(relative), start, end)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             if self._files.has_folders and not self._fs.isdir(self.root):
                 raise UnreachableRoot(self.url) from error
@@ -345,7 +371,9 @@ def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
 
 
 def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], bytes]:
-    """A reader for one restore, on one thread: a file that several handles share is read and verified once."""
+    """A reader for one restore, on one thread: a file that several handles share is read and verified once. One that
+    several checkpoints may hold belongs to one handle of this one, and may be large: it is not kept.
+    """
     files: dict[str, bytes] = {}
 
     def read(handle: StateHandle) -> bytes:
@@ -354,6 +382,8 @@ def handle_reader(storage: CheckpointStorage | None) -> Callable[[StateHandle], 
         path = handle.path or ""
         if storage is None:
             raise MissingState(path)
+        if is_shared(path):
+            return storage.read(handle)
         if path not in files:
             files[path] = storage.read(handle)
         return files[path]

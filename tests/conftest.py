@@ -24,6 +24,7 @@ from understudy.messages import serializers
 from .prepared import Prepared
 from .spark_session import spark as spark  # a fixture
 from .systems.kafka import kafka as kafka  # a fixture
+from .systems.zookeeper import zookeeper as zookeeper  # a fixture
 
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", _PATIENT, max_examples=50)
@@ -46,6 +47,7 @@ _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
 _TOGETHER = (
     "spark",
     "kafka",
+    "zookeeper",
     "test_on_local_processes",
     "test_hostile_peers",
     "test_jobs.py",

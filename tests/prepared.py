@@ -35,10 +35,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 _SOCKET = "UNDERSTUDY_TEST_PREPARED"
 """Environment variable: where the process listens."""
 IMPORTED = (
+    "cli.cluster",
     "cli.info",
     "cli.jobs",
     "cli.run",
     "cli.savepoint",
+    "cli.standing",
+    "cli.submit",
     "clusters.local_cluster",
     "clusters.task_manager_process",
     "clusters.template",

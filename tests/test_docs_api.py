@@ -24,11 +24,14 @@ INHERITED = {
     "LocalCluster": "Cluster",
     "SparkCluster": "Cluster",
     "SimulatedCluster": "Cluster",
+    "StandaloneCluster": "RemoteCluster",
 }
 """What is listed there is not repeated here."""
 NOT_FOR_USERS = {
-    "Cluster": {"translate", "submit_translated", "submit_translated_async"},
+    "Cluster": {"translate", "submit_translated", "submit_translated_async", "ask_job_manager"},
+    "RemoteCluster": {"ask_job_manager"},
     "JobHandle": {"lost", "before_close"},
+    "StateTable": {"conformed", "described", "identified", "only_key"},
     "JobFuture": {"cancel", "set_result", "set_exception", "set_running_or_notify_cancel"},
 }
 """What clusters, and the machinery below a future, use of each other."""
@@ -78,7 +81,8 @@ def members(name: str) -> Iterator[str]:
         elif callable(value) or isinstance(value, classmethod | staticmethod):
             yield shown(member, getattr(kind, member))
     if is_dataclass(kind) or hasattr(kind, "_fields") or issubclass(kind, dict):
-        yield from (field for field in get_type_hints(kind) if not field.startswith("_") and field not in dir(dict))
+        own = set(dir(dict)) if issubclass(kind, dict) else set()
+        yield from (field for field in get_type_hints(kind) if not field.startswith("_") and field not in own)
 
 
 def listed(text: str) -> list[str]:

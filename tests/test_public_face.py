@@ -27,8 +27,12 @@ LIBRARY = [path for floor in ("messages", "state", "actors", "runtime", "src") f
 NO_PUBLIC_ERRORS = {
     # they reach users as text: as the name of a failure's cause, or in the text of an error that is public
     "UnknownChannel": "fails a task; JobFailed shows its name",
+    "HttpError": "an answer of the REST interface, which has its text",
+    "JobManagerAway": "the same",
     "UserCodeError": "wraps what user code raised; JobFailed shows that, and has it as its cause with debug=True",
     "LostLeadership": "stops a JobManager that does not lead any more; clients are answered by the one that does",
+    "ForgedSubmission": "its text is that of CannotTakeOver",
+    "NoZooKeeperHere": "the command line shows its text",
     "ChannelBroken": "fails a task, which is restored; JobFailed shows its name",
     "NoResourceAvailable": "fails a job; JobFailed shows its name",
     "InvalidJobGraph": "the JobManager refuses a graph that the API never makes",

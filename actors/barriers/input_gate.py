@@ -44,6 +44,8 @@ class AlignmentClock:
     def __init__(self, now_ms: Callable[[], float] = lambda: 0.0) -> None:
         self._now_ms = now_ms
         self._first_ms: dict[CheckpointId, float] = {}
+        self.last_ms = 0.0
+        """Of the newest snapshot."""
 
     def barrier_came(self, checkpoint_id: CheckpointId) -> None:
         """Only the first one of a checkpoint counts."""
@@ -53,7 +55,8 @@ class AlignmentClock:
         """The snapshot is taken: how long ago the first barrier came, in ms; 0 if none has. Older ones are over too."""
         first_ms = self._first_ms.get(checkpoint_id)
         self.forget(checkpoint_id)
-        return 0.0 if first_ms is None else self._now_ms() - first_ms
+        self.last_ms = 0.0 if first_ms is None else self._now_ms() - first_ms
+        return self.last_ms
 
     def forget(self, checkpoint_id: CheckpointId) -> None:
         self._first_ms = {each: first_ms for each, first_ms in self._first_ms.items() if each > checkpoint_id}

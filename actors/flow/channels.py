@@ -24,6 +24,16 @@ class InputChannel(Protocol):
         """
         ...
 
+    @property
+    def bytes_passed(self) -> int:
+        """How much has been taken of it so far. From any thread."""
+        ...
+
+    @property
+    def usage(self) -> float:
+        """Which part of what may wait in it does, 0 to 1. From any thread."""
+        ...
+
     def close(self) -> None:
         """Take nothing any more. Before EndOfPartition the producer is notified, and fails. Idempotent."""
         ...
@@ -45,6 +55,16 @@ class OutputChannel(Protocol):
         Raises ChannelBroken when the consumer is lost or has closed; only EndOfPartition goes nowhere quietly then,
         for a producer at its end has nothing more to lose.
         """
+        ...
+
+    @property
+    def bytes_passed(self) -> int:
+        """How much has been sent so far. From any thread."""
+        ...
+
+    @property
+    def usage(self) -> float:
+        """Which part of what may wait in it does, 0 to 1. From any thread."""
         ...
 
     def close(self) -> None:

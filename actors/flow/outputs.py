@@ -67,7 +67,7 @@ class TaskOutputs:
 
     def __init__(self, edges: Sequence[OutputEdge], clock: Clock) -> None:
         self._edges = tuple(edges)
-        self._channels = tuple(channel for edge in self._edges for channel in edge.channels)
+        self.channels = tuple(channel for edge in self._edges for channel in edge.channels)
         self._clock = clock
         self._held = [NO_WATERMARK] * len(self._edges)
         """By edge, the watermark that stays behind what the edge's buffer keeps."""
@@ -80,7 +80,7 @@ class TaskOutputs:
 
     def is_available(self) -> bool:
         """Whether every channel takes more: one slow consumer holds the task back, as back-pressure should."""
-        return all(channel.is_available() for channel in self._channels)
+        return all(channel.is_available() for channel in self.channels)
 
     @property
     def keeps_any(self) -> bool:
@@ -140,7 +140,7 @@ class TaskOutputs:
     def broadcast(self, control: Control) -> None:
         """Send a control element down every channel of every edge, behind all that was emitted before it."""
         self.flush()
-        for channel in self._channels:
+        for channel in self.channels:
             channel.send(control)
 
     def say_misspelt(self) -> None:
@@ -163,5 +163,5 @@ class TaskOutputs:
         """What is still kept goes nowhere: the attempt has not come to its end."""
         for edge in self._edges:
             edge.buffer.take()
-        for channel in self._channels:
+        for channel in self.channels:
             channel.close()

@@ -13,20 +13,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ...messages import JobId
 from ...state import CheckpointStorage, checkpoint_directory, state_handles
 from ...state.checkpoints.checkpoint_metadata import encode_metadata
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
+from ...state.checkpoints.high_availability import KeptJob
 from ...state.checkpoints.savepoints import METADATA, RemovedSavepoint, Savepoints, checkpoint_files
 from ...state.checkpoints.shared_state import Owner, RestoredJob, SavepointAt, SharedStateRegistry, StateFile
-from ...state.errors import LostOwnership, MissingSavepoint, MissingState
+from ...state.errors import LostLeadership, LostOwnership, MissingSavepoint, MissingState
 from ..checkpoints.checkpoint_effects import Discard, StoreMetadata
 from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored
 from ..checkpoints.checkpoint_files import CheckpointFiles
 from ..context import ActorContext
-from .storage_answers import ForJob, LeaseTold
+from .storage_answers import Deposed, ForJob, LeaseTold
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,10 @@ DISPOSED_REMEMBERED = 1_000
 """The number of disposed savepoints and deleted checkpoints kept for readers that had read them just before."""
 
 
+Confirm: TypeAlias = Callable[[CompletedCheckpoint, tuple[str, ...]], None]
+"""Called, on any thread, with a checkpoint that is stored, and with the paths of the savepoints that it is to be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tidy:
     """Files are to be deleted; `work` may be repeated; `tries` counts."""
@@ -47,6 +52,8 @@ class Tidy:
     tries: int = 0
     then: Callable[[], None] | None = None
     """To be called after the first try, whatever became of it."""
+    done: Callable[[], None] | None = None
+    """To be called when it has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +75,16 @@ class JobFiles:
         self._given_up: deque[StateFile] = deque(maxlen=DISPOSED_REMEMBERED)
         """Metadata of checkpoints that are being deleted."""
 
-    def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage) -> CheckpointFiles:
-        """For a new job's CheckpointCoordinator."""
-        return CheckpointFiles(job_id, storage.location(), self._registry)
+    def checkpoints_of(self, job_id: JobId, storage: CheckpointStorage, kept: KeptJob | None = None) -> CheckpointFiles:
+        """For a new job's CheckpointCoordinator. The job needs kept checkpoints, its users the savepoints."""
+        files = CheckpointFiles(job_id, storage.location(), self._registry)
+        if kept is None:
+            return files
+        for checkpoint in kept.checkpoints.restorable():
+            files.completed(checkpoint)
+        for path, savepoint in kept.savepoints.items():
+            files.completed(savepoint, [path])
+        return files
 
     def on(self, message: Tidy | Tidied) -> None:
         match message:
@@ -88,10 +102,10 @@ class JobFiles:
         job_id: JobId,
         storage: CheckpointStorage,
         effect: StoreMetadata,
-        confirm: Callable[[], None] = lambda: None,
+        confirm: Confirm = lambda _, __: None,
     ) -> None:
         """Answered by ForJob(MetadataStored or MetadataFailed). `confirm` is called when all is stored, and may raise;
-        LostOwnership is answered by ForJob(LeaseTold).
+        LostOwnership is answered by ForJob(LeaseTold), LostLeadership by ForJob(Deposed).
         """
         checkpoint_id = effect.draft.checkpoint_id
         path = f"{checkpoint_directory(job_id, checkpoint_id)}/{METADATA}"
@@ -179,22 +193,27 @@ class JobFiles:
         if tidy.then is not None:
             tidy.then()
         if error is None:
-            return
-        if tidy.tries < TIDY_TRIES:
+            if tidy.done is not None:
+                tidy.done()
+        elif isinstance(error, LostLeadership):
+            log.info("%s is another JobManager's to delete", tidy.what)
+        elif tidy.tries < TIDY_TRIES:
             again = replace(tidy, tries=tidy.tries + 1, then=None)
             self._context.schedule(TIDY_RETRY_MS * 2**tidy.tries, again)
         else:
-            log.warning("gave up deleting %s: %s", tidy.what, error)
+            log.warning("gave up on %s: %s", tidy.what, error)
 
 
 def _not_stored(job_id: JobId, failed: MetadataFailed, error: BaseException) -> ForJob:
     if isinstance(error, LostOwnership):
         return ForJob(job_id, LeaseTold(error))
+    if isinstance(error, LostLeadership):
+        return ForJob(job_id, Deposed(error))
     return ForJob(job_id, replace(failed, reason=f"{type(error).__name__}: {error}"))
 
 
 def _store(
-    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, confirm: Callable[[], None]
+    savepoints: Savepoints, storage: CheckpointStorage, path: str, effect: StoreMetadata, confirm: Confirm
 ) -> dict[str, str]:
     """Write the metadata and then the pointers, all or none of these; returns their paths by token. Blocks.
 
@@ -206,7 +225,7 @@ def _store(
     try:
         for request in effect.savepoints:
             pointers[request.token] = savepoints.store(completed, storage, request.directory)
-        confirm()
+        confirm(completed, tuple(pointers.values()))
     except BaseException:
         for pointer in pointers.values():
             with suppress(Exception):

@@ -39,13 +39,20 @@ from ...messages import (
     ReadOutlet,
     RefuseRegistration,
     RegisterTaskManager,
+    RequestBackPressure,
     RequestCheckpointStatistics,
+    RequestFlameGraph,
     RequestJobStatus,
+    RequestJobView,
+    RequestLogs,
+    RequestMetrics,
     RequestWatermarks,
     SendToInlet,
+    StackTraceSample,
     StopJob,
     StopWithSavepoint,
     SubmitJob,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerFailing,
     TaskManagerId,
@@ -57,6 +64,7 @@ from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ...state.errors import StateError
+from ...state.job_history import JobHistory
 from ..actor import Actor, SupervisorStrategy, Terminated
 from ..ask_errors import NotRunning
 from ..errors import ActorError, UnknownJob
@@ -65,13 +73,15 @@ from ..jobs.job_master import JobMaster, JobMasterSettings
 from ..jobs.restart_strategy import make_restart_strategy
 from ..restore.job_submissions import JobKept, JobSubmissions, SubmissionRead
 from ..restore.restore_check import with_carried_states
+from .cluster_metrics import cluster_metrics
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
+from .job_pointers import JobPointers
 from .job_questions import InletAnswered
 from .launcher import Launcher
 from .managed_job import JobServices, ManagedJob, TimerDue
 from .savepoint_coordinator import PromiseSettled, ReleaseSavepoint, SavepointCoordinator, TakeSavepoint
-from .storage_answers import ForJob
+from .storage_answers import Deposed, ForJob
 
 log = logging.getLogger(__name__)
 
@@ -106,12 +116,14 @@ class JobManager(Actor):
         high_availability: HighAvailability,
         claimant: Claimant,
         output: Callable[[LogRecords | PrintedText], None] = lambda _: None,
+        history: JobHistory | None = None,
     ) -> None:
         """It leads from its start to its stop, in the session of `high_availability`. `output` takes what
-        TaskManagers log and print; it must not block.
+        TaskManagers log and print; it must not block. `history` keeps jobs that have ended.
         """
         self._settings = settings
         self._output = output
+        self._history = history
         self._launcher = launcher
         self._savepoints = savepoints
         self._high_availability = high_availability
@@ -132,6 +144,7 @@ class JobManager(Actor):
             self._launcher,
             JobFiles(self.context, self._savepoints),
             self.context.spawn(coordinator, name="savepoint-coordinator"),
+            self._history,
             self._ended,
         )
         self.context.schedule(self._settings.heartbeat_interval_ms, _Beat())
@@ -148,12 +161,17 @@ class JobManager(Actor):
                 self._register(message)
             case TaskManagerExited():
                 self._exited(message)
+            case TaskManagerAwaited(job_id=job_id):
+                self._on_job(job_id, message)
             case Terminated(address=address, reason=reason):
                 self._terminated(address, reason)
             case _Beat():
                 self._beat()
             case InletAnswered():
                 message.questions.answered(message)
+            case ForJob(_, Deposed(error)):
+                log.warning("this JobManager leads no more, and stops: %s", error)
+                self.context.stop(self.context.self_ref)
             case ForJob(job_id, event):
                 self._on_job(job_id, event)
             case TimerDue(job_id, event):
@@ -197,8 +215,17 @@ class JobManager(Actor):
                 return self._details(job_id)
             case RequestJobStatus(job_id):
                 return self._details(job_id)
+            case RequestJobView(job_id, after_ms):
+                return self._job(job_id).view(after_ms)
             case RequestWatermarks(job_id):
                 return self._job(job_id).master.report.watermarks()
+            case RequestMetrics(job_id):
+                chosen = self._jobs.values() if job_id is None else (self._job(job_id),)
+                return cluster_metrics(tuple(chosen), self.context.clock)
+            case RequestLogs(job_id, after):
+                return self._job(job_id).watch.logs.read(after)
+            case RequestBackPressure() | RequestFlameGraph():
+                return self._job(message.job_id).watch.ask(message)
             case RequestCheckpointStatistics(job_id):
                 return self._job(job_id).master.report.checkpoint_history(self.context.clock.now_ms())
             case ListenToJob(job_id, listener):
@@ -230,7 +257,8 @@ class JobManager(Actor):
         try:
             return self._make(message, kept)
         except BaseException:
-            self._remove(message.graph.job_id, JobStatus.FAILED)
+            if not kept.is_taken_over:
+                self._remove(message.graph.job_id, JobStatus.FAILED)
             raise
 
     def _make(self, message: SubmitJob, kept: JobKept) -> JobSubmitted:
@@ -238,7 +266,9 @@ class JobManager(Actor):
         submitted = JobSubmitted(graph.job_id)
         if found is not None:
             self._services.files.restored(graph.job_id, found.storage, found.checkpoint, found.savepoint_path)
-            graph, submitted = with_carried_states(graph, found.checkpoint), found.submitted(graph.job_id)
+            submitted = found.submitted(graph.job_id)
+        if (start := found.checkpoint if found else next(kept.job.checkpoints.restorable(), None)) is not None:
+            graph = with_carried_states(graph, start)
         storage = self._savepoints.open_storage(graph.checkpoints.directory)
         master = JobMaster(
             graph,
@@ -252,12 +282,14 @@ class JobManager(Actor):
             kept.job.checkpoint_ids,
             kept.job.checkpoints,
             self.context.new_id,
-            files=self._services.files.checkpoints_of(graph.job_id, storage),
+            files=self._services.files.checkpoints_of(graph.job_id, storage, kept.job),
             origin=None if found is None else found.origin,
         )
         self._savepoints.job_begins(graph.job_id, storage)
+        pointers = JobPointers(self.context, graph.job_id, kept.job.pointers, self._high_availability.may_block)
         lease = None if kept.claim is None else JobLease(self.context, graph.job_id, kept.claim)
-        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease)
+        self._jobs[graph.job_id] = job = ManagedJob(self._services, graph, master, storage, submitted, lease, pointers)
+        self._launcher.expect(message)
         job.start()
         return submitted
 
@@ -305,17 +337,11 @@ class JobManager(Actor):
             why = "unknown job" if job is None else f"the job is {job.status.value} or released it"
             ref.tell(RefuseRegistration(message.task_manager_id, why))
             return
-        if job.add_worker(message.task_manager_id, ref, message.index):
+        if job.add_worker(message, ref):
             self._owner[message.task_manager_id] = message.job_id
             self.context.watch(ref)
-        ref.tell(
-            AcknowledgeRegistration(
-                self._services.session,
-                message.task_manager_id,
-                self._settings.heartbeat_interval_ms,
-                self._settings.heartbeat_timeout_ms,
-            )
-        )
+        pace = self._settings.heartbeat_interval_ms, self._settings.heartbeat_timeout_ms
+        ref.tell(AcknowledgeRegistration(self._services.session, message.task_manager_id, *pace))
         job.on(message)
 
     def _from_task_manager(self, session: LeaderSessionId, message: Any) -> None:
@@ -330,9 +356,11 @@ class JobManager(Actor):
                     self._jobs[job_id].hear(task_manager_id, message)
             case LogRecords() | PrintedText():
                 self._output(message)
+                if isinstance(message, LogRecords) and message.job_id in self._jobs:
+                    self._jobs[message.job_id].watch.logs.add(message)
             case TaskManagerFailing(task_manager_id, reason):
                 self._lose(task_manager_id, reason)
-            case _ if isinstance(message, TaskReport | OutletReport):
+            case _ if isinstance(message, TaskReport | OutletReport | StackTraceSample):
                 self._on_job(message.job_id, message)
             case _:
                 log.warning("dropped %s, which no TaskManager sends", type(message).__name__)
@@ -389,8 +417,9 @@ class JobManager(Actor):
 
     def _remove(self, job_id: JobId, status: JobStatus) -> None:
         """No successor has to start it: it has ended so, or was not started."""
-        remove = partial(self._high_availability.remove_job, job_id, status)
+        remove, job = partial(self._high_availability.remove_job, job_id, status), self._jobs.get(job_id)
+        done = job.pointers.forgotten if job else None
         if self._high_availability.may_block:
-            self._services.files.on(Tidy(f"what is kept of job {job_id}", remove))
+            self._services.files.on(Tidy(f"what is kept of job {job_id}", remove, done=done))
         else:
             remove()

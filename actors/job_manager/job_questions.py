@@ -19,6 +19,7 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     PutIntoInlet,
+    RegisterTaskManager,
     SendToInlet,
     SubtaskIndex,
     TaskManagerId,
@@ -36,8 +37,10 @@ class Worker:
     """A TaskManager of the job."""
 
     ref: Ref
-    index: int
+    registration: RegisterTaskManager
     heard_ms: float
+    registered_ms: int
+    """By the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...messages import JobId
+from ...messages import JobId, SubmitJob
 
 
 class Launcher(Protocol):
@@ -12,6 +12,10 @@ class Launcher(Protocol):
 
     The JobManager gets the end of a process as `TaskManagerExited`, once per start.
     """
+
+    def expect(self, wanted: SubmitJob) -> None:
+        """This job begins: its TaskManagers are going to be asked for."""
+        ...
 
     def start(self, job_id: JobId, index: int) -> None:
         """Start TaskManager `index` of this job, or start it again after it has exited."""

@@ -6,27 +6,32 @@ dispatcher; what belongs to all jobs stands in `JobServices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, assert_never
 
 from ...messages import (
     CheckpointCompleted,
+    EndedJob,
     ExecutionState,
     FailureCause,
     Heartbeat,
     JobGraph,
     JobId,
     JobStatus,
+    JobStatusChanged,
     JobSubmitted,
     JobSummary,
+    JobView,
     LeaderSessionId,
     LeaderSessionMessage,
     OperatorId,
     OutletReport,
     ReadOutlet,
+    RegisterTaskManager,
     ReleaseTaskManager,
+    SubmitTask,
     SubtaskIndex,
     TaskManagerChanged,
     TaskManagerId,
@@ -34,11 +39,13 @@ from ...messages import (
     TriggerSavepointSuccess,
 )
 from ...state import CheckpointStorage
+from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.errors import LostOwnership
+from ...state.job_history import JobHistory
 from ...state.outlets.lineage import OUTLET_STATE
 from ..ask_errors import NotRunning
 from ..checkpoints.checkpoint_effects import AnswerSavepoint, CancelTimer, Discard, Schedule, StoreMetadata
-from ..checkpoints.checkpoint_events import TriggerSavepointNow
+from ..checkpoints.checkpoint_events import MetadataFailed, MetadataStored, TriggerSavepointNow
 from ..checkpoints.savepoint_request import Afterwards, SavepointRequest
 from ..context import ActorContext, Ref, Timer
 from ..failure import tell_line
@@ -58,13 +65,16 @@ from ..jobs.job_effects import (
     Tidings,
 )
 from ..jobs.job_master import JobMaster
-from .job_files import JobFiles
+from ..jobs.job_timeline import JobTimeline
+from .job_files import JobFiles, Tidy
 from .job_lease import Lease
+from .job_pointers import JobPointers
 from .job_questions import JobQuestions, Worker
+from .job_watch import JobWatch, WatchEvent
 from .launcher import Launcher
 from .outlets import OutletEvent, Outlets
 from .savepoint_coordinator import PromiseSettled
-from .storage_answers import LeaseTold
+from .storage_answers import LeaseTold, PointerGone
 
 _DOWN = (JobStatus.RESTARTING, JobStatus.FAILING, JobStatus.FAILED)
 """Where a failure has brought the job."""
@@ -79,6 +89,8 @@ class JobServices:
     launcher: Launcher
     files: JobFiles
     savepoint_coordinator: Ref
+    history: JobHistory | None
+    """Where jobs that have ended are kept."""
     ended: Callable[[JobId, tuple[TaskManagerId, ...]], None]
     """To be called when a job is over, with the TaskManagers that it has released."""
 
@@ -102,14 +114,18 @@ class ManagedJob:
         storage: CheckpointStorage,
         submitted: JobSubmitted,
         lease: Lease | None = None,
+        pointers: JobPointers | None = None,
     ) -> None:
-        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that."""
+        """`submitted`: the answer to whoever submitted it, as often as asked. `lease`: to its name, if it has that.
+        `pointers`: for a successor, if there can be one.
+        """
         self.submitted = submitted
         self.master = master
         self.storage = storage
         self.listeners: list[Ref] = []
         self._services = services
         self._lease = lease or Lease()
+        self.pointers = pointers or JobPointers(services.context, graph.job_id)
         self._graph = graph
         self._context = services.context
         self._log = FailureLog(graph, services.context.clock)
@@ -123,8 +139,17 @@ class ManagedJob:
         self.questions = JobQuestions(
             services.context, services.session, master, self._lease, self._workers, self.told_status
         )
+        self.watch = JobWatch(
+            services.context,
+            partial(LeaderSessionMessage, services.session),
+            graph,
+            master,
+            self._workers,
+            self.told_status,
+        )
         self._started_ms = self._context.clock.wall_ms()
         self._ended_ms = 0
+        self._timeline = JobTimeline(graph, self._started_ms)
 
     @property
     def job_id(self) -> JobId:
@@ -148,6 +173,15 @@ class ManagedJob:
             last_failure=self._why_down(),
         )
 
+    def view(self, after_ms: int = 0) -> JobView:
+        """See RequestJobView."""
+        now_ms, wall_ms = self._clocks()
+        heard_ms = {
+            each: (worker.registered_ms, round(wall_ms - now_ms + worker.heard_ms))
+            for each, worker in self._workers.items()
+        }
+        return self.master.report.view(self.summary(), self._timeline, heard_ms, wall_ms, after_ms)
+
     def told_status(self) -> str:
         """The status in words; when the job is down, with the failure that is to blame."""
         why = self._why_down()
@@ -169,13 +203,19 @@ class ManagedJob:
     def stop(self) -> None:
         self._carry_out(self.master.stop(*self._clocks()))
 
-    def on(self, event: JobEvent | LeaseTold | OutletReport | OutletEvent) -> None:
-        if isinstance(event, OutletReport | OutletEvent):
+    def on(self, event: JobEvent | LeaseTold | PointerGone | OutletReport | OutletEvent | WatchEvent) -> None:
+        if isinstance(event, WatchEvent):
+            self.watch.on(event)
+        elif isinstance(event, OutletReport | OutletEvent):
             self._outlets.on(event)
         elif isinstance(event, LeaseTold):
             self._lease_told(event.error)
+        elif isinstance(event, PointerGone):
+            self.pointers.gone(event)
         else:
             self._carry_out(self.master.on(event, *self._clocks()))
+            if isinstance(event, MetadataStored | MetadataFailed):
+                self.pointers.stored()
 
     def timer_due(self, event: JobTimerEvent) -> None:
         self._timers.pop(event, None)  # a job may run for years, and tick every second
@@ -220,12 +260,19 @@ class ManagedJob:
         """What came of a write of its lease. If that is lost, the job fails permanently."""
         if isinstance(error, LostOwnership) and not self._lease.is_lost:
             self._lease.lose()
+            self.pointers.give_up_waiting()
             self.on(JobDoomed(FailureCause(type(error).__name__, str(error))))
         elif not self._lease.is_lost:
             self._lease.told(error)
 
     def _delete(self, work: Callable[[], None]) -> None:
-        self._lease.delete(work, has_ended=self.status.is_terminal)
+        has_ended = self.status.is_terminal
+        self.pointers.delete(lambda: self._lease.delete(work, has_ended=has_ended), has_ended=has_ended)
+
+    def _confirm(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...]) -> None:
+        """On any thread: it is stored. Raises LostOwnership, LostLeadership."""
+        self._lease.confirm()
+        self.pointers.add(completed, savepoints)
 
     # -- its TaskManagers
 
@@ -233,19 +280,27 @@ class ManagedJob:
         """Whether this one may register."""
         return not self.status.is_terminal and task_manager_id not in self._released
 
-    def add_worker(self, task_manager_id: TaskManagerId, ref: Ref, index: int) -> bool:
+    @property
+    def workers(self) -> Mapping[TaskManagerId, Worker]:
+        """Its TaskManagers, as long as they are there."""
+        return self._workers
+
+    def add_worker(self, registration: RegisterTaskManager, ref: Ref) -> bool:
         """Whether it is new here."""
-        if task_manager_id in self._workers:
+        if registration.task_manager_id in self._workers:
             return False
-        self._workers[task_manager_id] = Worker(ref, index, self._context.clock.now_ms())
+        self._workers[registration.task_manager_id] = Worker(ref, registration, *self._clocks())
         return True
 
     def hear(self, task_manager_id: TaskManagerId, beat: Heartbeat) -> None:
-        self._workers[task_manager_id].heard_ms = self._context.clock.now_ms()
+        self._workers[task_manager_id].heard_ms = now_ms = self._context.clock.now_ms()
+        self._timeline.heard(beat.metrics, now_ms)
+        self.watch.heard(task_manager_id, beat)
         self.on(beat)
 
     def lose_worker(self, task_manager_id: TaskManagerId, reason: str, *, process_ended: bool) -> None:
         del self._workers[task_manager_id]
+        self.watch.book.lost(task_manager_id)
         self.on(TaskManagerLost(task_manager_id, reason, process_ended))
 
     def workers_at(self, *, index: int | None = None, address: str | None = None) -> list[TaskManagerId]:
@@ -253,13 +308,15 @@ class ManagedJob:
         return [
             task_manager_id
             for task_manager_id, worker in self._workers.items()
-            if worker.index == index or worker.ref.address == address
+            if worker.registration.index == index or worker.ref.address == address
         ]
 
     def beat(self, beat: Heartbeat, timeout_ms: float) -> list[tuple[TaskManagerId, float]]:
         """Beat to all that have been heard of within this time; returns the others, and how long they are silent."""
         self._lease.beat()
-        now_ms, silent = self._context.clock.now_ms(), []
+        now_ms, wall_ms = self._clocks()
+        self._timeline.look((each.attempt_id for each in self.master.graph.executions()), wall_ms)
+        silent = []
         for task_manager_id, worker in self._workers.items():
             silent_ms = now_ms - worker.heard_ms
             if silent_ms > timeout_ms:
@@ -273,9 +330,9 @@ class ManagedJob:
     def _carry_out(self, effects: list[JobEffect]) -> None:
         for effect in effects:
             match effect:
-                case Tell(task_manager_id, message):
-                    if (worker := self._workers.get(task_manager_id)) is not None:
-                        worker.ref.tell(LeaderSessionMessage(self._services.session, message))
+                case Tell(_, message):
+                    tell = partial(self._tell, effect)
+                    self.pointers.when_settled(tell, may_begin=isinstance(message, SubmitTask))
                 case Tidings(message):
                     self._publish(message)
                 case StartTaskManager(index):
@@ -288,9 +345,10 @@ class ManagedJob:
                     if (timer := self._timers.pop(event, None)) is not None:
                         timer.cancel()
                 case StoreMetadata():
-                    self._services.files.store(self.job_id, self.storage, effect, self._lease.confirm)
+                    self.pointers.storing()
+                    self._services.files.store(self.job_id, self.storage, effect, self._confirm)
                 case Discard():
-                    self._delete(partial(self._services.files.discard, self.job_id, self.storage, effect))
+                    self._discard(effect)
                 case AnswerSavepoint():
                     self._answer_savepoint(effect)
                 case FailureKnown():
@@ -306,12 +364,26 @@ class ManagedJob:
             self._is_to_cancel = False
             self.cancel()
 
+    def _tell(self, order: Tell) -> None:
+        if (worker := self._workers.get(order.task_manager_id)) is not None:
+            worker.ref.tell(LeaderSessionMessage(self._services.session, order.message))
+
+    def _discard(self, effect: Discard) -> None:
+        work = partial(self._services.files.discard, self.job_id, self.storage, effect)
+        if self.status.is_terminal:  # all its pointers go with the job
+            self._delete(work)
+        else:
+            self.pointers.remove(effect.metadata_path, lambda: self._delete(work))
+
     def _publish(self, message: Any) -> None:
+        self._timeline.happened(message, self.master.report.latest_kind)
         if isinstance(message, CheckpointCompleted):
             self._services.files.superseded(self.job_id)
             self._lease.completed(message.checkpoint_id)
         elif isinstance(message, TaskManagerChanged) and not message.registered:
             self._log.task_manager_lost(message)
+        elif isinstance(message, JobStatusChanged):
+            self.watch.status_changed(message)
         for listener in self.listeners:
             listener.tell(message)
 
@@ -341,7 +413,15 @@ class ManagedJob:
         self._lease.end(self.status)
         self.tidy_up()
         self._outlets.job_ended()
+        self._keep_history()
         self._services.ended(self.job_id, released)
+
+    def _keep_history(self) -> None:
+        """For those who ask after this JobManager's end."""
+        if (history := self._services.history) is None:
+            return
+        ended = EndedJob(self.view(), self.master.report.checkpoint_history(self._context.clock.now_ms()))
+        self._services.files.on(Tidy(f"the history of job {self.job_id}", partial(history.keep, ended)))
 
     def _clocks(self) -> tuple[float, int]:
         return self._context.clock.now_ms(), self._context.clock.wall_ms()

@@ -16,7 +16,21 @@ class LeaseTold:
     error: BaseException | None
 
 
-StorageAnswer: TypeAlias = MetadataStored | MetadataFailed | LeaseTold
+@dataclass(frozen=True, slots=True)
+class Deposed:
+    """Another JobManager leads: this one stops, and deletes nothing."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class PointerGone:
+    """No successor looks for the checkpoint with this metadata any more."""
+
+    metadata_path: str
+
+
+StorageAnswer: TypeAlias = MetadataStored | MetadataFailed | LeaseTold | Deposed | PointerGone
 
 
 @dataclass(frozen=True, slots=True)

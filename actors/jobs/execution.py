@@ -7,7 +7,7 @@ Flink: Execution, ExecutionState.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from types import MappingProxyType
 
@@ -49,13 +49,22 @@ class UpdateResult(Enum):
 class Execution:
     """One attempt; `number` counts the subtask's attempts from 0."""
 
-    def __init__(self, subtask: SubtaskKey, number: int, attempt_id: ExecutionAttemptId) -> None:
+    def __init__(
+        self,
+        subtask: SubtaskKey,
+        number: int,
+        attempt_id: ExecutionAttemptId,
+        wall_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.subtask = subtask
         self.number = number
         self.attempt_id = attempt_id
         self.slot: SlotId | None = None
         self.failure: FailureCause | None = None
         self._state = ExecutionState.CREATED
+        self._wall_ms = wall_ms
+        self.times: dict[ExecutionState, int] = {}
+        """When it came into each state, by the wall clock."""
 
     def __repr__(self) -> str:
         vertex_id, index = self.subtask
@@ -123,3 +132,4 @@ class Execution:
         if target not in TRANSITIONS[self._state]:
             raise IllegalTransition(f"{self!r} cannot become {target.value}")
         self._state = target
+        self.times[target] = self._wall_ms()

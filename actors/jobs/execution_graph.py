@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from types import MappingProxyType
 
 from ...messages import (
@@ -68,6 +68,8 @@ class ExecutionGraph:
         self._by_id: dict[ExecutionAttemptId, Execution] = {}
         self._earlier: dict[SubtaskKey, deque[Execution]] = {s: deque(maxlen=ATTEMPTS_KEPT) for s in self._subtasks}
         self._channel_ids = count()
+        self.wall_ms = 0
+        """The time of the event that is handled now."""
 
     # -- the job
 
@@ -102,6 +104,10 @@ class ExecutionGraph:
         """Current attempts, of these vertices or of all; vertex by vertex in topological order."""
         found = (self._current.get(subtask) for subtask in self._subtasks_in(vertices))
         return tuple(execution for execution in found if execution is not None)
+
+    def all_earlier(self) -> Iterator[Execution]:
+        """Of all subtasks, each one's oldest first."""
+        return chain.from_iterable(self._earlier.values())
 
     def earlier(self, subtask: SubtaskKey) -> tuple[Execution, ...]:
         """The attempts before the current one, oldest first; at most ATTEMPTS_KEPT."""
@@ -243,7 +249,8 @@ class ExecutionGraph:
         if previous is not None:
             del self._by_id[previous.attempt_id]
             self._earlier[subtask].append(previous)
-        execution = Execution(subtask, 0 if previous is None else previous.number + 1, attempt_id)
+        number = 0 if previous is None else previous.number + 1
+        execution = Execution(subtask, number, attempt_id, lambda: self.wall_ms)
         execution.schedule()
         self._current[subtask] = self._by_id[attempt_id] = execution
         return execution

@@ -21,12 +21,20 @@ class FailureHistory:
     def __init__(self, job_name: str) -> None:
         self._job_name = job_name
         self._failures: list[FailureCause] = []
+        self._times: list[int] = []
+        self.wall_ms = 0
+        """The time of the event that is handled now."""
         self._open: dict[Region, FailureCause] = {}
         """The cause of each region that is being cancelled, as far as known."""
 
     @property
     def all(self) -> tuple[FailureCause, ...]:
         return tuple(self._failures)
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """When each of `all` was added, by the wall clock."""
+        return tuple(self._times)
 
     @property
     def latest(self) -> FailureCause | None:
@@ -36,6 +44,7 @@ class FailureHistory:
         """A failure: of this region, or of the job as a whole. Returns it with the job's name."""
         cause = replace(cause, job_name=self._job_name)
         self._failures = [*self._failures, cause][-FAILURES_KEPT:]
+        self._times = [*self._times, self.wall_ms][-FAILURES_KEPT:]
         if region is not None:
             self._open[region] = cause
         return cause

@@ -17,6 +17,7 @@ from ...messages import (
     Message,
     OperatorId,
     RegisterTaskManager,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskManagerId,
     TaskReport,
@@ -90,6 +91,7 @@ JobTimerEvent: TypeAlias = TimerEvent | OwnTimerEvent | PermitsDue
 
 JobEvent: TypeAlias = (
     RegisterTaskManager
+    | TaskManagerAwaited
     | TaskManagerExited
     | TaskManagerLost
     | Heartbeat

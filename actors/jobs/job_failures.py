@@ -26,9 +26,10 @@ class JobFailures:
         """What the present event has made fail, and what became of it."""
         self._known: FailureCause | None = None
 
-    def begin(self) -> None:
+    def begin(self, wall_ms: int = 0) -> None:
         """A new event: what it makes fail in several regions is one failure."""
         self._event = self._known = None
+        self.history.wall_ms = wall_ms
 
     def checkpoint_completed(self) -> None:
         """The job has made progress."""

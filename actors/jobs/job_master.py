@@ -26,6 +26,7 @@ from ...messages import (
     ReportWatermark,
     RequestPermits,
     SubmitTask,
+    TaskManagerAwaited,
     TaskManagerExited,
     UpdateTaskExecutionState,
 )
@@ -110,13 +111,11 @@ class JobMaster:
         files: CheckpointFiles | None = None,
     ) -> None:
         self.graph = ExecutionGraph(graph)
-        plan = CheckpointPlan.of(graph)
-        predecessors = () if origin is None else origin.predecessors
-        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, predecessors)
-        self._job = graph
-        self._settings = settings
-        self._failures = JobFailures(graph)
         self._restore_points = points = RestorePoints(graph, store, origin)
+        plan, before = CheckpointPlan.of(graph), points.predecessors
+        self.coordinator = CheckpointCoordinator(graph.job_id, graph.checkpoints, plan, ids, store, files, before)
+        self._job, self._settings = graph, settings
+        self._failures = JobFailures(graph)
         self._slots = SlotPool()
         self._roster = TaskManagerRoster(settings.task_managers)
         self._restarts = RegionRestarts(graph, self.graph, self._slots, restart, settings.slot_timeout_ms)
@@ -187,6 +186,9 @@ class JobMaster:
                 return self._lose(event)
             case TaskManagerExited(index=index, reason=reason):
                 return [*self._explain_loss(index, reason), *self._roster.ended(index, reason)]
+            case TaskManagerAwaited(index=index, why=why):
+                self._roster.awaited(index, why)
+                return []
             case Heartbeat():
                 return [effect for report in self._roster.heard(event) for effect in self._update(report)]
             case UpdateTaskExecutionState():
@@ -397,6 +399,6 @@ class JobMaster:
         return effects
 
     def _begin(self, now_ms: float, wall_ms: int) -> None:
-        self._now_ms, self._wall_ms = now_ms, wall_ms
+        self._now_ms, self._wall_ms, self.graph.wall_ms = now_ms, wall_ms, wall_ms
         self._restarts.begin()
-        self._failures.begin()
+        self._failures.begin(wall_ms)

@@ -5,14 +5,30 @@ Reads the machines of the JobMaster, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from ...messages import CheckpointHistory, CheckpointId, JobDetails, JobGraph, JobWatermarks, TaskMetrics
+from ...messages import (
+    CheckpointHistory,
+    CheckpointId,
+    ExecutionState,
+    FailureAt,
+    JobDetails,
+    JobGraph,
+    JobSummary,
+    JobView,
+    JobWatermarks,
+    SlotIndex,
+    SubtaskView,
+    TaskManagerId,
+    TaskManagerView,
+    TaskMetrics,
+)
 from ..checkpoints.checkpoint_statistics import CheckpointStatisticsTracker
 from ..restore.restore_points import RestorePoints
 from .execution import Execution
 from .execution_graph import ExecutionGraph
 from .failure_history import FailureHistory
+from .job_timeline import JobTimeline
 from .region_restarts import RegionRestarts
 from .task_manager_roster import TaskManagerRoster
 
@@ -54,10 +70,54 @@ class JobReport:
             retained_checkpoint_path=self._retained(),
         )
 
+    def view(
+        self,
+        summary: JobSummary,
+        timeline: JobTimeline,
+        heard_ms: Mapping[TaskManagerId, tuple[int, int]],
+        wall_ms: int,
+        after_ms: int = 0,
+    ) -> JobView:
+        """The whole job. `heard_ms`: when each TaskManager registered and was heard last, by the wall clock; `after_ms`
+        as in RequestJobView.
+        """
+        workers = [
+            TaskManagerView(
+                each.task_manager_id,
+                each.index,
+                each.host,
+                each.pid,
+                each.slots,
+                each.control_address,
+                each.data_endpoint,
+                *heard_ms.get(each.task_manager_id, (0, 0)),
+            )
+            for each in self._roster.registrations()
+        ]
+        return JobView(
+            wall_ms,
+            summary,
+            self.details(),
+            self._job,
+            tuple(_subtask(each, timeline) for each in self._graph.executions()),
+            tuple(_subtask(each, timeline) for each in self._graph.all_earlier()),
+            tuple(workers),
+            dict(timeline.statuses),
+            tuple(map(FailureAt, self._history.times, self._history.all)),
+            timeline.samples(after_ms),
+            timeline.marks(after_ms),
+        )
+
     def watermarks(self) -> JobWatermarks:
         """How far event time is, by the last heartbeats."""
         job = self._job
         return JobWatermarks(job.job_id, job.name, self._graph.status, job.vertices, job.edges, self._tasks())
+
+    @property
+    def latest_kind(self) -> str:
+        """Of the checkpoint that completed last: "checkpoint", "savepoint" or "final"."""
+        latest = self._checkpoints.latest
+        return latest.kind if latest else "checkpoint"
 
     def _tasks(self) -> tuple[TaskMetrics, ...]:
         """Of current attempts."""
@@ -84,3 +144,22 @@ class JobReport:
             if any(operator in (one.name, one.operator_id) for one in vertex.operators):
                 return self._graph.current(vertex.vertex_id, subtask_of(vertex.parallelism, vertex.max_parallelism))
         return None
+
+
+def _subtask(execution: Execution, timeline: JobTimeline) -> SubtaskView:
+    times = execution.times
+    rates = timeline.rates(execution.attempt_id) if not execution.state.is_terminal else None
+    return SubtaskView(
+        execution.vertex_id,
+        execution.subtask_index,
+        execution.attempt_id,
+        execution.number,
+        execution.state,
+        execution.task_manager_id or TaskManagerId(""),
+        SlotIndex(-1) if execution.slot is None else execution.slot.slot_index,
+        times.get(ExecutionState.SCHEDULED, 0),
+        times.get(ExecutionState.DEPLOYING, 0),
+        times.get(ExecutionState.RUNNING, 0),
+        times[execution.state] if execution.state.is_terminal else 0,
+        *((0.0,) * 4 if rates is None else rates.shares()),
+    )

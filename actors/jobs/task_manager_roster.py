@@ -44,7 +44,7 @@ class TaskManagerRoster:
         self._lost: dict[int, TaskManagerId] = {}
         """By index, the last life, if it was lost while its process may have been there."""
         self.last_stillbirth = ""
-        """Why one ended before it registered, for the error that names too few slots."""
+        """Why one ended before it registered, or waits to be started, for the error that names too few slots."""
 
     def __contains__(self, task_manager_id: TaskManagerId) -> bool:
         return task_manager_id in self._lives
@@ -88,6 +88,10 @@ class TaskManagerRoster:
         delay_ms = min(STILLBORN_DELAY_MS << self._stillborn[index], MAX_STILLBORN_DELAY_MS)
         return [ProcessEnded(index, reason, delay_ms), Schedule(delay_ms, StartDue(index))]
 
+    def awaited(self, index: int, why: str) -> None:
+        """It cannot be started now."""
+        self.last_stillbirth = f"TaskManager {index} waits: {why}"
+
     def heard(self, message: Heartbeat) -> list[UpdateTaskExecutionState]:
         """Keep its figures; returns what its attempts do, where a report that was lost has to be made good. Nothing for
         an unknown sender.
@@ -104,6 +108,9 @@ class TaskManagerRoster:
 
     def data_endpoints(self) -> dict[TaskManagerId, str]:
         return {task_manager_id: life.registration.data_endpoint for task_manager_id, life in self._lives.items()}
+
+    def registrations(self) -> Iterator[RegisterTaskManager]:
+        return (life.registration for life in self._lives.values())
 
     def metrics(self) -> Iterator[TaskMetrics]:
         for life in self._lives.values():

@@ -13,6 +13,7 @@ from .ledger_sink import LedgerSink
 from .map import Map
 from .map_batches import MapBatches
 from .marker import Marker
+from .metrics import Counter, Gauge, Histogram, Meter, MetricGroup
 from .operator import Operator, OperatorContext
 from .reduce import KeyedReduce
 from .source import END, FromSplit, Source, SourceState
@@ -35,9 +36,12 @@ __all__ = [
     "CommittableWriter",
     "Committer",
     "Count",
+    "Counter",
     "Filter",
     "FlatMap",
     "FromSplit",
+    "Gauge",
+    "Histogram",
     "IdempotentSink",
     "KeyedOperator",
     "KeyedReduce",
@@ -47,6 +51,8 @@ __all__ = [
     "MapBatches",
     "Marker",
     "Max",
+    "Meter",
+    "MetricGroup",
     "Min",
     "Operator",
     "OperatorContext",

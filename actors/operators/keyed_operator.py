@@ -232,6 +232,7 @@ class KeyedOperator(Operator):
             self._process_timed(process, input_index, keys, records, self.timestamps, out)
             return
         backend, left = self._backend, iter(keys)
+        backend.read_ahead(keys)
         try:
             for key, record in zip(left, records, strict=True):
                 backend.current_key = self.key = key
@@ -255,6 +256,7 @@ class KeyedOperator(Operator):
         """The same for records with event times: another loop, so that records without pay nothing for it."""
         backend, left, stamps, marks = self._backend, iter(keys), out.stamps, self.split_watermarks
         watermark = self.watermark
+        backend.read_ahead(keys)
         by_record = repeat(watermark) if marks is None else np.maximum(marks, watermark).tolist()
         try:
             for key, record, time_ms, own in zip(left, records, times.tolist(), by_record):  # noqa: B905 - may repeat

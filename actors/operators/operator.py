@@ -6,7 +6,7 @@ The task feeds it batches and barriers; a question put to it with `job.ask` reac
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -27,6 +27,7 @@ from ..actor import Actor
 from ..context import Clock
 from ..flow.elements import NO_WATERMARK, Batch, Times
 from .collector import Collector
+from .metrics import MetricGroup, OwnMetrics
 from .of_call import OfCall, is_async
 from .task_access import TaskAccess
 
@@ -65,6 +66,8 @@ class OperatorContext:
     """Whether that is the newest completed checkpoint of this very job, in which nothing has changed since: what comes
     now goes on where it ended. False for a fresh start, a savepoint, an older checkpoint, or one of another job.
     """
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+    """What the operator measures."""
     report: Callable[[Message], None] = unheard
     """On the task's thread: says something to the job's JobManager, of the kinds that it knows."""
 
@@ -154,6 +157,11 @@ class Operator(Actor):
     watermark: int = NO_WATERMARK
     """How far event time has come, in ms: no record with this or an older time comes any more, but late ones. Before
     the first watermark it is -2**63, and 2**63 - 1 when the data has ended.
+    """
+
+    metrics: ClassVar[MetricGroup] = OwnMetrics()  # type: ignore[assignment]
+    """Counters, gauges, meters and histograms of its own: `self.metrics.counter("late").inc()`. Make them in `open`
+    and keep them: to look for one by name with each record costs more than to count it.
     """
 
     late_records: int = 0

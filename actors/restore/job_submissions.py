@@ -36,6 +36,8 @@ class JobKept:
     """To the job's name, if it is to be resumed."""
     earlier_inlets: tuple[str, ...] = ()
     """See JobGraph."""
+    is_taken_over: bool = False
+    """Whether an earlier leader has had it: then it stays kept, also if it cannot be started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,30 @@ class JobSubmissions:
         """Find what the job starts from, and have it kept. Raises as `find_origin`, `JobRuns.claim`, `Resumption` and
         HighAvailability.add_job.
         """
+        if self._high_availability.is_kept(wanted.graph.job_id):
+            return self._take_over(wanted)
+        return self._begin(wanted)
+
+    def _take_over(self, wanted: SubmitJob) -> JobKept:
+        """An earlier leader has had the job: it goes on from its newest checkpoint; without any it begins again."""
+        kept = self._high_availability.add_job(wanted)
+        newest = next(kept.checkpoints.restorable(), None)
+        if newest is None:
+            return replace(self._begin(wanted), is_taken_over=True)
+        claim = None
+        if wanted.resume:
+            claim = self._claim(wanted)
+            claim.start(newest.checkpoint_id, newest.metadata_path)
+        return JobKept(kept, None, claim, is_taken_over=True)
+
+    def _claim(self, wanted: SubmitJob) -> RunClaim:
+        storage = self._savepoints.open_storage(wanted.graph.checkpoints.directory)
+        return JobRuns(storage, wanted.graph.name, self._claimant).claim(wanted.graph.job_id)
+
+    def _begin(self, wanted: SubmitJob) -> JobKept:
         if not wanted.resume:
             return self._kept(wanted, None if wanted.restore_from is None else find_origin(wanted, self._savepoints))
-        storage = self._savepoints.open_storage(wanted.graph.checkpoints.directory)
-        claim = JobRuns(storage, wanted.graph.name, self._claimant).claim(wanted.graph.job_id)
+        claim = self._claim(wanted)
         try:
             resumption = Resumption(wanted, self._savepoints, claim)
             origin = resumption.origin()

@@ -52,6 +52,13 @@ class RestorePoints:
         return self._origin
 
     @property
+    def predecessors(self) -> tuple[Predecessor, ...]:
+        """The jobs that this one continues, going by what it would restore now."""
+        if (own := self.own) is not None:
+            return own.predecessors
+        return () if self._origin is None else self._origin.predecessors
+
+    @property
     def own(self) -> CompletedCheckpoint | None:
         """The newest of the job's own that can be read, as far as that is known."""
         newest = self._newest()

@@ -213,6 +213,15 @@ class OperatorChain:
                 with blame(operator):
                     operator._permits_granted(message)
 
+    @property
+    def has_gauges(self) -> bool:
+        """Whether any metric of its operators has to be read. From any thread."""
+        return any(each.context.metrics.has_functions for each in self.operators)
+
+    def read_gauges(self) -> None:
+        for operator in self.operators:
+            operator.context.metrics.read_gauges(operator.context.name)
+
     def close(self) -> list[UserCodeError]:
         """Close every operator, the first one first; returns what they raised instead of stopping at it."""
         errors: list[UserCodeError] = []

@@ -58,7 +58,8 @@ from .operator_chain import blame
 from .questions import answer, take
 from .snapshot_under_way import SnapshotFailed, SnapshotWritten
 from .task_checkpoints import Progress, TaskCheckpoints
-from .task_counters import TaskCounters, first_batch_processed
+from .task_counters import TaskCounters, first_batch_processed, reported
+from .task_figures import ReadGauges, figures_of
 from .task_setup import DoneAside, TaskParts, TaskServices, build_task
 from .task_time import TaskTime
 
@@ -83,6 +84,7 @@ _Control: TypeAlias = (
     | NotifyCheckpointAborted
     | AnnounceWatermark
     | GrantPermits
+    | ReadGauges
 )
 """What its TaskManager passes on to it, besides questions."""
 _Outcome: TypeAlias = _Restored | _RestoreFailed | SnapshotWritten | SnapshotFailed | DoneAside
@@ -116,7 +118,7 @@ class Task(Actor):
         self._expected: CheckpointId | None = None
         """The barrier of this checkpoint is on its way: what comes before it is taken, however much is in flight."""
         self._held_by = deployment.restored_checkpoint_id if deployment.finishing else None
-        self._counters = TaskCounters()
+        self.counters = TaskCounters()
         self._has_fired = False
         """The last step did what was due by the clock."""
         self._due_ms: float | None = None
@@ -148,11 +150,15 @@ class Task(Actor):
 
     def metrics(self) -> TaskMetrics:
         """What it has done so far. Called from the TaskManager's thread: plain reads of counters."""
-        records_out = self._parts.outputs.records_out if self._parts else 0
-        event_time = None if self._time is None else self._time.event_time(self._counters.is_held_back)
-        return self._counters.metrics(
-            self.deployment, self._closing_from or self.state, records_out, self.context.clock, event_time
-        )
+        event_time = None if self._time is None else self._time.event_time(self.counters.is_blocked)
+        state = self._closing_from or self.state
+        figures = {} if self._parts is None else figures_of(self._parts)
+        return reported(self.counters, self.deployment, state, self.context.clock, event_time, **figures)
+
+    @property
+    def has_gauges(self) -> bool:
+        """Whether ReadGauges is of use. From the TaskManager's thread, too."""
+        return self.state is ExecutionState.RUNNING and self._running_parts().chain.has_gauges
 
     def watermark_report(self) -> ReportWatermark | None:
         """For sources that wait for each other. From the TaskManager's thread, too."""
@@ -205,6 +211,7 @@ class Task(Actor):
 
     def _release(self, state: ExecutionState) -> list[UserCodeError]:
         before, self.state = self.state, state
+        self.counters.rests()
         if self._parts is None:
             return []
         self._closing_from = before
@@ -231,7 +238,7 @@ class Task(Actor):
         return self._time
 
     def _progress(self) -> Progress:
-        return Progress(self._counters.records_in, self._data_ended, self._own_time().snapshot())
+        return Progress(self.counters.records_in, self._data_ended, self._own_time().snapshot())
 
     # -- control
 
@@ -255,6 +262,8 @@ class Task(Actor):
                 self._own_time().align(message)
             case GrantPermits():
                 self._running_parts().chain.permits_granted(message)
+            case ReadGauges():
+                self._running_parts().chain.read_gauges()
             case ExpectBarrier(checkpoint_id=checkpoint_id):
                 self._expected = checkpoint_id
             case SwitchToUnaligned(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms):
@@ -349,18 +358,20 @@ class Task(Actor):
         due_ms = parts.outputs.send_due(now_ms)
         if not parts.outputs.is_available():
             self.idle_ms = due_ms
-            self._counters.held_back(now_ms)
+            self.counters.held_back(now_ms)
             self._own_time().stands_still()
             return Step.IDLE
-        self._own_time().goes_on(now_ms, self._counters.records_in)
-        self._counters.goes_on(now_ms)
+        self._own_time().goes_on(now_ms, self.counters.records_in)
+        self.counters.begins(now_ms)
         worked = is_more = self._do_next(parts)
         if worked and parts.outputs.keeps_any and parts.outputs.is_available():
             is_more = self._do_next(parts)  # in this step, so that buffered records leave soon if no more follow
         if not is_more:
             self._rest(parts)
         if worked:
-            self._counters.worked(self.context.clock.now_ms() - now_ms)
+            self.counters.worked(self.context.clock.now_ms(), is_more)
+        else:
+            self.counters.rests()
         return Step.BUSY if is_more else Step.IDLE
 
     def _do_next(self, parts: TaskParts) -> bool:
@@ -403,7 +414,7 @@ class Task(Actor):
         parts.outputs.flush()
         self._own_time().rests()
         if self._source is not None and self._polls and not self._own_time().is_paused:
-            with blame(self._source, self._counters.records_in):
+            with blame(self._source, self.counters.records_in):
                 delays.append(self._source.poll_delay_ms())
         self.idle_ms = min((delay for delay in delays if delay is not None), default=None)
         if self._is_final:
@@ -418,7 +429,7 @@ class Task(Actor):
         if not self._polls or self._running_parts().chain.is_full:
             self._own_time().stands_still()
             return False
-        with blame(source, self._counters.records_in):
+        with blame(source, self.counters.records_in):
             batch = self._own_time().poll()
             if batch is None:
                 return False
@@ -471,7 +482,7 @@ class Task(Actor):
 
     def _process(self, batch: AnyBatch, input_index: int, start: int) -> None:
         self._running_parts().chain.process(batch, input_index, start)
-        if self._counters.taken(len(batch)):
+        if self.counters.taken(len(batch)):
             self._owner.tell(first_batch_processed(self.deployment, self.context.clock.wall_ms()))
 
     def _end_of_data(self) -> None:

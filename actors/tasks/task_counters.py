@@ -1,20 +1,54 @@
-"""TaskCounters: what one attempt has done so far, for metrics. The task's thread writes, any other may read."""
+"""TaskCounters: what one attempt has done so far, and where its time went. Its thread writes, any other may read.
+
+Its time is busy (in a step that did something), back-pressured (held back by its outputs) or idle (the rest). Tasks of
+one slot share a thread, so a task may also be held back by the work of those behind it while no channel is full: of a
+wait between two of its steps in which these worked, what is longer than its own last step counts as back-pressure. That
+is how long it would wait for them with a thread of its own. Flink: TaskIOMetricGroup.
+"""
 
 from __future__ import annotations
 
-from ...messages import ExecutionState, FirstBatchProcessed, TaskDeployment, TaskEventTime, TaskMetrics
+from collections.abc import Iterable
+from typing import Any
+
+from ...messages import (
+    ExecutionState,
+    FirstBatchProcessed,
+    TaskDeployment,
+    TaskEventTime,
+    TaskMetrics,
+)
 from ..context import Clock
 
 
 class TaskCounters:
     """One attempt's."""
 
+    __slots__ = (
+        "_behind_ms",
+        "_blocked_ms",
+        "_blocked_since",
+        "_busy_ms",
+        "_step_since",
+        "_took_ms",
+        "batches_in",
+        "behind",
+        "records_in",
+    )
+
     def __init__(self) -> None:
         self.records_in = 0
         self.batches_in = 0
+        self.behind: tuple[TaskCounters, ...] = ()
+        """Of the tasks on the same thread that take what this one emits, also through others."""
         self._busy_ms = 0.0
         self._blocked_ms = 0.0
         self._blocked_since: float | None = None
+        self._step_since: float | None = None
+        self._took_ms = 0.0
+        """Its last step, if it wanted to go on."""
+        self._behind_ms: float | None = None
+        """How long those behind it had worked by then; None: it does not wait for them."""
 
     def taken(self, records: int) -> bool:
         """A batch has been taken; whether it was the first."""
@@ -24,47 +58,101 @@ class TaskCounters:
 
     def held_back(self, now_ms: float) -> None:
         """Its outputs take nothing: from now on, or still."""
+        self._behind_ms = None
         if self._blocked_since is None:
             self._blocked_since = now_ms
 
-    def goes_on(self, now_ms: float) -> None:
-        """Its outputs take more."""
+    def begins(self, now_ms: float) -> None:
+        """A step begins, and its outputs take more."""
         if self._blocked_since is not None:
             self._blocked_ms += now_ms - self._blocked_since
             self._blocked_since = None
+        elif self._behind_ms is not None:
+            waited_ms = self._done_behind() - self._behind_ms - self._took_ms
+            if waited_ms > 0:
+                self._blocked_ms += waited_ms
+            self._behind_ms = None
+        self._step_since = now_ms
 
-    def worked(self, ms: float) -> None:
-        self._busy_ms += ms
+    def worked(self, now_ms: float, is_more: bool) -> None:
+        """The step ends that has begun, and has done something. `is_more`: it wants to go on at once."""
+        since = self._step_since
+        took_ms = 0.0 if since is None else now_ms - since
+        self._busy_ms += took_ms
+        self._step_since = None
+        if is_more and self.behind:
+            self._took_ms = took_ms
+            self._behind_ms = self._done_behind()
+
+    def rests(self) -> None:
+        """The step ends, and there was nothing to do; or all ends."""
+        self._step_since = self._behind_ms = None
 
     @property
-    def is_held_back(self) -> bool:
+    def is_blocked(self) -> bool:
+        """Whether its outputs take nothing."""
         return self._blocked_since is not None
 
-    def metrics(
-        self,
-        deployment: TaskDeployment,
-        state: ExecutionState,
-        records_out: int,
-        clock: Clock,
-        event_time: TaskEventTime | None,
-    ) -> TaskMetrics:
-        """Called from any thread: plain reads of counters."""
-        blocked_ms = self._blocked_ms
-        if (since := self._blocked_since) is not None:
-            blocked_ms += clock.now_ms() - since
-        return TaskMetrics(
-            attempt_id=deployment.attempt_id,
-            vertex_id=deployment.vertex_id,
-            vertex_name=deployment.vertex_name,
-            subtask_index=deployment.subtask_index,
-            records_in=self.records_in,
-            records_out=records_out,
-            batches_in=self.batches_in,
-            backpressured_ms=int(blocked_ms),
-            busy_ms=int(self._busy_ms),
-            status=state.value,
-            event_time=event_time,
-        )
+    @property
+    def is_in_step(self) -> bool:
+        return self._step_since is not None
+
+    def is_held_back(self, now_ms: float) -> bool:
+        """Whether those behind it hold it back just now: by a full channel, or because they use its thread."""
+        if self._blocked_since is not None:
+            return True
+        return self._waited_ms(now_ms) > 0 and any(each.is_in_step for each in self.behind)
+
+    def busy_ms(self, now_ms: float) -> float:
+        """With the step that lasts."""
+        busy_ms, since = self._busy_ms, self._step_since
+        return busy_ms if since is None else busy_ms + max(0.0, now_ms - since)
+
+    def back_pressured_ms(self, now_ms: float) -> float:
+        """With what lasts."""
+        blocked_ms, since = self._blocked_ms, self._blocked_since
+        return blocked_ms + (self._waited_ms(now_ms) if since is None else max(0.0, now_ms - since))
+
+    def _done_behind(self) -> float:
+        """On their common thread, on which none of them is in a step now."""
+        done_ms = 0.0
+        for each in self.behind:
+            done_ms += each._busy_ms
+        return done_ms
+
+    def _busy_behind(self, now_ms: float) -> float:
+        return sum([each.busy_ms(now_ms) for each in self.behind])
+
+    def _waited_ms(self, now_ms: float) -> float:
+        behind_ms = self._behind_ms
+        return 0.0 if behind_ms is None else max(0.0, self._busy_behind(now_ms) - behind_ms - self._took_ms)
+
+
+def reported(
+    counters: TaskCounters,
+    deployment: TaskDeployment,
+    state: ExecutionState,
+    clock: Clock,
+    event_time: TaskEventTime | None,
+    **figures: Any,
+) -> TaskMetrics:
+    """What a heartbeat says of a task. Called from any thread: plain reads of counters."""
+    now_ms, records_out = clock.now_ms(), figures.pop("records_out", 0)
+    return TaskMetrics(
+        attempt_id=deployment.attempt_id,
+        vertex_id=deployment.vertex_id,
+        vertex_name=deployment.vertex_name,
+        subtask_index=deployment.subtask_index,
+        records_in=counters.records_in,
+        records_out=records_out,
+        batches_in=counters.batches_in,
+        backpressured_ms=int(counters.back_pressured_ms(now_ms)),
+        busy_ms=int(counters.busy_ms(now_ms)),
+        status=state.value,
+        event_time=event_time,
+        clock_ms=now_ms,
+        **figures,
+    )
 
 
 def first_batch_processed(where: TaskDeployment, wall_ms: int) -> FirstBatchProcessed:
@@ -72,3 +160,17 @@ def first_batch_processed(where: TaskDeployment, wall_ms: int) -> FirstBatchProc
     return FirstBatchProcessed(
         where.job_id, where.attempt_id, where.vertex_id, where.subtask_index, where.attempt_number, wall_ms
     )
+
+
+def link(tasks: Iterable[tuple[TaskDeployment, TaskCounters]]) -> None:
+    """Let the tasks of one slot know which of them take what they emit."""
+    known = [(deployment, {each.edge for each in deployment.inputs}, counters) for deployment, counters in tasks]
+    for deployment, _, counters in known:
+        edges, behind = {each.edge for each in deployment.outputs}, dict[int, TaskCounters]()
+        while True:
+            found = [each for each in known if each[1] & edges and id(each[2]) not in behind]
+            if not found:
+                break
+            behind |= {id(each[2]): each[2] for each in found}
+            edges = {output.edge for each in found for output in each[0].outputs}
+        counters.behind = tuple(each for each in behind.values() if each is not counters)

@@ -43,6 +43,7 @@ from ...messages import (
     TaskManagerId,
     TaskReport,
     TriggerCheckpoint,
+    TriggerStackTraceSample,
     UpdateTaskExecutionState,
 )
 from ..actor import Actor, Terminated
@@ -51,6 +52,9 @@ from ..context import Ref
 from ..failure import died_in_silence
 from .outbox import NoOutbox, Outbox
 from .task import Task
+from .task_counters import link
+from .task_figures import ReadGauges
+from .task_sampler import SampleDue, TaskSampler
 from .task_setup import TaskServices
 
 log = logging.getLogger(__name__)
@@ -127,6 +131,7 @@ class TaskManager(Actor):
         self._beats = 0
         self._ending: str | None = None
         self._has_ended = False
+        self._sampler = TaskSampler(services.stacks)
         self.stale_messages = 0
         """How many messages of another leader session were dropped."""
 
@@ -157,6 +162,8 @@ class TaskManager(Actor):
                 self.context.schedule(OUTPUT_DELAY_MS, _SendOutput())
             case _SendOutput():
                 self._send_output()
+            case SampleDue():
+                self._sample(message)
             case UpdateTaskExecutionState(attempt_id=attempt_id, state=state):
                 if state.is_terminal and attempt_id in self._tasks:
                     self._tasks[attempt_id].is_over = True
@@ -209,8 +216,11 @@ class TaskManager(Actor):
             return
         self._beats += 1
         metrics = tuple(hosted.task.metrics() for hosted in self._tasks.values())
-        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics))
+        process = self._services.process_figures()
+        self._to_leader(Heartbeat(self._spec.task_manager_id, self._beats, metrics, process))
         for hosted in self._tasks.values():
+            if hosted.task.has_gauges:
+                hosted.ref.tell(ReadGauges())
             if (report := hosted.task.watermark_report()) is not None:
                 self._to_leader(report)
         self.context.schedule(registration.heartbeat_interval_ms, _Beat())
@@ -228,6 +238,9 @@ class TaskManager(Actor):
                 self._deploy(deployment)
             case ReleaseTaskManager(reason=reason):
                 self._end(reason)
+            case TriggerStackTraceSample():
+                if (hosted := self._tasks.get(message.attempt_id)) is not None:
+                    self._sample(self._sampler.begin(message, hosted.task))
             case AskTask(attempt_id, question):
                 return self._ask(attempt_id, question.operator, question)
             case PutIntoInlet(attempt_id, sent):
@@ -259,6 +272,11 @@ class TaskManager(Actor):
         self._tasks[deployment.attempt_id] = _Hosted(task, ref)
         self.context.watch(ref)
         self._forget_old_attempts()
+        link(
+            (each.task.deployment, each.task.counters)
+            for each in self._tasks.values()
+            if each.task.deployment.slot == deployment.slot and not each.task.state.is_terminal
+        )
 
     def _forget_old_attempts(self) -> None:
         ended = [attempt for attempt, hosted in self._tasks.items() if hosted.task.state.is_terminal]
@@ -271,6 +289,16 @@ class TaskManager(Actor):
         if hosted is None or hosted.task.state.is_terminal:
             raise NotRunning(operator, "its job may be restarting; ask again")
         return hosted.ref.ask(question)
+
+    def _sample(self, due: SampleDue | None) -> None:
+        """Take a sample, and come back for the next one; or report, when it was the last."""
+        if due is None:
+            return
+        report = self._sampler.take(due, self.context.clock.now_ms())
+        if report is None:
+            self.context.schedule(due.delay_ms, due)
+        else:
+            self._to_leader(report)
 
     def _to_leader(self, message: Any) -> None:
         if self._session is not None:

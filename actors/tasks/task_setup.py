@@ -22,6 +22,7 @@ from ..operators.operator import Operator, OperatorContext, unheard
 from ..operators.task_access import TaskAccess
 from .job_program import JobProgram
 from .operator_chain import OperatorChain
+from .stacks import NO_STACKS, Stacks
 from .task_state import StateServices, TaskState
 
 WhenFailed = Callable[[BaseException], None]
@@ -46,6 +47,9 @@ class TaskServices:
     task_manager_name: str
     when_failed: WhenFailed = ignore_failure
     """Called with what fails an attempt, before that is reported; what it raises itself goes to the dispatcher."""
+    stacks: Stacks = NO_STACKS
+    process_figures: Callable[[], dict[str, float]] = dict
+    """What is known of the process, by name."""
     watermark_warn_ms: int | None = None
     """Event time that stands still for so long while records come is logged; None: it is not."""
 

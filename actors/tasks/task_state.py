@@ -16,6 +16,7 @@ from ...messages import (
     ChannelStateHandle,
     CheckpointId,
     InputWatermark,
+    KeyedStateHandle,
     OperatorId,
     SubtaskIndex,
     SubtaskState,
@@ -36,9 +37,12 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
-from ...state.backends.backend import IncrementalBackend, KeyedSnapshot
+from ...state.backends.backend import CountedBackend, IncrementalBackend, KeyedSnapshot, ReadState
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
+from ...state.checkpoints.local_copies import LocalCopies
+from ...state.keys.key_groups import KeyGroupRange
+from ...state.rocks.common_format import in_common_format
 from ..async_calls.async_calls import AsyncCalls
 from ..async_calls.event_loop import CallLoop, no_call_loop
 from ..barriers.in_flight_elements import InFlight, unpack_in_flight
@@ -65,8 +69,18 @@ class StateServices:
     """Opens the root of another job's checkpoints, which the JobManager names."""
     call_loop: Callable[[], CallLoop] = no_call_loop
     """The event loop that the coroutines of operators run on."""
+    copies_folder: str | None = None
+    """On this machine, for copies of snapshots; None: there are none."""
     incremental: bool = False
     """Whether snapshots may hold files of earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshotted:
+    """What the newest snapshot of an operator has; `entries` None: the backend would have to look."""
+
+    entries: int | None
+    size_bytes: int
 
 
 @dataclass(slots=True)
@@ -88,9 +102,13 @@ class TaskState:
         """Whether the restored snapshot was taken after the subtask's data had ended."""
         self.in_flight: dict[tuple[int, SubtaskIndex], list[InFlight]] = {}
         """By edge and producer subtask, once it is restored: what an unaligned snapshot found in the channels."""
+        self.sizes: dict[OperatorId, Snapshotted] = {}
+        """By operator, of the newest snapshot; another one takes its place, so any thread may read it."""
         self.restored_watermarks = [each for state in deployment.restored for each in state.watermarks]
         self._deployment = deployment
         self._services = services
+        folder = services.copies_folder
+        self._copies = None if folder is None else LocalCopies(folder, deployment.vertex_id, deployment.subtask_index)
         self._states = {
             operator_id: _OperatorState(operator, self._make_keyed(operator))
             for operator_id, operator in operators.items()
@@ -105,14 +123,14 @@ class TaskState:
         root = self._deployment.restored_root
         storage = self._services.open_storage(root) if root else self._services.storage
         for restored in self._deployment.restored:
-            read = handle_reader(storage)
+            read = handle_reader(storage) if self._copies is None else self._copies.reader(storage)
             for operator_id, found in restored.operators.items():
                 state = self._states.get(operator_id)
                 if state is None:
                     continue
                 state.lists.restore(found.lists, read)
                 if found.keyed and state.keyed is not None:
-                    state.keyed.restore(found.keyed, read)
+                    state.keyed.restore(self._readable(state, found.keyed, read), read)
             for channel in restored.channels:
                 self.in_flight[channel.edge, channel.producer_subtask] = read_channel(channel, read, unpack_in_flight)
         for state in self._states.values():
@@ -155,15 +173,14 @@ class TaskState:
         if offset is not None and self._offset is not None:
             where = self._deployment
             self._offset.update([(where.subtask_index, where.parallelism, *offset)])
+        entries: dict[OperatorId, int] = {}
         taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
-                taken.add(
-                    operator_id,
-                    self._keyed(state, checkpoint_id, whole),
-                    state.lists.snapshot(),
-                    state.operator.context.name,
-                )
+                keyed = self._keyed(state, checkpoint_id, whole)
+                if isinstance(state.keyed, CountedBackend):
+                    entries[operator_id] = state.keyed.stored_entries()
+                taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
         deployment = self._deployment
         target = SnapshotTarget(
             self._services.storage,
@@ -173,19 +190,24 @@ class TaskState:
             deployment.subtask_index,
             deployment.attempt_id,
             self._services.inline_threshold_bytes,
+            self._copies,
         )
 
         def write(channels: tuple[ChannelStateHandle, ...] = ()) -> tuple[SubtaskState, int]:
             written = taken.write(target, self._services.backend.store, channels)
+            if self._copies is not None:
+                self._copies.written(checkpoint_id, written)
+            self.sizes = {each: Snapshotted(entries.get(each), taken.sizes.get(each, 0)) for each in self._states}
             return written, state_size_bytes(written)
 
         return write
 
     def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """Later snapshots may hold what this one's files hold."""
         for state in self._states.values():
-            if isinstance(state.keyed, IncrementalBackend):
+            if state.keyed is not None:
                 state.keyed.checkpoint_complete(checkpoint_id)
+        if self._copies is not None:
+            self._copies.complete(checkpoint_id)
 
     def _keyed(self, state: _OperatorState, checkpoint_id: CheckpointId, whole: bool) -> KeyedSnapshot | None:
         if state.keyed is None:
@@ -223,14 +245,25 @@ class TaskState:
             if state.keyed is not None:
                 state.keyed.close()
 
+    def _readable(
+        self, state: _OperatorState, handles: tuple[KeyedStateHandle, ...], read: ReadState
+    ) -> tuple[KeyedStateHandle, ...]:
+        """In a format that this operator's keyed state knows; an operator's own state knows only the common one."""
+        is_own = getattr(state.operator, "keyed_state", None) is not None
+        reads = frozenset[str]() if is_own else self._services.backend.reads
+        if reads:
+            return handles
+        return in_common_format(handles, read, self._key_groups().groups)
+
+    def _key_groups(self) -> KeyGroupRange:
+        where = self._deployment
+        return key_group_range(where.max_parallelism, where.parallelism, where.subtask_index)
+
     def _make_keyed(self, operator: Operator) -> KeyedStateBackend | None:
-        groups = key_group_range(
-            self._deployment.max_parallelism, self._deployment.parallelism, self._deployment.subtask_index
-        )
         own = getattr(operator, "keyed_state", None)
         if own is not None:
             return own  # type: ignore[no-any-return]
         if not (isinstance(operator, KeyedOperator) or operator._is_async):
             return None
-        backend = self._services.backend.keyed_backend(groups, self._deployment.max_parallelism)
+        backend = self._services.backend.keyed_backend(self._key_groups(), self._deployment.max_parallelism)
         return SharedBackend(backend, self._services.call_loop().lock()) if operator._is_async else backend

@@ -162,7 +162,7 @@ class Watch:
             for pid in list(self._pids):
                 with contextlib.suppress(psutil.Error):
                     self.most_threads = max(self.most_threads, psutil.Process(pid).num_threads())
-            vertices |= {task.vertex_id for task in self._job.metrics() if NAME in task.vertex_name.split(" -> ")}
+            vertices |= {task.vertex_id for task in self._job.details().tasks if NAME in task.vertex_name.split(" -> ")}
             for checkpoint in self._job.checkpoint_history().checkpoints:
                 own = [each.metrics.sync_ms for each in checkpoint.subtasks if each.vertex_id in vertices]
                 if own and checkpoint.kind == "checkpoint" and checkpoint.status == "completed":

@@ -110,7 +110,7 @@ class Witness:
     def wait_for_state(self, handle: JobHandle, keys: int) -> None:
         """Until the tasks that hold the state have taken a record, or partial, for each key."""
         while not handle.status.is_terminal:
-            holders = [task for task in handle.metrics() if task.vertex_name.split(" -> ")[0] == NAME]
+            holders = [task for task in handle.details().tasks if task.vertex_name.split(" -> ")[0] == NAME]
             if sum(task.records_in for task in holders) >= keys:
                 self.whole(holders[0].vertex_id, time.time() * 1000)
                 return

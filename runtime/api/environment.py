@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...actors.operators.source import Source
-from ...messages import CheckpointConfig, CheckpointRetention, RestartStrategyConfig, shown
-from ...state import backend_names
+from ...messages import CheckpointConfig, CheckpointRetention, LocalState, RestartStrategyConfig, shown
+from ...state import ROCKSDB, backend_names
 from ..connectors import (
     CollectionSource,
     GeneratorSource,
@@ -25,6 +25,7 @@ from ..connectors import (
     SparkSource,
     scan_plan,
 )
+from ..connectors.errors import check_extra
 from .checks import at_least, at_least_or_none, check_records, one_of, rate, text, yes_or_no
 from .errors import InvalidSetting
 from .file_sources import FileSources
@@ -73,7 +74,12 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
     send them; 0: each is sent at once.
     `batch_rows`: the largest number of records a batch, if Spark does not make them; each source's default when None.
     `state_backend`: "filesystem" writes snapshots to the checkpoint directory; "memory" sends them to the
-    JobManager, up to 5 MiB a subtask.
+    JobManager, up to 5 MiB a subtask; "rocksdb" keeps state on the disk, for more than fits into memory, and writes
+    what has changed (docs/rocksdb.md).
+    `state_dir`: a folder on a disk of each TaskManager's own, for what "rocksdb" and `local_recovery` keep there; None:
+    a temporary one. `state_memory_mb`: what "rocksdb" may take of the memory, a slot.
+    `local_recovery`: snapshots stay on the TaskManager's machine too, and a task that starts there again reads them
+    there, if they are whole.
     `slow_step_ms`: a `poll`, `process`, hook or commit that holds its task's thread for longer is logged as a warning,
     with the operator and the line, and again when it ends; None: no watch.
     `watermark_warn_ms`: event time that stands still for so long while records come is logged as a warning, with the
@@ -103,6 +109,9 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         restart_strategy: RestartStrategyConfig | None = None,
         max_same_failures: int | None = 5,
         state_backend: str = "filesystem",
+        state_dir: str | None = None,
+        state_memory_mb: int = 256,
+        local_recovery: bool = False,
         batch_rows: int | None = None,
         slow_step_ms: int | None = 1_000,
         watermark_warn_ms: int | None = 10_000,
@@ -111,6 +120,13 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         self.max_parallelism = at_least("max_parallelism", 128 if max_parallelism is None else max_parallelism, 1)
         self.batch_rows = at_least_or_none("batch_rows", batch_rows, 1)
         self.state_backend = one_of("state_backend", state_backend, backend_names())
+        if state_backend == ROCKSDB:
+            check_extra("rocksdict", extra="rocksdb", wanted_by='state_backend="rocksdb"')
+        self.local_state = LocalState(
+            directory="" if state_dir is None else os.path.abspath(text("state_dir", state_dir)),
+            memory_mb=at_least("state_memory_mb", state_memory_mb, 8),
+            copies=local_recovery,
+        )
         self.buffer_timeout_ms = at_least("buffer_timeout_ms", buffer_timeout_ms, 0)
         self.restart_is_default = restart_strategy is None
         self.watermark_warn_ms = at_least_or_none("watermark_warn_ms", watermark_warn_ms, 1)

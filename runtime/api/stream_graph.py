@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from ...actors.flow.key_selector import KeySelector
 from ...actors.operators.operator import Operator
-from ...messages import OperatorId, Partitioning
+from ...messages import OperatorId, Partitioning, operator_id_of
 from .checks import at_least_or_none, text
 from .errors import DuplicateName, NoSink
 
@@ -67,7 +66,7 @@ class StreamNode:
     @property
     def operator_id(self) -> OperatorId:
         """Derived from the uid, or else the name, so that the same program finds its state again."""
-        return _operator_id(self.uid or self.name)
+        return operator_id_of(self.uid or self.name)
 
     @property
     def selectors(self) -> tuple[KeySelector, ...]:
@@ -185,9 +184,3 @@ def _slot_sharing_group(explicit: str | None, inputs: Sequence[StreamEdge]) -> s
         return text("slot_sharing_group", explicit)
     groups = {edge.source.slot_sharing_group for edge in inputs}
     return groups.pop() if len(groups) == 1 else "default"
-
-
-def _operator_id(identity: str) -> OperatorId:
-    """A name that is safe in paths stays as it is; any other is cleaned and gets its checksum."""
-    clean = re.sub(r"[^A-Za-z0-9_-]+", "_", identity)
-    return OperatorId(clean if clean == identity else f"{clean}-{zlib.crc32(identity.encode()):08x}")

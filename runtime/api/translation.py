@@ -113,6 +113,7 @@ def translate(
         restart=environment.restart,
         max_same_failures=environment.max_same_failures,
         state_backend=environment.state_backend,
+        local_state=environment.local_state,
         buffer_timeout_ms=environment.buffer_timeout_ms,
         slow_step_ms=environment.slow_step_ms,
         watermark_warn_ms=environment.watermark_warn_ms,

@@ -113,6 +113,7 @@ class ProxiedCluster(Cluster):
             self._make_high_availability(system),
             self._make_claimant(system),
             self._take_output,
+            self._make_history(),
             links=self.links,
         )
 

@@ -7,17 +7,31 @@ from importlib import import_module
 import click
 
 _HOMES = {
+    "back-pressure": "metrics",
     "cancel": "jobs",
     "chaos": "chaos",
     "checkpoints": "jobs",
+    "cluster": "cluster",
+    "config": "config",
+    "dashboard": "dashboard",
     "demo": "demo",
+    "flame-graph": "metrics",
     "info": "info",
+    "jobmanager": "standing",
+    "key": "zookeeper",
     "list": "jobs",
+    "logs": "logs",
+    "metrics": "metrics",
     "run": "run",
     "savepoint": "savepoint",
     "simulate": "simulate",
+    "state": "state",
     "stop": "savepoint",
+    "submit": "submit",
+    "taskmanager": "standing",
+    "top": "top",
     "watermarks": "watermarks",
+    "zookeeper": "zookeeper",
 }
 """In which module each command is; imported when it is wanted, so that none waits for what only others need."""
 
@@ -31,7 +45,7 @@ class _Commands(click.Group):
         if home is None:
             return None
         module = import_module(f".{home}", __name__)
-        command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name)
+        command: click.Command = getattr(module, "list_jobs" if cmd_name == "list" else cmd_name.replace("-", "_"))
         return command
 
 

@@ -1,5 +1,6 @@
 """Which JobManager a command speaks to: the one that is named by address and key file, by options or environment, or
-else the only one of this user that runs on this machine; a command about a job asks all of them for it.
+else the only one of this user that runs on this machine, or else the one that an understudy.yaml names; a command
+about a job asks all that run here for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
+from ..hosts.settings_sources import load_settings
 from ..system import CurveKeys
 from ..system.remote.address import is_reachable_base
 from .output import note
@@ -121,9 +123,11 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
         )
     if address is not None:
         raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
+    if (loaded := load_settings()).file is not None:
+        return loaded.settings.jobmanager_address, loaded.settings.key_file
     raise click.ClickException(
         f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
-        "or name one with --jobmanager and --key-file"
+        "or name one with --jobmanager and --key-file, or in an understudy.yaml"
     )
 
 

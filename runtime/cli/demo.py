@@ -202,7 +202,7 @@ def _watch(job: JobHandle, display: Display) -> None:
         with contextlib.suppress(TimeoutError):
             job.wait(timeout=0.25)
             return
-        display.tasks(job.metrics())
+        display.tasks(job.details().tasks)
 
 
 def _tell_result(display: Display, differences: dict[str, str], report: Report, kills: int) -> None:

@@ -37,7 +37,7 @@ def list_jobs(
     if as_json:
         print_json(jobs)
     elif jobs:
-        _print(_job_table(jobs))
+        print_table(_job_table(jobs))
     else:
         note("no job" if everything else "no job runs; --all lists those that have ended too")
 
@@ -94,19 +94,19 @@ def checkpoints(job: str, as_json: bool, jobmanager: str | None, key_file: str |
     if as_json:
         print_json(history)
         return
-    _print(_checkpoint_table(history))
+    print_table(_checkpoint_table(history))
     restored = f"; restored from checkpoint {history.restored_checkpoint_id}" if history.restored_checkpoint_id else ""
     note(f"{history.triggered} triggered, {history.completed} completed, {history.failed} failed{restored}")
     if found.last_failure:
         note(f"the job is {found.status.value}; {LAST_FAILURE}: {found.last_failure}")
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
     """On standard output, as wide as it needs to be: an id that is cut off is none."""
     Console(width=WIDE, markup=False, highlight=False, emoji=False).print(table, crop=False)
 
 
-def _table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
+def plain_table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in columns:
         table.add_column(name, justify="right" if name in numbers else "left", no_wrap=True)
@@ -115,7 +115,7 @@ def _table(columns: Sequence[str], *, numbers: Sequence[str]) -> Table:
 
 def _job_table(jobs: Sequence[JobSummary]) -> Table:
     columns = ("job", "name", "status", "started", "runs for", "tasks", "restarts", LAST_FAILURE)
-    table = _table(columns, numbers=("tasks", "restarts"))
+    table = plain_table(columns, numbers=("tasks", "restarts"))
     for job in jobs:
         seconds = (job.ended_ms or time.time() * 1000) - job.started_ms
         table.add_row(
@@ -123,7 +123,7 @@ def _job_table(jobs: Sequence[JobSummary]) -> Table:
             job.name,
             job.status.value,
             _moment(job.started_ms),
-            _duration(seconds / 1000),
+            duration(seconds / 1000),
             f"{job.tasks_running}/{job.tasks_total}",
             str(job.restarts),
             job.last_failure,
@@ -134,7 +134,7 @@ def _job_table(jobs: Sequence[JobSummary]) -> Table:
 def _checkpoint_table(history: CheckpointHistory) -> Table:
     columns = ("id", "kind", "status", "triggered", "ms", "bytes", "subtasks", "sync ms", "async ms", "alignment ms")
     numbers = [name for name in columns if name not in ("kind", "status")]
-    table = _table((*columns, LAST), numbers=numbers)
+    table = plain_table((*columns, LAST), numbers=numbers)
     for each in history.checkpoints:
         metrics = [subtask.metrics for subtask in each.subtasks]
         table.add_row(
@@ -157,7 +157,7 @@ def _moment(wall_ms: int) -> str:
     return datetime.fromtimestamp(wall_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"

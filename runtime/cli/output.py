@@ -18,6 +18,8 @@ from ...state.errors import StateError
 from ..api.errors import ApiError
 from ..clusters.remote_errors import RemoteError
 from ..connectors import ConnectorError
+from ..high_availability import HighAvailabilityError
+from ..hosts.errors import HostError
 from ..system.errors import ActorSystemError
 
 P = ParamSpec("P")
@@ -26,7 +28,17 @@ R = TypeVar("R")
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
-OURS = (ActorError, ActorSystemError, ApiError, ConnectorError, MessageError, RemoteError, StateError)
+OURS = (
+    ActorError,
+    ActorSystemError,
+    ApiError,
+    ConnectorError,
+    HighAvailabilityError,
+    HostError,
+    MessageError,
+    RemoteError,
+    StateError,
+)
 """Errors whose text is shown as it is."""
 
 

@@ -16,46 +16,55 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ...actors.actor import Actor, Terminated
 from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager, JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
-from ...actors.tasks.job_program import JobProgram
 from ...messages import (
     CancelJob,
+    ClusterMetrics,
     DisposeSavepoint,
     JobGraph,
     JobId,
     LeaderSessionId,
     LogRecords,
     PrintedText,
+    RequestMetrics,
     SubmitJob,
 )
 from ...state import CheckpointStorage
-from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
+from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
 from ..api.environment import StreamEnvironment
-from ..api.translation import Translation, translate
-from ..output import LogLevels, OutputDelivery
-from ..system import ActorFuture, ActorSystem, CurveKeys
+from ..api.translation import DataFrameBinding, Translation, translate
+from ..high_availability.kept_jobs import TakenOver
+from ..high_availability.submissions import StoredProgram
+from ..output import OutputDelivery
+from ..system import ActorFuture, ActorSystem
 from .announcement import KEY_NAME, WORK_DIR_PREFIX, Announced, Announcement
-from .async_twin import Blocking, async_twin
+from .async_twin import async_twin
 from .client import Client
 from .cluster_settings import ClusterSettings
 from .configuration import Configuration
 from .job_client import JobClient, disposed_path
+from .job_figures import ANSWER_SECONDS
 from .job_future import JobFuture
 from .job_handle import JobHandle
+from .launching import launch_of
+from .leading import leading
+from .metric_reporters import MetricReporters
 from .paths import AnyPath, savepoint_at
 from .resuming import to_be_resumed
 from .task_manager_process import TaskManagerLaunch
 from .this_process import is_gone, this_process
+from .watch import Watch
+from .web import WebSide
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -67,18 +76,20 @@ CANCEL_TIMEOUT_SECONDS = 2.5
 """How long `close` waits for jobs to be cancelled, before it ends their processes."""
 
 
-class Cluster(Blocking, ABC):
+class Cluster(WebSide, ABC):
     """One JobManager, and TaskManagers wherever the subclass starts them."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
         self._system: ActorSystem | None = None
         self._job_manager: Ref | None = None
-        self._curve = CurveKeys.generate()
+        self._lead = leading(Configuration.of(settings.config).high_availability)
+        self._curve = self._lead.keys
         self._work_dir = ""
         self._announced: Announced | None = None
         self._delivery: OutputDelivery | None = None
         self._claimant: Claimant | None = None
+        self._reporters: MetricReporters | None = None
         self._handles: list[JobHandle] = []
         self._submitted: list[JobId] = []
         """Also those whose submission was interrupted before there was a handle."""
@@ -86,15 +97,23 @@ class Cluster(Blocking, ABC):
     # -- life cycle
 
     def start(self) -> Self:
-        """Start the JobManager; entering the cluster as a context manager does it."""
+        """Start the JobManager; entering the cluster as a context manager does it. Unless `recovery.mode` is standalone
+        it waits until this process leads, and goes on with the jobs of its predecessor.
+        """
         if self._system is not None:
             raise RuntimeError("this cluster has been started already: make a new one")
         self._work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         self._system = system = ActorSystem("job-manager", bind=f"tcp://{self.settings.host}:0", curve=self._curve)
         self._delivery = OutputDelivery()
         try:
+            self._get_ready()
+            self._lead.begin()
             system.start()
             self._start_job_manager(system)
+            self._reporters = MetricReporters(self.settings.config, partial(self._snapshot, self._running()[1]))
+            self._lead.publish(system.address, self._step_down)
+            self._lead.inherited(self._take_over)
+            self._web = self._serve_web()
         except BaseException:
             self.close()
             raise
@@ -104,25 +123,39 @@ class Cluster(Blocking, ABC):
 
     def close(self) -> None:
         """Cancel what still runs, end all TaskManagers and the JobManager, and remove temporary files."""
+        self._close(cancel=True)
+
+    close_async = async_twin(close)
+
+    def hand_over(self) -> None:
+        """The same, but that a successor goes on with what still runs: `recovery.mode` zookeeper or storage."""
+        self._close(cancel=False)
+
+    hand_over_async = async_twin(hand_over)
+
+    def _close(self, *, cancel: bool) -> None:
         system, self._system = self._system, None
         if system is None:
+            self._lead.end()
             return
         with ExitStack() as last_first:  # each is done, also when the user is impatient and interrupts again
             last_first.callback(shutil.rmtree, self._work_dir, ignore_errors=True)
             if self._announced is not None:
                 last_first.callback(self._announced.close)
+            last_first.callback(self._lead.end)
             last_first.callback(self._lose_jobs, "the cluster was closed")
+            last_first.callback(self._close_web)
             if self._delivery is not None:
                 last_first.callback(self._delivery.close)
             if self._claimant is not None:
                 last_first.callback(self._claimant.close)
             last_first.callback(system.shutdown)
             last_first.callback(self._stop_launcher)
-            if self._job_manager is not None:
+            last_first.callback(setattr, self, "_job_manager", None)
+            if self._reporters is not None:
+                last_first.callback(self._reporters.close)
+            if self._job_manager is not None and cancel:
                 self._cancel_all(self._job_manager)
-            self._job_manager = None
-
-    close_async = async_twin(close)
 
     # -- for clients in other processes
 
@@ -131,6 +164,12 @@ class Cluster(Blocking, ABC):
         """The JobManager's, as tcp://host:port."""
         system, _ = self._running()
         return system.address
+
+    @property
+    def prometheus_url(self) -> str | None:
+        """Where Prometheus finds the figures; None: the configuration has no `metrics.reporter.prom.port`."""
+        reporter = self._reporters.prometheus if self._reporters is not None else None
+        return None if reporter is None else reporter.url
 
     def save_keys(self, path: str | Path) -> None:
         """Write the key that clients need to a new file of mode 0600; FileExistsError when there is one."""
@@ -147,7 +186,7 @@ class Cluster(Blocking, ABC):
 
     def _start_job_manager(self, system: ActorSystem) -> None:
         self._job_manager = system.spawn(self._make_job_manager(system, self._start_launcher()), name="job-manager")
-        system.spawn(_Watch(self._job_manager, self._lose_jobs))
+        system.spawn(Watch(self._job_manager, lambda reason: self._lose_jobs(f"its JobManager {reason}")))
 
     def _make_job_manager(self, system: ActorSystem, launcher: Launcher) -> JobManager:
         return JobManager(
@@ -157,11 +196,24 @@ class Cluster(Blocking, ABC):
             self._make_high_availability(system),
             self._make_claimant(system),
             self._take_output,
+            self._make_history(),
         )
 
     def _make_high_availability(self, system: ActorSystem) -> HighAvailability:
-        """This cluster's JobManager has no successor."""
-        return StandaloneHighAvailability(LeaderSessionId(system.new_id("session")))
+        return self._lead.high_availability(lambda: LeaderSessionId(system.new_id("session")))
+
+    def _step_down(self, reason: str) -> None:
+        """Somebody else leads, or will. What runs here ends, and nothing of it is deleted."""
+        if self._system is not None and self._job_manager is not None:
+            log.warning("this JobManager leads no more, and stops: %s", reason)
+            self._system.stop(self._job_manager)
+
+    def _take_over(self, left: TakenOver) -> None:
+        """Go on with a job of an earlier leader."""
+        _, job_manager = self._running()
+        self._prepare(self._launch(left.submitted.graph, left.program), ())
+        self._submitted.append(left.submitted.graph.job_id)
+        job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
 
     def _make_claimant(self, system: ActorSystem) -> Claimant:
         """Of the names of jobs that are to be resumed."""
@@ -250,7 +302,7 @@ class Cluster(Blocking, ABC):
             task_managers=self.settings.task_managers,
             work_dir=self._work_dir,
             slots=self.settings.slots_per_task_manager,
-            job_id=job_id,
+            job_id=job_id or self._lead.job_of(name),
         )
 
     def submit_translated(
@@ -270,7 +322,9 @@ class Cluster(Blocking, ABC):
         graph = translation.graph
         self._open_storage(graph.checkpoints.directory).check()
         translation.check_operators(self._runs_on_this_machine())
-        self._prepare(self._launch(graph, translation.program), translation)
+        program = StoredProgram(translation.program.dumps(), tuple(sys.path), translation.program.warm_up)
+        self._lead.keep(graph, program, self._work_dir)
+        self._prepare(self._launch(graph, program), translation.dataframes)
         self._submitted.append(graph.job_id)
         restore_from, working_directory = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
         wanted = SubmitJob(
@@ -288,6 +342,8 @@ class Cluster(Blocking, ABC):
         handle = self._handle(self._client(system, job_manager, graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)
+        if self._reporters is not None:
+            self._reporters.watch(handle)
         return handle
 
     submit_translated_async = async_twin(submit_translated)
@@ -320,7 +376,16 @@ class Cluster(Blocking, ABC):
         answer = cast("ActorFuture[Any]", job_manager.ask(DisposeSavepoint(*savepoint_at(path)), timeout_ms=math.inf))
         return JobFuture(answer, f"the disposal of savepoint {path}", read=disposed_path)
 
+    def metrics(self, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
+        """All figures of all jobs, and of their TaskManagers, as of the last heartbeats: see docs/metrics.md."""
+        return self._snapshot(self._running()[1], timeout)
+
+    metrics_async = async_twin(metrics)
+
     # -- what a subclass supplies
+
+    def _get_ready(self) -> None:
+        """Do what takes time, before this process leads."""
 
     @abstractmethod
     def _start_launcher(self) -> Launcher: ...
@@ -329,10 +394,16 @@ class Cluster(Blocking, ABC):
     def _stop_launcher(self) -> None: ...
 
     @abstractmethod
-    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
+    def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         """Keep the start parameters of this job's TaskManagers."""
 
     # -- inside
+
+    @staticmethod
+    def _snapshot(job_manager: Ref, timeout: float = ANSWER_SECONDS) -> ClusterMetrics:
+        answer = cast("ActorFuture[Any]", job_manager.ask(RequestMetrics()))
+        found: ClusterMetrics = JobFuture(answer, "the metrics of the cluster").result(timeout=timeout)
+        return found
 
     def _running(self) -> tuple[ActorSystem, Ref]:
         if self._system is None or self._job_manager is None:
@@ -344,26 +415,9 @@ class Cluster(Blocking, ABC):
         if job_manager is not None:
             job_manager.tell(message)
 
-    def _launch(self, graph: JobGraph, program: JobProgram) -> TaskManagerLaunch:
+    def _launch(self, graph: JobGraph, program: StoredProgram) -> TaskManagerLaunch:
         _, job_manager = self._running()
-        return TaskManagerLaunch(
-            job_id=graph.job_id,
-            index=0,
-            slots=self.settings.slots_per_task_manager,
-            job_manager_address=job_manager.address,
-            host=self.settings.host,
-            curve=self._curve,
-            program=program.dumps(),
-            checkpoints=graph.checkpoints,
-            state_backend=graph.state_backend,
-            buffer_timeout_ms=graph.buffer_timeout_ms,
-            sys_path=tuple(sys.path),
-            warm_up=program.warm_up,
-            job_name=graph.name,
-            log_levels=LogLevels.of_this_process(),
-            slow_step_ms=graph.slow_step_ms,
-            watermark_warn_ms=graph.watermark_warn_ms,
-        )
+        return launch_of(graph, program, self.settings, job_manager.address, self._curve)
 
     def _cancel_all(self, job_manager: Ref) -> None:
         """Cancel every job that has not ended, and wait for each a little."""
@@ -378,18 +432,3 @@ class Cluster(Blocking, ABC):
         for handle in self._handles:
             with contextlib.suppress(Exception):
                 handle.wait(timeout=max(0.0, deadline - time.monotonic()))
-
-
-class _Watch(Actor):
-    """Tells when the JobManager is gone, which it is not supposed to be before the whole system is."""
-
-    def __init__(self, job_manager: Ref, lost: Callable[[str], None]) -> None:
-        self._job_manager = job_manager
-        self._lost = lost
-
-    def on_start(self) -> None:
-        self.context.watch(self._job_manager)
-
-    def on_receive(self, message: Any) -> None:
-        if isinstance(message, Terminated):
-            self._lost(f"its JobManager {message.reason}")

@@ -10,6 +10,7 @@ from typing import Any
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..api.checks import at_least, finite_ms, text
 from ..api.errors import InvalidSetting
+from ..web.binding import check_binding
 from .configuration import Configuration
 
 
@@ -30,6 +31,14 @@ class ClusterSettings:
     """How long after its last word a job that was submitted with `resume` keeps its name, when nobody can see whether
     its process still runs.
     """
+    web_port: int | None = None
+    """Where the page and the REST interface are served (docs/web.md); 0: at any free port, None: nowhere."""
+    web_host: str = "127.0.0.1"
+    """An address that others can reach wants a token."""
+    web_token: str | None = None
+    """What readers of the page have to show."""
+    history_dir: str | None = None
+    """A folder, or any URL that fsspec knows, where jobs are kept after their end, to be looked at; None: nowhere."""
     config: Mapping[str, str] = field(default_factory=dict)
     """By name, as `Configuration` lists them: where savepoints are kept."""
 
@@ -49,6 +58,7 @@ class ClusterSettings:
         for name in ("task_managers", "slots_per_task_manager"):
             at_least(name, getattr(self, name), 1)
         text("host", self.host)
+        self._check_web()
         for each in fields(self):
             if each.name.endswith("_ms"):
                 finite_ms(each.name, getattr(self, each.name))
@@ -57,3 +67,12 @@ class ClusterSettings:
                 f"heartbeat_timeout_ms ({self.heartbeat_timeout_ms}) must be longer than "
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms})"
             )
+
+    def _check_web(self) -> None:
+        if self.web_port is None:
+            return
+        port = self.web_port
+        if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
+            raise InvalidSetting(f"web_port: wanted a port, 0 to 65535, or None, found {port!r}")
+        text("web_host", self.web_host)
+        check_binding(self.web_host, self.web_token)

@@ -6,26 +6,32 @@
 Without the first, the second means filesystem. Without both, each job's savepoints are in files below its own
 checkpoint_dir, and in memory if it has none.
 
+Who takes over when the JobManager dies, and how: `runtime/high_availability/settings.py`.
+
 Flink: ConfigConstants.SAVEPOINT_STATE_BACKEND, SavepointStoreFactory.
 """
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from ...state import CheckpointStorage
 from ...state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore, SavepointStore
+from ..high_availability.settings import KEYS as HIGH_AVAILABILITY_KEYS
+from ..high_availability.settings import HighAvailabilitySettings
+from .metric_reporters import REPORTER_KEYS, reporter_problem
 
 log = logging.getLogger(__name__)
 
 SAVEPOINT_BACKEND = "savepoints.state.backend"
 SAVEPOINT_DIRECTORY = "savepoints.state.backend.fs.dir"
-KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY)
+KEYS = (SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, *HIGH_AVAILABILITY_KEYS, *REPORTER_KEYS)
 
 
 class InvalidConfiguration(ValueError):
@@ -49,20 +55,29 @@ class Configuration:
 
     savepoint_backend: SavepointBackend | None = None
     savepoint_directory: str | None = None
+    high_availability: HighAvailabilitySettings = field(default_factory=HighAvailabilitySettings)
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Configuration:
         """Raises InvalidConfiguration."""
         for key, value in settings.items():
             if key not in KEYS:
-                raise InvalidConfiguration(f"unknown configuration key {key!r}; known are {', '.join(KEYS)}")
+                close = difflib.get_close_matches(key, KEYS, 1, cutoff=0.8)
+                hint = f": did you mean {close[0]}?" if close else ";"
+                raise InvalidConfiguration(f"unknown configuration key {key!r}{hint} known are {', '.join(KEYS)}")
             if not isinstance(value, str) or not value:
                 raise InvalidConfiguration(f"{key} must be text that is not empty, found {value!r}")
+        if (problem := reporter_problem(settings)) is not None:
+            raise InvalidConfiguration(problem)
         directory = settings.get(SAVEPOINT_DIRECTORY)
         backend = _backend(settings.get(SAVEPOINT_BACKEND), directory)
         if backend is SavepointBackend.FILESYSTEM and directory is None:
             raise InvalidConfiguration(f"{SAVEPOINT_BACKEND} is filesystem, so {SAVEPOINT_DIRECTORY} must be set")
-        return cls(backend, None if directory is None else _absolute(directory))
+        try:
+            high_availability = HighAvailabilitySettings.of(settings)
+        except ValueError as error:
+            raise InvalidConfiguration(str(error)) from error
+        return cls(backend, None if directory is None else _absolute(directory), high_availability)
 
     def savepoint_store(
         self, open_storage: Callable[[str], CheckpointStorage], new_suffix: Callable[[], str] | None = None

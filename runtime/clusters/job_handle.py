@@ -35,18 +35,19 @@ from ...messages import (
     RestoredFrom,
     StopJob,
     StopWithSavepoint,
-    TaskMetrics,
     TriggerSavepoint,
 )
 from ..api.errors import ApiError
 from ..api.hook_checks import check_function
 from ..api.translation import Translation
 from ..system.errors import FutureTimeout
+from ..web.notebook import job_card
 from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
 from .job_client import EventCallback, JobClient, savepoint_path
 from .job_dialogue import JobDialogue
 from .job_errors import JobLost, how_it_ended
+from .job_figures import JobFigures
 from .job_future import JobFuture
 from .job_output import JobOutput
 from .job_results import JobResults
@@ -63,7 +64,7 @@ _OUTPUT_SECONDS = 1.0
 """So long the end of a job waits for what it has printed, if the user's own streams or handlers are slow."""
 
 
-class JobHandle(JobDialogue, JobOutput):
+class JobHandle(JobDialogue, JobFigures, JobOutput):
     """One job. Made by a cluster once the JobManager has taken the job."""
 
     def __init__(self, client: JobClient, translation: Translation) -> None:
@@ -110,6 +111,9 @@ class JobHandle(JobDialogue, JobOutput):
 
     def __repr__(self) -> str:
         return f"<job {self.name!r} ({self.job_id}): {self._status.value}>"
+
+    def _repr_html_(self) -> str:
+        return job_card(self, self._last_details or self._details_soon())
 
     # -- the beginning, and the end
 
@@ -205,12 +209,6 @@ class JobHandle(JobDialogue, JobOutput):
         return history
 
     checkpoint_history_async = async_twin(checkpoint_history)
-
-    def metrics(self, timeout: float = _ANSWER_SECONDS) -> tuple[TaskMetrics, ...]:
-        """What each running task has done so far."""
-        return self.details(timeout).tasks
-
-    metrics_async = async_twin(metrics)
 
     def explain_watermark(self, operator: str, timeout: float = _ANSWER_SECONDS) -> WatermarkExplanation:
         """Why event time is no further at this operator, given by name or id: which input holds it back, up to the

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pkgutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from ...actors.job_manager.launcher import Launcher
 from ..api.errors import InvalidProgram
-from ..api.translation import Translation
+from ..api.translation import DataFrameBinding
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
 from .local_launcher import LocalLauncher
@@ -48,8 +49,11 @@ class LocalCluster(Cluster):
         self._unix_sockets = unix_sockets
         self._launcher: LocalLauncher | None = None
 
-    def _start_launcher(self) -> Launcher:
+    def _get_ready(self) -> None:
         self._launcher = LocalLauncher(self._tell_job_manager, self._work_dir)
+
+    def _start_launcher(self) -> Launcher:
+        assert self._launcher is not None, "it was made ready"
         return self._launcher
 
     def _stop_launcher(self) -> None:
@@ -63,9 +67,10 @@ class LocalCluster(Cluster):
             launcher.output.drain(timeout)
         super()._settle_output(max(0.0, until - time.monotonic()))
 
-    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
-        if translation.dataframes:
-            names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
+    def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
+        if dataframes:
+            names = ", ".join(repr(binding.source_name) for binding in dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
         assert self._launcher is not None
-        self._launcher.prepare(replace(launch, data_folder=self._work_dir if self._unix_sockets else None))
+        data_folder = self._work_dir if self._unix_sockets else None
+        self._launcher.prepare(replace(launch, data_folder=data_folder, local_folder=self._work_dir))

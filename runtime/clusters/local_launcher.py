@@ -14,7 +14,7 @@ from typing import Protocol
 
 import cloudpickle
 
-from ...messages import JobId, TaskManagerExited
+from ...messages import JobId, SubmitJob, TaskManagerExited
 from ..output import OutputPipes
 from .task_manager_process import TaskManagerLaunch
 from .template import Exited, Fork, Forked, Kill, describe_exit_code, receive, send, send_streams
@@ -126,6 +126,9 @@ class LocalLauncher:
     def prepare(self, launch: TaskManagerLaunch) -> None:
         """Keep the start parameters of this job's TaskManagers; before the job is submitted."""
         self._launches[launch.job_id] = launch
+
+    def expect(self, wanted: SubmitJob) -> None:
+        """All is prepared."""
 
     def start(self, job_id: JobId, index: int) -> None:
         launch = replace(self._launches[job_id], index=index)

@@ -20,28 +20,38 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ...actors.ask_errors import AskFailed, AskTimeout, RemoteActorError, Unreachable
+from ...actors.context import Ref
 from ...messages import (
     CancelJob,
     CancelWithSavepoint,
     CheckpointHistory,
+    ClusterMetrics,
     DisposeSavepoint,
     DisposeSavepointFailure,
     DisposeSavepointSuccess,
+    FlameGraph,
     JobDetails,
     JobId,
     JobList,
+    JobLogs,
     JobSummary,
     JobWatermarks,
     ListJobs,
     OutletAnswer,
     ReadOutlet,
+    RequestBackPressure,
     RequestCheckpointStatistics,
+    RequestFlameGraph,
     RequestJobStatus,
+    RequestLogs,
+    RequestMetrics,
     RequestWatermarks,
     StopWithSavepoint,
+    SubtaskIndex,
     TriggerSavepoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
+    VertexBackPressureReport,
 )
 from ..api.checks import finite_ms
 from ..system import ActorSystem, CurveKeys
@@ -50,6 +60,7 @@ from ..system.remote.address import is_reachable_base
 from .async_twin import Blocking, async_twin
 from .job_client import disposed_path, savepoint_path
 from .job_errors import how_it_ended
+from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
 from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
@@ -58,6 +69,7 @@ from .watermark_explanation import WatermarkExplanation, explain, explain_all
 
 T = TypeVar("T")
 ANSWER_TIMEOUT_MS = 30_000.0
+SAMPLE_TIMEOUT_MS = 1000 * SAMPLE_SECONDS
 SAVEPOINT_TIMEOUT_MS = 900_000.0
 """Longer than a checkpoint may take by default, so that the JobManager's own answer comes first."""
 
@@ -87,7 +99,7 @@ class RemoteCluster(Blocking):
     def start(self) -> Self:
         """Open this side; nobody is asked yet. Raises NoJobManager when it cannot connect to the address."""
         try:
-            host = _own_host(self.address)
+            host = own_host(self.address)
         except OSError as error:
             raise NoJobManager(f"cannot connect to {self.address}: {error}") from error
         name = f"client-{os.getpid()}"
@@ -121,7 +133,7 @@ class RemoteCluster(Blocking):
 
     def jobs(self) -> tuple[JobSummary, ...]:
         """In the order of their submission; those that run, and the last that have ended."""
-        return self._ask(ListJobs(), _expect(JobList)).result().jobs
+        return self._ask(ListJobs(), expect(JobList)).result().jobs
 
     jobs_async = async_twin(jobs)
 
@@ -133,15 +145,44 @@ class RemoteCluster(Blocking):
 
     def details(self, job_id: JobId) -> JobDetails:
         """Status, restarts, failures, tasks, now."""
-        return self._ask(RequestJobStatus(job_id), _expect(JobDetails)).result()
+        return self._ask(RequestJobStatus(job_id), expect(JobDetails)).result()
 
     details_async = async_twin(details)
 
     def checkpoints(self, job_id: JobId) -> CheckpointHistory:
         """Statistics of the last checkpoints."""
-        return self._ask(RequestCheckpointStatistics(job_id), _expect(CheckpointHistory)).result()
+        return self._ask(RequestCheckpointStatistics(job_id), expect(CheckpointHistory)).result()
 
     checkpoints_async = async_twin(checkpoints)
+
+    def metrics(self, job_id: JobId | None = None) -> ClusterMetrics:
+        """All figures of one job, or of all, as of the last heartbeats."""
+        return self._ask(RequestMetrics(job_id), expect(ClusterMetrics)).result()
+
+    metrics_async = async_twin(metrics)
+
+    def back_pressure(self, job_id: JobId, vertex: str, *, wait: bool = True) -> VertexBackPressureReport:
+        """As `job.back_pressure`."""
+        question = RequestBackPressure(job_id, vertex, wait)
+        return self._ask(question, expect(VertexBackPressureReport), SAMPLE_TIMEOUT_MS).result()
+
+    back_pressure_async = async_twin(back_pressure)
+
+    def flame_graph(
+        self, job_id: JobId, vertex: str, *, subtask: int | None = None, kind: FlameKind = "full", wait: bool = True
+    ) -> FlameGraph:
+        """As `job.flame_graph`."""
+        check_flame_kind(kind)
+        question = RequestFlameGraph(job_id, vertex, SubtaskIndex(-1 if subtask is None else subtask), kind, wait)
+        return self._ask(question, expect(FlameGraph), SAMPLE_TIMEOUT_MS).result()
+
+    flame_graph_async = async_twin(flame_graph)
+
+    def logs(self, job_id: JobId, *, after: int = 0) -> JobLogs:
+        """What its TaskManagers have logged lately; `after`: `next_after` of an earlier answer."""
+        return self._ask(RequestLogs(job_id, after), expect(JobLogs)).result()
+
+    logs_async = async_twin(logs)
 
     def explain_watermark(self, job_id: JobId, operator: str) -> WatermarkExplanation:
         """As `job.explain_watermark`. Raises UnknownOperator."""
@@ -165,7 +206,7 @@ class RemoteCluster(Blocking):
 
     def cancel(self, job_id: JobId) -> JobDetails:
         """End the job at once; it may take a moment more to end than the answer takes to come."""
-        return self._ask(CancelJob(job_id), _expect(JobDetails)).result()
+        return self._ask(CancelJob(job_id), expect(JobDetails)).result()
 
     cancel_async = async_twin(cancel)
 
@@ -189,19 +230,34 @@ class RemoteCluster(Blocking):
         """
         return self._ask(DisposeSavepoint(*savepoint_at(path)), _disposed_path, self._savepoint_timeout_ms)
 
+    def ask_job_manager(self, message: Any, timeout_ms: float | None = None) -> JobFuture[Any]:
+        """For the web: a message of the vocabulary, and the JobManager's answer."""
+        return self._ask(message, lambda answer: answer, timeout_ms)
+
     # -- inside
 
     def _watermarks(self, job_id: JobId) -> JobWatermarks:
-        return self._ask(RequestWatermarks(job_id), _expect(JobWatermarks)).result()
+        return self._ask(RequestWatermarks(job_id), expect(JobWatermarks)).result()
 
     def _savepoint(self, message: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
         return self._ask(message, _savepoint_path, self._savepoint_timeout_ms)
 
-    def _ask(self, message: object, read: Callable[[Any], T], timeout_ms: float | None = None) -> JobFuture[T]:
+    def _reached(self, actor: str = "job-manager") -> tuple[ActorSystem, Ref]:
+        """This side, and an actor of the other one. Raises RuntimeError when this side is not open."""
         if self._system is None:
-            raise RuntimeError("this client is not running: use it as `with RemoteCluster(...) as cluster:`")
-        job_manager = self._system.actor_of(f"{self.address}/job-manager")
-        answer: Any = job_manager.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
+            name = type(self).__name__
+            raise RuntimeError(f"this client is not running: use it as `with {name}(...) as cluster:`")
+        return self._system, self._system.actor_of(f"{self.address}/{actor}")
+
+    def _ask(
+        self,
+        message: object,
+        read: Callable[[Any], T],
+        timeout_ms: float | None = None,
+        actor: str = "job-manager",
+    ) -> JobFuture[T]:
+        _, asked = self._reached(actor)
+        answer: Any = asked.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
         what = f"{type(message).__name__} to the JobManager at {self.address}"
         return JobFuture(answer, what, read, self._told)
 
@@ -231,7 +287,7 @@ class _OutletOfRemote:
 
     def request(self, question: ReadOutlet) -> JobFuture[OutletAnswer]:
         timeout_ms = question.wait_ms + self._cluster._answer_timeout_ms
-        return self._cluster._ask(question, _expect(OutletAnswer), timeout_ms)
+        return self._cluster._ask(question, expect(OutletAnswer), timeout_ms)
 
     def ended(self) -> object:
         return how_it_ended(self._cluster.details(self._job_id))
@@ -263,7 +319,13 @@ def jobs_meant(jobs: Sequence[JobSummary], wanted: str) -> list[JobSummary]:
     return alive if len(alive) == 1 else meant
 
 
-def _own_host(address: str) -> str:
+def in_digits(host: str) -> str:
+    """An address of this host that can be bound to; raises OSError for a name that nobody knows."""
+    family, *_, target = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    return f"[{target[0]}]" if family == socket.AF_INET6 else str(target[0])
+
+
+def own_host(address: str) -> str:
     """The address of this machine by which the other one can answer."""
     split = urlsplit(address)
     family, kind, protocol, _, target = socket.getaddrinfo(split.hostname, split.port, type=socket.SOCK_DGRAM)[0]
@@ -273,7 +335,7 @@ def _own_host(address: str) -> str:
     return f"[{host}]" if family == socket.AF_INET6 else host
 
 
-def _expect(kind: type[T]) -> Callable[[Any], T]:
+def expect(kind: type[T]) -> Callable[[Any], T]:
     def read(answer: Any) -> T:
         _check(answer, kind)
         return answer  # type: ignore[no-any-return]

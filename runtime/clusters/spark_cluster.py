@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import py_compile
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...actors.job_manager.launcher import Launcher
-from ..api.translation import Translation
+from ..api.translation import DataFrameBinding
+from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
 from .spark_launcher import SparkLauncher
@@ -21,6 +24,8 @@ from .task_manager_process import TaskManagerLaunch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("understudy.job")
 
 ARCHIVE = "understudy.zip"
 DAEMON_SETTING = "spark.python.daemon.module"
@@ -58,12 +63,14 @@ class SparkCluster(Cluster):
         context: Any = self._spark.sparkContext
         return str(context.master).startswith("local")
 
-    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
+    def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
         assert self._launcher is not None
-        dataframes = {
-            binding.first_task_manager: (binding.dataframe, binding.parallelism) for binding in translation.dataframes
-        }
-        self._launcher.prepare(launch, self.settings.task_managers, dataframes)
+        read_by = {each.first_task_manager: (each.dataframe, each.parallelism) for each in dataframes}
+        self._launcher.prepare(launch, self.settings.task_managers, read_by)
+
+    def _take_over(self, left: TakenOver) -> None:
+        """Only the program has its DataFrames: the job goes on when the program submits it again, by its name."""
+        log.info("job %r of an earlier leader goes on when it is submitted again", left.submitted.graph.name)
 
 
 def use_this_python(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...messages import JobId, TaskManagerExited
+from ...messages import JobId, SubmitJob, TaskManagerExited
 from .spark_batch_limit import unmeasured_batches
 from .task_manager_process import TaskManagerLaunch, run_task_manager
 
@@ -69,6 +69,9 @@ class SparkLauncher:
             unread = _mapped(self._spark.range(0, task_managers, 1, task_managers), launch, reads=False)
             plans = [plan or (_rdd_of(unread), index) for index, plan in enumerate(plans)]
         self._jobs[launch.job_id] = _SparkJob([plan for plan in plans if plan], f"understudy-{launch.job_id}")
+
+    def expect(self, wanted: SubmitJob) -> None:
+        """All is prepared."""
 
     def start(self, job_id: JobId, index: int) -> None:
         job = self._jobs[job_id]

@@ -24,14 +24,16 @@ from ...actors.context import Ref
 from ...actors.flow.channels import DataPlane
 from ...actors.tasks.job_program import JobProgram
 from ...actors.tasks.outbox import Outbox
+from ...actors.tasks.stacks import NO_STACKS, Stacks
 from ...actors.tasks.task_manager import NO_OUTBOX, TaskManager, TaskManagerSpec
 from ...actors.tasks.task_setup import TaskServices, WhenFailed, ignore_failure
 from ...actors.tasks.task_state import StateServices
-from ...messages import CheckpointConfig, JobId, TaskManagerFailing, TaskManagerId
-from ...state import CheckpointStorage, backend_named
+from ...messages import CheckpointConfig, JobId, LocalState, TaskManagerFailing, TaskManagerId
+from ...state import CheckpointStorage, WorkingState, backend_named
 from ..connectors import PartitionFeed
 from ..connectors.spark.spark_source import RESOURCE
 from ..coroutines.call_loop import CallLoopThread
+from ..metrics import ProcessFigures, SlotStacks
 from ..output import LogLevels, RelayOutbox, SlowCoroutines, SlowSteps, relayed_logs, relayed_prints
 from ..system import ActorSystem, CurveKeys
 from ..system.clock import SystemClock
@@ -39,6 +41,7 @@ from ..system.dispatcher import Dispatcher
 from ..system.stepping_dispatcher import SteppingDispatcher
 from ..transport import ZmqDataPlane
 from .garbage import rare_collections, rarer_collections
+from .local_state import local_state_of
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +64,9 @@ class TaskManagerLaunch:
     state_backend: str
     buffer_timeout_ms: int
     sys_path: tuple[str, ...]
+    local_state: LocalState = field(default_factory=LocalState)
+    local_folder: str | None = None
+    """Where that is kept if it does not say it, in a folder that goes later; None: where temporary files are."""
     warm_up: tuple[str, ...] = ()
     """What a template calls before it forks; see JobProgram."""
     rewind_memory_bytes: int = 256 * 1024 * 1024
@@ -95,6 +101,16 @@ def run_task_manager(
         data_plane = stack.enter_context(ZmqDataPlane(_data_endpoint(launch, task_manager_id), launch.curve))
         coroutines, dispatchers = _watched(launch, stack)
         call_loop = stack.enter_context(CallLoopThread(coroutines))
+        local = stack.enter_context(
+            local_state_of(
+                launch.local_state,
+                launch.state_backend,
+                launch.job_id,
+                task_manager_id,
+                slots=launch.slots,
+                otherwise=launch.local_folder,
+            )
+        )
         system = stack.enter_context(
             ActorSystem(task_manager_id, bind=bind, curve=launch.curve, dispatchers=dispatchers)
         )
@@ -110,6 +126,9 @@ def run_task_manager(
                 pid=os.getpid(),
                 call_loop=call_loop,
                 outbox=outbox,
+                local=local,
+                stacks=SlotStacks(),
+                process_figures=ProcessFigures(),
             ),
             name="task-manager",
         )
@@ -132,6 +151,9 @@ def make_task_manager(
     call_loop: Callable[[], CallLoop],
     when_failed: WhenFailed = ignore_failure,
     outbox: Outbox = NO_OUTBOX,
+    local: WorkingState = WorkingState(),  # noqa: B008 - it is frozen
+    stacks: Stacks = NO_STACKS,
+    process_figures: Callable[[], dict[str, float]] = dict,
 ) -> TaskManager:
     """The actor that a TaskManager process is there for; the simulator makes its own from the same launch."""
     services = TaskServices(
@@ -139,10 +161,11 @@ def make_task_manager(
         data_plane=data_plane,
         state=StateServices(
             open_storage(launch.checkpoints.directory),
-            backend_named(launch.state_backend),
+            backend_named(launch.state_backend, local),
             launch.checkpoints.inline_threshold_bytes,
             open_storage,
             call_loop,
+            local.copies,
             launch.checkpoints.incremental and launch.state_backend != "memory",
         ),
         exactly_once=launch.checkpoints.exactly_once,
@@ -151,6 +174,8 @@ def make_task_manager(
         task_manager_name=task_manager_id,
         when_failed=when_failed,
         watermark_warn_ms=launch.watermark_warn_ms,
+        stacks=stacks,
+        process_figures=process_figures,
     )
     spec = TaskManagerSpec(
         task_manager_id,

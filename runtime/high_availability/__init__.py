@@ -2,6 +2,15 @@
 storage.
 """
 
+from .errors import CannotTakeOver, HighAvailabilityError, NotOurs, NotReachable
 from .leader import FixedLeader, Leader, LeaderRetrieval
 
-__all__ = ["FixedLeader", "Leader", "LeaderRetrieval"]
+__all__ = [
+    "CannotTakeOver",
+    "FixedLeader",
+    "HighAvailabilityError",
+    "Leader",
+    "LeaderRetrieval",
+    "NotOurs",
+    "NotReachable",
+]

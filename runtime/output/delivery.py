@@ -112,7 +112,7 @@ def _log(message: LogRecords) -> None:
         if not logger.isEnabledFor(each.level):
             continue
         try:
-            logger.handle(_record(message, each))
+            logger.handle(made_record(message, each))
         except Exception:  # a user's filter or handler that raises must not silence the others
             log.exception("a record of logger %r could not be handled", each.logger)
     if message.dropped:
@@ -123,7 +123,7 @@ def _log(message: LogRecords) -> None:
         )
 
 
-def _record(message: LogRecords, each: LoggedRecord) -> logging.LogRecord:
+def made_record(message: LogRecords, each: LoggedRecord) -> logging.LogRecord:
     """As its own process would have handled it, and where it comes from: its attributes `job_name`, `task_manager`,
     `operator`, `subtask` and `attempt`.
     """

@@ -51,7 +51,7 @@ class RunningCode:
     @classmethod
     def of(cls, frame: FrameType | None) -> RunningCode:
         frames = list(_outwards(frame))
-        own = next((each for each in frames if not _is_library(each)), None)
+        own = next((each for each in frames if not is_library(each)), None)
         operator = running_operator(frame)
         if operator is None:
             return cls(None, own.f_code.co_name if own else "", *(_place(own) if own else ("", 0)))
@@ -76,7 +76,7 @@ def running_operator(frame: FrameType | None) -> Operator | None:
 
 def step_frame(frame: FrameType | None) -> FrameType | None:
     """The outermost frame that is neither Understudy's nor a library's: where a step, or a coroutine's turn, began."""
-    return next((each for each in reversed(list(_outwards(frame))) if not _is_library(each)), None)
+    return next((each for each in reversed(list(_outwards(frame))) if not is_library(each)), None)
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -94,9 +94,14 @@ def _operator_of(frame: FrameType) -> Operator | None:
     return own if isinstance(own, Operator) and hasattr(own, "context") else None
 
 
-def _is_library(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
+    """Understudy's."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "understudy"
+
+
+def is_library(frame: FrameType) -> bool:
     """Understudy's, or the standard library's, or of an installed package."""
-    if str(frame.f_globals.get("__name__", "")).partition(".")[0] == "understudy":
+    if is_ours(frame):
         return True
     path = frame.f_code.co_filename
     return path.startswith(("<frozen ", *_LIBRARIES)) or any(folder in path for folder in _INSTALLED)

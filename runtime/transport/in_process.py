@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...actors.errors import ChannelBroken
 from ...actors.flow.channels import InputChannel, OutputChannel
-from ...actors.flow.elements import Element, EndOfPartition, estimated_bytes
+from ...actors.flow.elements import Element, EndOfPartition, TimedBatch, estimated_bytes
 from ...messages import ChannelDescriptor, ChannelId
 from .limits import FRAME_BYTES, grown
 
@@ -37,7 +37,7 @@ def local_channel(window_bytes: int, wake_consumer: Wake, wake_producer: Wake) -
 
 def _cost_of(element: Element) -> int:
     """Its part of the window; that of control elements is nothing."""
-    return FRAME_BYTES + estimated_bytes(element) if isinstance(element, (pa.RecordBatch, list)) else 0
+    return FRAME_BYTES + estimated_bytes(element) if isinstance(element, (pa.RecordBatch, list, TimedBatch)) else 0
 
 
 class _Shared:
@@ -57,6 +57,10 @@ class _Shared:
         """One end is closed; if the other was never opened, nobody will miss the channel much."""
         self.wake_consumer: Wake = nobody
         self.wake_producer: Wake = nobody
+
+    @property
+    def usage(self) -> float:
+        return min(1.0, max(0, self.sent_bytes - self.taken_bytes) / self.window_bytes)
 
 
 class _LocalOutput:
@@ -83,6 +87,14 @@ class _LocalOutput:
         shared.elements.append((element, cost))
         if len(shared.elements) == 1:
             shared.wake_consumer()
+
+    @property
+    def bytes_passed(self) -> int:
+        return self._shared.sent_bytes
+
+    @property
+    def usage(self) -> float:
+        return self._shared.usage
 
     def close(self) -> None:
         self._shared.abandoned = True
@@ -114,6 +126,14 @@ class _LocalInput:
         if sent - taken >= window and sent - taken - cost < shared.window_bytes:
             shared.wake_producer()
         return element
+
+    @property
+    def bytes_passed(self) -> int:
+        return self._shared.taken_bytes
+
+    @property
+    def usage(self) -> float:
+        return self._shared.usage
 
     def close(self) -> None:
         self._shared.consumer_closed = self._shared.abandoned = True

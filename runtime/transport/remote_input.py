@@ -50,6 +50,7 @@ class RemoteInputChannel:
         self._received = 0  # the same, of batches; written by the poller thread only
         self._window = window_bytes
         self._polled = 0
+        self.bytes_passed = 0  # written by the task's thread only
         self._broken: str | None = None
         self._ended = self._closed = False
 
@@ -72,8 +73,15 @@ class RemoteInputChannel:
             raise ChannelBroken(f"channel {self.channel_id}: frame {header.sequence}: {error}") from error
         self._arrived.popleft()
         if payload is not None:
-            self._return_credit(cost_of(payload))
+            cost = cost_of(payload)
+            self.bytes_passed += cost
+            self._return_credit(cost)
         return element
+
+    @property
+    def usage(self) -> float:
+        """Of the window: what has come and was not polled."""
+        return min(1.0, max(0, self._received - self.bytes_passed) / self._window)
 
     def close(self) -> None:
         """Before the end of the partition the producer is notified; nothing is delivered any more."""

@@ -51,6 +51,9 @@ class RemoteOutputChannel:
         self._lock = Lock()
         self._waiting: deque[Content] = deque()
         self._credit = 0
+        self._window = 0
+        """The most credit that there was at once."""
+        self.bytes_passed = 0
         self._consumer: Consumer | None = None
         self._next_sent = self._next_received = 0
         self._lost: str | None = None
@@ -73,6 +76,13 @@ class RemoteOutputChannel:
                 self._forward()
             elif not self._ended:
                 raise ChannelBroken(f"channel {self.channel_id}: {self._lost}")
+
+    @property
+    def usage(self) -> float:
+        """Of the credit that its consumer has given."""
+        if self._waiting:
+            return 1.0
+        return min(1.0, max(0.0, 1 - self._credit / self._window)) if self._window else 0.0
 
     def close(self) -> None:
         """After EndOfPartition waiting frames still go out; before it, the consumer learns that nothing more comes."""
@@ -126,6 +136,7 @@ class RemoteOutputChannel:
         wanted = FrameKind.CREDIT if header.sequence else FrameKind.OPEN
         if header.kind is wanted and header.first > 0:
             self._credit += header.first
+            self._window = max(self._window, self._credit)
             self._forward()
         elif header.kind is FrameKind.CLOSE:
             self._lose("the consumer closed it")
@@ -138,7 +149,9 @@ class RemoteOutputChannel:
             if payload is not None:
                 if self._credit <= 0:
                     return
-                self._credit -= cost_of(payload)
+                cost = cost_of(payload)
+                self._credit -= cost
+                self.bytes_passed += cost
             self._transmit_to(self._consumer, self._waiting.popleft())
 
     def _transmit_to(self, consumer: Consumer, content: Content) -> None:

@@ -61,13 +61,18 @@ if TYPE_CHECKING:
     from .actors.operators import CommittableWriter as CommittableWriter
     from .actors.operators import Committer as Committer
     from .actors.operators import Count as Count
+    from .actors.operators import Counter as Counter
     from .actors.operators import FromSplit as FromSplit
+    from .actors.operators import Gauge as Gauge
+    from .actors.operators import Histogram as Histogram
     from .actors.operators import IdempotentSink as IdempotentSink
     from .actors.operators import KeyedOperator as KeyedOperator
     from .actors.operators import KeyedTimer as KeyedTimer
     from .actors.operators import LedgerSink as LedgerSink
     from .actors.operators import Marker as Marker
     from .actors.operators import Max as Max
+    from .actors.operators import Meter as Meter
+    from .actors.operators import MetricGroup as MetricGroup
     from .actors.operators import Min as Min
     from .actors.operators import Operator as Operator
     from .actors.operators import OperatorContext as OperatorContext
@@ -117,14 +122,17 @@ if TYPE_CHECKING:
     from .messages import CheckpointHistory as CheckpointHistory
     from .messages import CheckpointId as CheckpointId
     from .messages import CheckpointStatistics as CheckpointStatistics
+    from .messages import ClusterMetrics as ClusterMetrics
     from .messages import DictRow as DictRow
     from .messages import FailureCause as FailureCause
     from .messages import FailureKind as FailureKind
     from .messages import FirstBatchProcessed as FirstBatchProcessed
+    from .messages import FlameGraph as FlameGraph
     from .messages import HoldingChannel as HoldingChannel
     from .messages import HoldingSplit as HoldingSplit
     from .messages import JobDetails as JobDetails
     from .messages import JobId as JobId
+    from .messages import JobMetrics as JobMetrics
     from .messages import JobStatus as JobStatus
     from .messages import JobStatusChanged as JobStatusChanged
     from .messages import JobSubmitted as JobSubmitted
@@ -136,14 +144,20 @@ if TYPE_CHECKING:
     from .messages import RestartStrategyConfig as RestartStrategyConfig
     from .messages import RestoredFrom as RestoredFrom
     from .messages import Row as Row
+    from .messages import SampledFrame as SampledFrame
     from .messages import Serializer as Serializer
     from .messages import SnapshotMetrics as SnapshotMetrics
+    from .messages import SubtaskBackPressureReport as SubtaskBackPressureReport
+    from .messages import SubtaskMetrics as SubtaskMetrics
     from .messages import SubtaskStatistics as SubtaskStatistics
     from .messages import TaskEventTime as TaskEventTime
     from .messages import TaskManagerChanged as TaskManagerChanged
+    from .messages import TaskManagerMetrics as TaskManagerMetrics
     from .messages import TaskMetrics as TaskMetrics
     from .messages import UnregisteredMessage as UnregisteredMessage
     from .messages import UnsupportedValue as UnsupportedValue
+    from .messages import VertexBackPressureReport as VertexBackPressureReport
+    from .messages import VertexMetrics as VertexMetrics
     from .messages import message as message
     from .messages import register_serializer as register_serializer
     from .runtime.api import ApiError as ApiError
@@ -206,6 +220,7 @@ if TYPE_CHECKING:
     from .runtime.clusters import UnknownInlet as UnknownInlet
     from .runtime.clusters import UnknownOperator as UnknownOperator
     from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.clusters.web import asgi_app as asgi_app
     from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
     from .runtime.connectors import ColumnConflict as ColumnConflict
@@ -270,6 +285,35 @@ if TYPE_CHECKING:
     from .runtime.connectors import UnusableOutput as UnusableOutput
     from .runtime.connectors import VersionGone as VersionGone
     from .runtime.connectors import WebsocketSource as WebsocketSource
+    from .runtime.high_availability import CannotTakeOver as CannotTakeOver
+    from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
+    from .runtime.high_availability import NotOurs as NotOurs
+    from .runtime.high_availability import NotReachable as NotReachable
+    from .runtime.hosts import HostError as HostError
+    from .runtime.hosts import InvalidSettings as InvalidSettings
+    from .runtime.hosts import NoKeyFile as NoKeyFile
+    from .runtime.hosts import ProcessFailed as ProcessFailed
+    from .runtime.hosts import ProgramRefused as ProgramRefused
+    from .runtime.hosts import StandaloneCluster as StandaloneCluster
+    from .runtime.metrics import JsonLines as JsonLines
+    from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
+    from .runtime.savepoints.difference import StateChange as StateChange
+    from .runtime.savepoints.difference import StateDiff as StateDiff
+    from .runtime.savepoints.edit import OperatorEdit as OperatorEdit
+    from .runtime.savepoints.edit import SavepointEdit as SavepointEdit
+    from .runtime.savepoints.edit import StateEdit as StateEdit
+    from .runtime.savepoints.errors import IncompleteSavepoint as IncompleteSavepoint
+    from .runtime.savepoints.errors import InvalidEdit as InvalidEdit
+    from .runtime.savepoints.errors import NoSuchState as NoSuchState
+    from .runtime.savepoints.errors import NotASavepoint as NotASavepoint
+    from .runtime.savepoints.errors import NotComparable as NotComparable
+    from .runtime.savepoints.errors import QueryFailed as QueryFailed
+    from .runtime.savepoints.errors import SavepointError as SavepointError
+    from .runtime.savepoints.errors import UnreadableState as UnreadableState
+    from .runtime.savepoints.opened import Savepoint as Savepoint
+    from .runtime.savepoints.reading import SavepointOperator as SavepointOperator
+    from .runtime.savepoints.state_table import StateTable as StateTable
+    from .runtime.savepoints.verification import Verification as Verification
     from .runtime.system import ActorFuture as ActorFuture
     from .runtime.system import ActorSystem as ActorSystem
     from .runtime.system import ActorSystemError as ActorSystemError
@@ -295,6 +339,7 @@ if TYPE_CHECKING:
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
     from .state import ListState as ListState
+    from .state import LocalStateFailed as LocalStateFailed
     from .state import LostOwnership as LostOwnership
     from .state import MapState as MapState
     from .state import MissingState as MissingState
@@ -334,9 +379,10 @@ _HOMES = {
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
     "actors.flow.records": "RecordMismatch",
     "actors.operators": (
-        "Avg Collector CommittableWriter Committer Count END FromSplit IdempotentSink KeyedOperator KeyedTimer "
-        "LedgerSink Marker Max Min Operator OperatorContext OutputTag Source SourceState Sum Timers TwoPhaseCommitSink "
-        "UnusableTime WatermarkGenerator WatermarkStrategy bounded_out_of_orderness monotonous punctuated"
+        "Avg Collector CommittableWriter Committer Count Counter END FromSplit Gauge Histogram IdempotentSink "
+        "KeyedOperator KeyedTimer LedgerSink Marker Max Meter MetricGroup Min Operator OperatorContext OutputTag "
+        "Source SourceState Sum Timers TwoPhaseCommitSink UnusableTime WatermarkGenerator WatermarkStrategy "
+        "bounded_out_of_orderness monotonous punctuated"
     ),
     "actors.windows": (
         "AggregateFunction Change Evictor GlobalWindow InvalidWindow ProcessWindowFunction TimeWindow TimedRecord "
@@ -345,11 +391,13 @@ _HOMES = {
         "never processing_time purging session sliding tumbling"
     ),
     "messages": (
-        "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics DictRow "
-        "FailureCause FailureKind FirstBatchProcessed HoldingChannel HoldingSplit JobDetails JobId JobStatus "
-        "JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn Predecessor "
-        "RestartStrategyConfig RestoredFrom Row Serializer SnapshotMetrics SubtaskStatistics TaskEventTime "
-        "TaskManagerChanged TaskMetrics UnregisteredMessage UnsupportedValue message register_serializer"
+        "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics ClusterMetrics "
+        "DictRow FailureCause FailureKind FirstBatchProcessed FlameGraph HoldingChannel HoldingSplit JobDetails JobId "
+        "JobMetrics JobStatus JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn "
+        "Predecessor RestartStrategyConfig RestoredFrom Row SampledFrame Serializer SnapshotMetrics "
+        "SubtaskBackPressureReport SubtaskMetrics SubtaskStatistics TaskEventTime TaskManagerChanged "
+        "TaskManagerMetrics TaskMetrics UnregisteredMessage UnsupportedValue VertexBackPressureReport VertexMetrics "
+        "message register_serializer"
     ),
     "runtime.api": (
         "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
@@ -364,6 +412,8 @@ _HOMES = {
         "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
         "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
     ),
+    "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
+    "runtime.clusters.web": "asgi_app",
     "runtime.connectors": (
         "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
         "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
@@ -375,15 +425,27 @@ _HOMES = {
         "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
         "UnusableOutput VersionGone WebsocketSource"
     ),
+    "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
+    "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
+    "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
+    "runtime.savepoints.errors": (
+        "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
+        "QueryFailed SavepointError UnreadableState"
+    ),
+    "runtime.savepoints.opened": "Savepoint",
+    "runtime.savepoints.reading": "SavepointOperator",
+    "runtime.savepoints.state_table": "StateTable",
+    "runtime.savepoints.verification": "Verification",
+    "runtime.metrics": "JsonLines",
     "runtime.system": (
         "ActorFuture ActorSystem ActorSystemError CurveKeys DeadLetter DeadLetterReason DeadLetters FutureTimeout "
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
         "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "ListState LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState ReducingState "
-        "SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot "
-        "UnwritableRoot ValueState WrongStateType"
+        "ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState "
+        "ReducingState SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState "
+        "UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

@@ -6,7 +6,7 @@ made, restored (once, maybe), states bound, used and snapshotted, closed. Flink:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -42,6 +42,14 @@ INLINE_BELOW_BYTES: Final = 20 * 1024
 """Smaller snapshots make no file. Flink: state.storage.fs.memory-threshold."""
 
 
+class CopiesFiles(Protocol):
+    """Keeps copies of a snapshot's files. It raises nothing: a copy is a shortcut, and may be missing."""
+
+    def keep(self, path: str, chunks: Iterable[bytes]) -> None: ...
+
+    def keep_file(self, path: str, source: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotTarget:
     """Where one subtask's snapshot goes. `storage` is None where no checkpoint directory is configured."""
@@ -54,6 +62,8 @@ class SnapshotTarget:
     attempt_id: ExecutionAttemptId
     inline_below_bytes: int = INLINE_BELOW_BYTES
     """What takes less than this need not become a file."""
+    copies: CopiesFiles | None = None
+    """Who wants a copy of each file on this machine."""
 
     @property
     def path(self) -> str:
@@ -65,6 +75,27 @@ class SnapshotTarget:
         snapshot writes, no other one does.
         """
         return f"{self._shared}{quote(file_id, safe='')}"
+
+    def write(
+        self,
+        path: str,
+        chunks: bytes | Iterable[bytes],
+        *,
+        first_checksum: int | None = None,
+        source: str | None = None,
+    ) -> StateHandle:
+        """Write a file, as CheckpointStorage does. `source`: a file of this machine with the same bytes, which never
+        changes.
+        """
+        assert self.storage is not None, "snapshots in files need a checkpoint directory"
+        parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
+        handle = self.storage.write(path, parts, first_checksum=first_checksum)
+        if self.copies is not None and handle.path is not None:
+            if source is None:
+                self.copies.keep(handle.path, parts)
+            else:
+                self.copies.keep_file(handle.path, source)
+        return handle
 
     def wrote(self, path: str) -> bool:
         """Whether a path is one of this snapshot's own shared files, and not one that it has from earlier ones."""
@@ -136,6 +167,12 @@ class KeyedStateBackend(Protocol):
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         """The synchronous part: short. What changes afterwards does not show in what the returned callable writes."""
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """Records with these keys are next: what they hold may be read in one go."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """The next snapshot may hold files of the one that was taken for this checkpoint."""
+
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         """Take this backend's own key groups from snapshots, of other parallelisms too. Before any use."""
 
@@ -158,17 +195,22 @@ class KeyedStateBackend(Protocol):
 
 
 @runtime_checkable
+class CountedBackend(KeyedStateBackend, Protocol):
+    """A backend that knows without looking through its state how much it holds, to show it."""
+
+    def stored_entries(self) -> int:
+        """As `entry_count`, with what has expired and is still there. On the thread of its task."""
+
+
+@runtime_checkable
 class IncrementalBackend(KeyedStateBackend, Protocol):
-    """One whose checkpoints may hold files of earlier ones."""
+    """One whose checkpoints hold files of earlier ones if that is wanted."""
 
     def track_changes(self, owner: str) -> None:
         """From now on note what changes. Before any use. `owner`: names the operator within its subtask."""
 
     def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         """As `snapshot`, but what has not changed since the last completed checkpoint may stay where it lies."""
-
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """A checkpoint of which `increment` was a part is complete. Called once at most for each, in any order."""
 
 
 class KeepingBackend(KeyedStateBackend, Protocol):

@@ -90,7 +90,7 @@ class ExpiringState(HeapState):
             pairs = list(map(shape.with_stored, values, times))
             if clock == "event":
                 self._has_unknown |= any(min(shape.times(pair)) == NO_TIME for pair in pairs)
-        self.namespaces.setdefault(namespace, {}).update(zip(keys, pairs, strict=True))
+        self._put(namespace, keys, pairs)
 
     def keys_in(self, namespace: Hashable) -> list[Any]:
         return self._live_keys(self.namespaces.get(namespace, {}), self._limit_now())

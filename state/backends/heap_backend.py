@@ -62,6 +62,12 @@ class HeapBackend(HeapScope):
             part.load(stored)
         self._kept.append(part)
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A snapshot has no files but its own."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         views: list[FrozenState] = [state.view() for state in self._states.values()]
         views += self._timers.freeze() if self._timers else ()
@@ -105,6 +111,9 @@ class HeapBackend(HeapScope):
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
+
+    def stored_entries(self) -> int:
+        return sum(len(entries) for state in self._states.values() for entries in state.namespaces.values())
 
     def close(self) -> None:
         for state in self._states.values():

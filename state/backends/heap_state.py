@@ -143,7 +143,7 @@ class HeapState:
         clock: str | None,
     ) -> None:
         """Put restored entries in: with the times by this clock that they were stored with, if they were."""
-        self.namespaces.setdefault(namespace, {}).update(zip(keys, values, strict=True))
+        self._put(namespace, keys, values)
 
     def keys_in(self, namespace: Hashable) -> list[Any]:
         return list(self.namespaces.get(namespace, ()))
@@ -160,6 +160,10 @@ class HeapState:
         self._layouts.clear()
         self._own_values.clear()
         self._enter(NO_NAMESPACE)
+
+    def _put(self, namespace: Hashable, keys: Sequence[Any], held: Sequence[Any]) -> None:
+        """Into a namespace, which need not be the one that is entered."""
+        self.namespaces.setdefault(namespace, {}).update(zip(keys, held, strict=True))
 
     def _read(self) -> Any:
         """What the current key holds, or MISSING. It may be changed in place by whoever may write."""

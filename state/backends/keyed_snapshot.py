@@ -36,10 +36,10 @@ from ..kinds.descriptors import KeyedStateDeclaration, describe_state
 from ..kinds.record_serializer import Convert, SchemaMismatch, TypeNode
 from ..kinds.schema_fit import Schema, schema_text
 from ..kinds.value_fit import Misfit
-from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
 from .frozen_state import FrozenState
-from .stored_runs import HEADER, runs_of
+from .group_parts import HEADER, Part, lay_out
+from .stored_runs import runs_of
 
 FORMAT_NAME: Final = "heap"
 """What a handle says of the format; written before there was one name for it: "memory" and "filesystem"."""
@@ -176,14 +176,9 @@ class SnapshotWriter:
         return self._handle(parts)
 
     def _handle(self, parts: dict[int, bytes]) -> KeyedStateHandle:
-        offsets: dict[int, tuple[int, ...]] = {}
-        at = 0
-        for group, part in parts.items():
-            offsets[group] = (at, len(part))
-            at += len(part)
+        offsets, inline = lay_out(parts)
         first, last = self._key_groups[0], self._key_groups[-1]
         in_flight = sum(getattr(view, "in_flight", 0) for view in self._views)
-        inline = inline_handle(b"".join(parts.values()))
         return KeyedStateHandle(first, last, offsets, inline, FORMAT_NAME, in_flight=in_flight)
 
     def _header(self) -> bytes:
@@ -319,11 +314,11 @@ def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeN
 
 
 def _slice(data: bytes, position: tuple[int, ...], path: str) -> bytes:
-    offset, length = position
-    part = data[offset : offset + length]
-    if len(part) != length:
-        raise CorruptState(path, f"{length} bytes at {offset}", f"{len(part)} bytes")
-    return part
+    part = Part.of(position)
+    found = data[part.offset : part.offset + part.length]
+    if len(found) != part.length:
+        raise CorruptState(path, f"{part.length} bytes at {part.offset}", f"{len(found)} bytes")
+    return found  # the checksum of the whole has been compared
 
 
 def _decoded(items: list[Any], decode: Convert) -> list[Any]:

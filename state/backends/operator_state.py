@@ -121,8 +121,10 @@ class OperatorStateBackend:
 
     def snapshot(self) -> tuple[OperatorListHandle, ...]:
         """All lists as they are now, inline; those restored and not declared any more are carried along."""
-        own = (_handle(name, state.declaration.mode, state.pack()) for name, state in self._states.items())
-        carried = (_handle(old.name, old.mode, items) for several in self._restored.values() for old, items in several)
+        own = (list_handle(name, state.declaration.mode, state.pack()) for name, state in self._states.items())
+        carried = (
+            list_handle(old.name, old.mode, items) for several in self._restored.values() for old, items in several
+        )
         return tuple(handle for handle in (*own, *carried) if handle.handle.size_bytes)
 
     def restore(self, handles: Sequence[OperatorListHandle], read: ReadState) -> None:
@@ -152,7 +154,8 @@ def _packed(schema: bytes, item: Any) -> bytes:
         raise UnsupportedValue(refusal_of(item) or str(error)) from error
 
 
-def _handle(name: str, mode: str, items: list[bytes]) -> OperatorListHandle:
+def list_handle(name: str, mode: str, items: list[bytes]) -> OperatorListHandle:
+    """Items that are packed, with their schemas, as `OperatorList.pack` does it; inline."""
     offsets = tuple(accumulate(map(len, items), initial=0))
     return OperatorListHandle(name, mode, offsets, inline_handle(b"".join(items)))
 

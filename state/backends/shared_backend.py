@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from ...messages import CheckpointId, KeyedStateHandle
 from ..errors import CallIsOver
 from ..kinds.descriptors import KeyedStateDeclaration
-from .backend import NO_KEY, NO_NAMESPACE, KeepingBackend, KeyedSnapshot, ReadState, StateClock
+from .backend import NO_KEY, NO_NAMESPACE, CountedBackend, KeepingBackend, KeyedSnapshot, ReadState, StateClock
 from .frozen_state import FrozenState, KeptState
 from .private_copy import IMMUTABLE, private_copy
 from .timer_queue import PendingTimers, TimerEntry, TimerQueues
@@ -138,6 +138,13 @@ class SharedBackend:
     def keep(self, part: KeptState) -> None:
         self.inner.keep(part)
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        with self.lock:
+            self.inner.read_ahead(keys)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        self.inner.checkpoint_complete(checkpoint_id)
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         with self._as_committed():
             return self.inner.snapshot(checkpoint_id)
@@ -165,6 +172,10 @@ class SharedBackend:
     def entry_count(self) -> int:
         with self.lock:
             return self.inner.entry_count()
+
+    def stored_entries(self) -> int:
+        with self.lock:
+            return self.inner.stored_entries() if isinstance(self.inner, CountedBackend) else 0
 
     def close(self) -> None:
         """Units that still run find no state any more."""

@@ -25,12 +25,10 @@ from ...messages import (
 from ..errors import CorruptState
 from ..storage import inline_handle
 from .backend import ReadState, SnapshotTarget
+from .group_parts import HEADER
 
 _RUNS_OF: Final = "runs of "
 """What a handle says of the format, before the format of the sections."""
-
-HEADER: Final = -1
-"""Where a header's, or the manifest's, offset and length stand in a handle's offsets."""
 
 _FORMAT = 1
 
@@ -60,7 +58,7 @@ def store_run(file_id: SharedFileId, sections: KeyedStateHandle, target: Snapsho
     if target.storage is None or len(data) + len(index) < target.inline_below_bytes:
         return StoredRun(SharedStateHandle(file_id, inline_handle(data + index)), len(index), sections.backend)
     path = target.shared_path(file_id)
-    stored = target.storage.write(path, (data, index), first_checksum=sections.handle.checksum)
+    stored = target.write(path, (data, index), first_checksum=sections.handle.checksum)
     return StoredRun(SharedStateHandle(file_id, stored), len(index), sections.backend)
 
 

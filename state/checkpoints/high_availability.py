@@ -7,17 +7,45 @@ in runtime/. What an implementation must pass: tests/contracts/high_availability
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...messages import CheckpointId, JobId, JobStatus, LeaderSessionId, SubmitJob
 from .checkpoint_ids import FIRST_CHECKPOINT_ID, CheckpointIdCounter, StandaloneCheckpointIdCounter
-from .completed_checkpoints import CompletedCheckpointStore, StandaloneCompletedCheckpointStore
+from .completed_checkpoints import CompletedCheckpoint, CompletedCheckpointStore, StandaloneCompletedCheckpointStore
+
+
+class CheckpointPointers(Protocol):
+    """Where a successor finds the checkpoints of one job. From any thread; may block, and goes on trying while nobody
+    answers. Raises LostLeadership: the checkpoint is not to be announced, and no file of it to be deleted.
+    """
+
+    def add(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...] = ()) -> None:
+        """It is stored, with its metadata. When this returns, a successor goes on from it, or from a later one.
+
+        `savepoints`: the paths of those that it is to be.
+        """
+        ...
+
+    def remove(self, metadata_path: str) -> None:
+        """It is about to be deleted: no successor looks for it. One that has no pointer is fine."""
+        ...
+
+
+class NoPointers:
+    """There is no successor."""
+
+    def add(self, completed: CompletedCheckpoint, savepoints: tuple[str, ...] = ()) -> None:
+        """Nothing to write."""
+
+    def remove(self, metadata_path: str) -> None:
+        """The same."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptJob:
-    """What is kept of one job. Both parts are open, and belong to the JobManager's thread: neither blocks."""
+    """What is kept of one job. Ids and checkpoints are open, and belong to the JobManager's thread: neither blocks."""
 
     checkpoint_ids: CheckpointIdCounter
     checkpoints: CompletedCheckpointStore
@@ -25,6 +53,9 @@ class KeptJob:
     pointer), and then added; what `add` pushes out loses its pointer first, and then its files: no pointer ever leads
     to a file that was deleted on purpose.
     """
+    pointers: CheckpointPointers = field(default_factory=NoPointers)
+    savepoints: Mapping[str, CompletedCheckpoint] = field(default_factory=dict)
+    """Those that users have of it since earlier sessions, by path: their files are not to be deleted."""
 
 
 class HighAvailability(Protocol):
@@ -36,18 +67,25 @@ class HighAvailability(Protocol):
     """
 
     may_block: bool
-    """Whether `add_job` and `remove_job` may block: then no actor calls them on its own thread."""
+    """Whether `add_job` and `remove_job` may block: then no actor calls them on its own thread. Nor is a file of a job
+    that has ended deleted before `remove_job` has returned: a successor that knows of no end starts the job again.
+    """
 
     @property
     def session(self) -> LeaderSessionId:
         """That of this leader: no other has had it. Every message that directs state carries it."""
         ...
 
+    def is_kept(self, job_id: JobId) -> bool:
+        """Whether this job is kept now, by this leader or by an earlier one. Does not block."""
+        ...
+
     def add_job(self, submitted: SubmitJob, first_id: CheckpointId = FIRST_CHECKPOINT_ID) -> KeptJob:
         """A job is about to be started. When this returns, the job is kept for a successor, and the client is answered.
 
         Its checkpoint ids begin at `first_id`, or after all that it has ever drawn, in other sessions too. A job
-        that is kept already is opened again, with its completed checkpoints.
+        that is kept already is opened again, with its completed checkpoints. Raises CorruptState or MissingState when
+        it has some, and none can be read: it is never started from the beginning without a word.
         """
         ...
 
@@ -74,6 +112,9 @@ class StandaloneHighAvailability:
     @property
     def session(self) -> LeaderSessionId:
         return self._session
+
+    def is_kept(self, job_id: JobId) -> bool:
+        return job_id in self._jobs
 
     def add_job(self, submitted: SubmitJob, first_id: CheckpointId = FIRST_CHECKPOINT_ID) -> KeptJob:
         config, job_id = submitted.graph.checkpoints, submitted.graph.job_id

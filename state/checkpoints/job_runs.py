@@ -126,8 +126,8 @@ class JobRuns:
             if own.ending is not None and own.runs.place == self.place:
                 own.end(own.ending)  # its JobManager is about to
         earlier = list(self._read())
-        if earlier:
-            self._check_over(*earlier[0])
+        if earlier and not (earlier[0][1].job_id == job_id and earlier[0][1].outcome is RunOutcome.NONE):
+            self._check_over(*earlier[0])  # the same job's leader has another successor: this one
         number = earlier[0][0] + 1 if earlier else 1
         now_ms, claimant = self._claimant.wall_ms(), self._claimant
         run = JobRun(VERSION, job_id, claimant.owner, now_ms, now_ms, claimant.lease_ms)

@@ -44,6 +44,8 @@ class SubtaskSnapshot:
     def __init__(self, *, data_ended: bool = False, watermarks: tuple[InputWatermark, ...] = ()) -> None:
         self._data_ended = data_ended
         self._watermarks = watermarks
+        self.sizes: dict[OperatorId, int] = {}
+        """By operator, the bytes of its state, once it is written."""
         self._parts: dict[OperatorId, tuple[KeyedSnapshot | None, tuple[OperatorListHandle, ...], str]] = {}
 
     def add(
@@ -73,7 +75,9 @@ class SubtaskSnapshot:
                 except StateNotStorable as error:
                     raise StateNotStorable(f"operator {name!r}, {error}") from error
                 if handle is not None or lists:
-                    operators[operator_id] = OperatorSubtaskState((handle,) if handle is not None else (), lists)
+                    made = OperatorSubtaskState((handle,) if handle is not None else (), lists)
+                    operators[operator_id] = made
+                    self.sizes[operator_id] = state_size_bytes(SubtaskState({operator_id: made}))
             return store(SubtaskState(operators, self._data_ended, channels, self._watermarks), target)
         except BaseException:
             _remove_new_files(operators, target)
@@ -96,11 +100,10 @@ def store_in_file(state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
     inline = [part for part in _parts(state) if _inline(part)]
     if _size_bytes(inline) < target.inline_below_bytes:
         return state
-    assert target.storage is not None, "the filesystem backend needs a checkpoint directory"
     moves = _inline if _size_bytes(filter(_is_shared, inline)) >= target.inline_below_bytes else _inline_and_own
     moved = [part.handle for part in inline if moves(part)]
     parts = (handle.data for handle in moved if handle.data is not None)
-    file = target.storage.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
+    file = target.write(target.path, parts, first_checksum=moved[0].checksum if moved else None)
     return _moved(state, file, moves)
 
 

@@ -7,15 +7,23 @@ snapshots. Flink: StateBackend, StateBackendLoader.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ...messages import SubtaskState
 from ..backends.backend import KeepingBackend, SnapshotTarget
 from ..backends.heap_backend import HeapBackend
 from ..errors import UnknownBackend
 from ..keys.key_groups import KeyGroupRange
+from ..rocks.memory import RocksMemory
+from ..rocks.rocks_backend import RocksBackend
+from ..rocks.rocks_snapshot import FORMAT_NAME
+from ..rocks.store import StoreOptions
 from .snapshot_file import MAX_INLINE_BYTES, store_in_file, store_inline
+
+ROCKSDB: Final = "rocksdb"
+DEFAULT_MEMORY_MB: Final = 256
 
 
 class StateBackend(Protocol):
@@ -30,6 +38,11 @@ class StateBackend(Protocol):
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
     ) -> KeepingBackend:
         """New, empty keyed state of one operator subtask, for these key groups. Does not block."""
+        ...
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Formats of keyed snapshots that its keyed state restores beside the common one."""
         ...
 
     def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
@@ -50,6 +63,7 @@ class MemoryStateBackend:
 
     max_snapshot_bytes: int = MAX_INLINE_BYTES
     name: str = "memory"
+    reads: frozenset[str] = frozenset()
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
@@ -68,6 +82,7 @@ class FilesystemStateBackend:
     """
 
     name: str = "filesystem"
+    reads: frozenset[str] = frozenset()
 
     def keyed_backend(
         self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
@@ -78,9 +93,54 @@ class FilesystemStateBackend:
         return store_in_file(state, target)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkingState:
+    """Where and how a process keeps state that does not stay on the heap.
+
+    `folder`: on a local disk, there already, and this process's own; None: a temporary one. `memory_mb`: what all tasks
+    of the process may take for it. `compacts`: whether threads in the background may rewrite files. `copies`: a folder
+    for copies of snapshots, which others of this machine use too; None: there are none.
+    """
+
+    folder: str | None = None
+    memory_mb: int = DEFAULT_MEMORY_MB
+    compacts: bool = True
+    copies: str | None = None
+
+
+class RocksDBStateBackend:
+    """State in RocksDB on the local disk; snapshots share their unchanged files. Needs rocksdict.
+
+    One for all tasks of a process, which share its memory. Flink: EmbeddedRocksDBStateBackend.
+    """
+
+    name = ROCKSDB
+    reads = frozenset({FORMAT_NAME})
+
+    def __init__(self, working: WorkingState) -> None:
+        memory = RocksMemory(working.memory_mb)
+        self._options = (
+            StoreOptions.temporary(memory, compacts=working.compacts)
+            if working.folder is None
+            else StoreOptions(working.folder, memory, working.compacts)
+        )
+
+    def keyed_backend(
+        self, key_groups: KeyGroupRange | range, max_parallelism: int, *, key_type: Any = Any
+    ) -> KeepingBackend:
+        return RocksBackend(key_groups[0], key_groups[-1], max_parallelism, self._options, key_type=key_type)
+
+    def store(self, state: SubtaskState, target: SnapshotTarget) -> SubtaskState:
+        return store_in_file(state, target)
+
+
 MEMORY, FILESYSTEM = MemoryStateBackend(), FilesystemStateBackend()
 
-_BACKENDS: dict[str, StateBackend] = {each.name: each for each in (MEMORY, FILESYSTEM)}
+_BACKENDS: dict[str, Callable[[WorkingState], StateBackend]] = {
+    "memory": lambda _: MEMORY,
+    "filesystem": lambda _: FILESYSTEM,
+    ROCKSDB: RocksDBStateBackend,
+}
 
 
 def backend_names() -> tuple[str, ...]:
@@ -88,9 +148,9 @@ def backend_names() -> tuple[str, ...]:
     return tuple(_BACKENDS)
 
 
-def backend_named(name: str) -> StateBackend:
+def backend_named(name: str, working: WorkingState = WorkingState()) -> StateBackend:
     """Raises UnknownBackend, which lists those that there are."""
-    backend = _BACKENDS.get(name)
-    if backend is None:
+    make = _BACKENDS.get(name)
+    if make is None:
         raise UnknownBackend(f"found the state backend {name!r}; wanted one of {', '.join(_BACKENDS)}")
-    return backend
+    return make(working)

@@ -99,6 +99,9 @@ class ColumnarBackend:
     def timers(self) -> TimerQueues:
         raise InvalidState("a columnar aggregation has no timers")
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         return self._frozen(self.table, None) if self.table else lambda target: None
 
@@ -162,6 +165,8 @@ class ColumnarBackend:
 
     def entry_count(self) -> int:
         return len(self.table) if self.table is not None else 0
+
+    stored_entries = entry_count
 
     def close(self) -> None:
         self.table = None

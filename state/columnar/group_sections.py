@@ -14,15 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...messages import KeyedStateHandle, pack_plain, unpack_plain
+from ..backends.group_parts import HEADER, Part, lay_out
 from ..columns.column_values import widened
 from ..errors import StateNotStorable
 from ..keys.key_groups import KeyGroupRange
-from ..storage import inline_handle
 
 FORMAT_NAME: Final = "columnar"
 """What a handle says of the format."""
-
-HEADER: Final = -1
 
 _READ_AT_A_TIME = 1 << 17
 """Rows of a snapshot."""
@@ -56,13 +54,8 @@ def write_sections(
     sections: dict[int, Any] = {HEADER: pack_plain(header | schemas)}
     for group, start, end in shares:
         sections[group] = stored.slice(start, end - start).serialize()
-    offsets: dict[int, tuple[int, ...]] = {}
-    at = 0
-    for group, section in sections.items():
-        size = memoryview(section).nbytes
-        offsets[group] = (at, size)
-        at += size
-    return KeyedStateHandle(owned.first, owned.last, offsets, inline_handle(b"".join(sections.values())), FORMAT_NAME)
+    offsets, inline = lay_out(sections)
+    return KeyedStateHandle(owned.first, owned.last, offsets, inline, FORMAT_NAME)
 
 
 def read_header(data: bytes, handle: KeyedStateHandle) -> dict[str, Any]:
@@ -106,7 +99,7 @@ def _joined(shares: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _section(data: bytes, handle: KeyedStateHandle, group: int) -> pa.Buffer:
     """A part of the data, which is not copied."""
-    offset, length = handle.offsets[group]
+    offset, length, _ = Part.of(handle.offsets[group])
     if not 0 <= offset <= offset + length <= len(data):
         raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")
     return pa.py_buffer(data).slice(offset, length)

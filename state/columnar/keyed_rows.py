@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage, StateDescription, pack_plain, unpack_plain
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState
+from ..backends.group_parts import HEADER, Part, lay_out
 from ..backends.timer_queue import TimerQueues
 from ..errors import CorruptState, InvalidState, StateIncompatible, StateNotStorable
 from ..keys.key_groups import KeyGroupRange
 from ..keys.word_table import Slots
 from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.rows_fit import ROWS, ROWS_NAME, rows_misfit
-from ..storage import inline_handle
 from .row_store import FrozenRows, RowStore, plain_schema
 from .slot_keys import AnyKeys, SlotKeys
 
@@ -33,7 +33,6 @@ S = TypeVar("S", bound=KeyedStateDeclaration)
 FORMAT_NAME: Final = "rows"
 """What a handle says of the format."""
 
-_HEADER = -1
 _FORMAT = 1
 _FEWEST_ROWS = 8192
 """Fewer dropped rows are not worth making room for others."""
@@ -137,11 +136,13 @@ class KeyedRows:
     def entry_count(self) -> int:
         return sum(store.live_count for store in self.stores)
 
+    stored_entries = entry_count
+
     def close(self) -> None:
         self._clear()
 
     def _restore(self, handle: KeyedStateHandle, data: bytes) -> None:
-        header = unpack_plain(_section(data, handle, _HEADER))
+        header = unpack_plain(_section(data, handle, HEADER))
         if header["format"] != _FORMAT:
             raise ValueError(f"format {header['format']}; wanted {_FORMAT}")
         self._check_fit(header)
@@ -171,14 +172,10 @@ class KeyedRows:
         for side, rows in enumerate(frozen):
             for group, message in self._messages(side, rows, groups[rows.slots]):
                 sections.setdefault(group, [None] * len(frozen))[side] = message
-        parts = {_HEADER: self._header()} | {group: pack_plain(sections[group]) for group in sorted(sections)}
-        offsets: dict[int, tuple[int, ...]] = {}
-        at = 0
-        for group, part in parts.items():
-            offsets[group] = (at, len(part))
-            at += len(part)
+        parts = {HEADER: self._header()} | {group: pack_plain(sections[group]) for group in sorted(sections)}
+        offsets, inline = lay_out(parts)
         first, last = self._key_groups
-        return KeyedStateHandle(first, last, offsets, inline_handle(b"".join(parts.values())), FORMAT_NAME)
+        return KeyedStateHandle(first, last, offsets, inline, FORMAT_NAME)
 
     def _messages(self, side: int, rows: FrozenRows, groups: npt.NDArray[np.int32]) -> Iterator[tuple[int, bytes]]:
         """Of each key group that has rows: they."""
@@ -218,7 +215,7 @@ class KeyedRows:
 
 
 def _section(data: bytes, handle: KeyedStateHandle, group: int) -> bytes:
-    offset, length = handle.offsets[group]
+    offset, length, _ = Part.of(handle.offsets[group])
     part = data[offset : offset + length]
     if len(part) != length:
         raise ValueError(f"wanted {length} bytes at {offset}, found {len(data)} in all")

@@ -86,6 +86,9 @@ class SlotBackend(SlotScope):
         timers.reserve(len(self.slot_keys))
         return timers
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         return self._frozen(None)
 
@@ -136,6 +139,8 @@ class SlotBackend(SlotScope):
 
     def entry_count(self) -> int:
         return sum(state.entry_count() for state in self._states.values())
+
+    stored_entries = entry_count
 
     def close(self) -> None:
         for state in self._states.values():

@@ -105,6 +105,12 @@ class WindowBackend(Generic[T]):
     def timers(self) -> TimerQueues:
         raise InvalidState("columnar windows have no timers")
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A snapshot has no files but its own."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         stored = self.table.stored() if self.table is not None else None
         if self.table is None or stored is None:
@@ -159,6 +165,8 @@ class WindowBackend(Generic[T]):
 
     def entry_count(self) -> int:
         return len(self.table) if self.table is not None else 0
+
+    stored_entries = entry_count
 
     def close(self) -> None:
         self.table = None

@@ -6,20 +6,17 @@ from collections.abc import Iterator
 
 from understudy.actors.jobs.back_pressure import (
     BackPressureAnswer,
-    BackPressureEffect,
-    BackPressureEvent,
     BackPressureLevel,
     BackPressureMeasured,
     BackPressureRequested,
     BackPressureSettings,
     BackPressureTracker,
-    SampleTaken,
-    SamplingEnded,
     SubtaskBackPressure,
     TakeSamples,
     VertexBackPressure,
 )
-from understudy.messages import SubtaskIndex, VertexId
+from understudy.actors.jobs.vertex_samples import TriggerSample, VertexSamples
+from understudy.messages import JobId, StackTraceSample, SubtaskIndex, VertexId
 
 from ..actors.jobs import test_back_pressure as tests
 from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare, scenarios_of
@@ -27,7 +24,7 @@ from .scenario import Difference, Scenario, Skipped, UnknownWord, Words, compare
 KEYS = frozenset({"levels", "samples_blocked", "metrics_ms_per_second", "sample_triggered"})
 """Words that only this schema has."""
 
-VERTEX = VertexId("vertex")
+JOB, VERTEX = JobId("job"), VertexId("vertex")
 STARTED_MS = 1_000_000.0
 
 SETTINGS = {
@@ -139,46 +136,29 @@ def _subtask(subtask: SubtaskBackPressure) -> Words:
 
 
 def _sample(words: Words) -> Iterator[Difference]:
+    """By the part of the JobManager that has tasks sampled, with what their TaskManagers would answer."""
     rounds = words["samples_blocked"]
-    subtasks = words.get("subtasks", len(rounds))
-    tracker = BackPressureTracker(BackPressureSettings(samples=max(map(len, rounds), default=1)))
-    first = _request(tracker, subtasks)
-    second = _request(tracker, subtasks)
-    pending = _figures(second)
-    for event in _samples(rounds):
-        tracker.on(event, STARTED_MS)
-    figures = _figures(_request(tracker, subtasks))
+    settings = BackPressureSettings(samples=max(map(len, rounds), default=1))
+    running = tests.running_subtasks(VERTEX, words.get("subtasks", len(rounds)))
+    vertex, samples = tests.vertex(VERTEX, len(running)), VertexSamples(JOB, settings)
+    first, triggered = samples.request(vertex, running, STARTED_MS)
+    second, again = samples.request(vertex, running, STARTED_MS)
+    orders = [effect.message for effect in triggered if isinstance(effect, TriggerSample)]
+    for order, taken in zip(orders, rounds, strict=True):
+        answer = StackTraceSample(JOB, order.attempt_id, order.number, tuple(taken), ())
+        samples.heard(answer, STARTED_MS, 0)
+    known, _ = samples.request(vertex, running, STARTED_MS)
+    report = samples.report(vertex, known, {}, STARTED_MS, 0)
     found = {
-        "first_trigger": _is_triggered(first),
-        "second_trigger_while_pending": _is_triggered(second),
-        "stats_while_pending": pending,
-        "ratios": [subtask.ratio for subtask in figures.subtasks] if figures else None,
-        "levels": [subtask.level.value for subtask in figures.subtasks] if figures else None,
-        "vertex_level": figures.level.value if figures else None,
-        "max_ratio": figures.max_ratio if figures else None,
+        "first_trigger": first.figures is None and bool(orders),
+        "second_trigger_while_pending": bool(again),
+        "stats_while_pending": second.figures,
+        "ratios": [subtask.ratio for subtask in report.subtasks],
+        "levels": [subtask.level for subtask in report.subtasks],
+        "vertex_level": report.level,
+        "max_ratio": known.figures.max_ratio if known.figures else None,
     }
     for name, wanted in words["expect"].items():
         if name not in found:
             raise UnknownWord(f"nothing can be said about {name!r}")
         yield from compare(name, wanted, found[name])
-
-
-def _request(tracker: BackPressureTracker, subtasks: int) -> list[BackPressureEffect]:
-    return tracker.on(BackPressureRequested(VERTEX, subtasks), STARTED_MS)
-
-
-def _samples(rounds: list[list[bool]]) -> Iterator[BackPressureEvent]:
-    """By subtask; those that have fewer than the others have no more to come."""
-    for subtask, taken in enumerate(rounds):
-        for is_blocked in taken:
-            yield SampleTaken(VERTEX, SubtaskIndex(subtask), is_blocked)
-    yield SamplingEnded(VERTEX)
-
-
-def _is_triggered(effects: list[BackPressureEffect]) -> bool:
-    return any(isinstance(effect, TakeSamples) for effect in effects)
-
-
-def _figures(effects: list[BackPressureEffect]) -> VertexBackPressure | None:
-    (answer,) = (effect for effect in effects if isinstance(effect, BackPressureAnswer))
-    return answer.figures

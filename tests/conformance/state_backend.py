@@ -21,6 +21,7 @@ from understudy.state.kinds.descriptors import (
 )
 from understudy.state.storage import CheckpointStorage
 
+from ..contracts.fewer_examples import with_fewer_examples
 from ..contracts.keyed_state import MAX_PARALLELISM, KeyedStateContract
 from ..state.backends import test_heap_backends
 from .scenario import Difference, Scenario, UnknownWord, Words, compare, facts_of, scenarios_of
@@ -41,9 +42,15 @@ class OnBackend(KeyedStateContract):
         return backend_named(self.kind).keyed_backend(key_groups, MAX_PARALLELISM)
 
 
+FEWER = {"rocksdb": with_fewer_examples(KeyedStateContract, 5)}
+"""Of backends whose examples are slow. Their own tests play more of them."""
+
+
 def _proved(*tests: Callable[[KeyedStateContract], None]) -> list[Callable[[], None]]:
     """These tests of the contract, on each backend."""
-    return [lambda test=test, kind=kind: test(OnBackend(kind)) for test in tests for kind in BACKENDS]  # type: ignore[misc]
+    return [
+        partial(FEWER.get(kind, {}).get(each.__name__, each), OnBackend(kind)) for each in tests for kind in BACKENDS
+    ]
 
 
 PROOFS = {

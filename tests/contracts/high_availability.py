@@ -1,9 +1,14 @@
-"""HighAvailabilityContract: what every HighAvailability must do. Subclass it and say how to make one."""
+"""HighAvailabilityContract: what every HighAvailability must do; DurableHighAvailabilityContract: and one whose jobs
+outlive their JobManager. Subclass it and say how to make one.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
 
 from understudy.messages import (
     CheckpointConfig,
@@ -16,9 +21,12 @@ from understudy.messages import (
     RestartStrategyKind,
     SubmitJob,
 )
+from understudy.state import CheckpointStorage, CorruptState, checkpoint_directory
 from understudy.state.checkpoints.checkpoint_ids import CheckpointIdCounter
+from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint
-from understudy.state.checkpoints.high_availability import HighAvailability
+from understudy.state.checkpoints.high_availability import HighAvailability, KeptJob
+from understudy.state.errors import LostLeadership
 
 
 def submitted(name: str = "job", retained: int = 1) -> SubmitJob:
@@ -115,3 +123,126 @@ class HighAvailabilityContract(ABC):
         kept.add_job(submitted())
         kept.close()
         kept.close()
+
+
+def stored(storage: CheckpointStorage, number: int, *, is_savepoint: bool = False) -> CompletedCheckpoint:
+    """The same, with its metadata written."""
+    draft = completed(number, is_savepoint=is_savepoint)
+    path = f"{checkpoint_directory(draft.job_id, draft.checkpoint_id)}/_metadata"
+    storage.write_sealed(path, encode_metadata(draft))
+    return replace(draft, metadata_path=path)
+
+
+class DurableHighAvailabilityContract(HighAvailabilityContract):
+    """For one whose jobs outlive their JobManager. `make`: of a cluster that nobody else uses."""
+
+    @property
+    @abstractmethod
+    def storage(self) -> CheckpointStorage:
+        """Of the jobs' checkpoints."""
+
+    @abstractmethod
+    def succeed(self, leader: HighAvailability) -> HighAvailability:
+        """That of the next session, whose predecessor does not know that it is over."""
+
+    def submitted(self, name: str = "job", retained: int = 1) -> SubmitJob:
+        wanted = submitted(name, retained)
+        return replace(wanted, graph=replace(wanted.graph, checkpoints=self._config(retained)))
+
+    def _config(self, retained: int) -> CheckpointConfig:
+        return CheckpointConfig(self.storage.url, retained=retained, retention=CheckpointRetention.NEVER)
+
+    def _complete(self, job: KeptJob, number: int, *, is_savepoint: bool = False) -> CompletedCheckpoint:
+        """As a JobManager does it."""
+        checkpoint = stored(self.storage, number, is_savepoint=is_savepoint)
+        job.pointers.add(checkpoint)
+        for dropped in job.checkpoints.add(checkpoint):
+            job.pointers.remove(dropped.metadata_path)
+            self.storage.delete(dropped.metadata_path)
+        return checkpoint
+
+    def test_a_successor_has_the_newest_checkpoints_and_draws_no_id_again(self) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted(retained=2))
+        ids = [drawn(job.checkpoint_ids, 1)[0] for _ in range(3)]
+        checkpoints = [self._complete(job, number) for number in ids]
+        drawn_in_vain = drawn(job.checkpoint_ids, 5)
+        successor = self.succeed(leader)
+        assert successor.is_kept(JobId("job"))
+        again = successor.add_job(self.submitted(retained=2))
+        assert list(again.checkpoints.restorable()) == checkpoints[:0:-1]
+        assert min(drawn(again.checkpoint_ids)) > max(drawn_in_vain)
+
+    def test_ids_increase_over_many_leaders(self) -> None:
+        leader, ids = self.make(), []
+        for _ in range(4):
+            ids += drawn(leader.add_job(self.submitted()).checkpoint_ids)
+            leader = self.succeed(leader)
+        assert ids == sorted(set(ids))
+
+    def test_a_savepoint_that_is_the_newest_is_what_a_successor_goes_on_from(self) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted())
+        self._complete(job, 1)
+        self._complete(job, 2, is_savepoint=True)
+        again = self.succeed(leader).add_job(self.submitted())
+        assert numbers(again.checkpoints.restorable()) == [2, 1]
+
+    def test_a_checkpoint_that_lost_its_pointer_is_not_looked_for(self) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted(retained=3))
+        self._complete(job, 1)
+        given_up = stored(self.storage, 2)
+        job.pointers.add(given_up)
+        job.pointers.remove(given_up.metadata_path)
+        assert numbers(self.succeed(leader).add_job(self.submitted(retained=3)).checkpoints.restorable()) == [1]
+
+    def test_a_job_that_was_removed_is_not_kept_by_a_successor(self) -> None:
+        leader = self.make()
+        leader.add_job(self.submitted())
+        leader.add_job(self.submitted("other"))
+        leader.remove_job(JobId("job"), JobStatus.FINISHED)
+        successor = self.succeed(leader)
+        assert (successor.is_kept(JobId("job")), successor.is_kept(JobId("other"))) == (False, True)
+
+    def test_whatever_a_deposed_leader_writes_is_refused_and_no_successor_sees_it(self) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted())
+        kept = self._complete(job, 1)
+        successor = self.succeed(leader)
+        late = stored(self.storage, 2)
+        for act in (
+            lambda: job.pointers.add(late),
+            lambda: job.pointers.remove(kept.metadata_path),
+            lambda: leader.remove_job(JobId("job"), JobStatus.CANCELED),
+            lambda: leader.add_job(self.submitted("late")),
+        ):
+            with pytest.raises(LostLeadership):
+                act()
+        last = self.succeed(successor)
+        assert not last.is_kept(JobId("late"))
+        assert numbers(last.add_job(self.submitted()).checkpoints.restorable()) == [1]
+
+    @pytest.mark.parametrize("damage", ["gone", "changed"])
+    def test_a_successor_goes_on_from_the_next_older_checkpoint_if_the_newest_is_damaged(self, damage: str) -> None:
+        leader = self.make()
+        job = leader.add_job(self.submitted(retained=2))
+        self._complete(job, 1)
+        self._damage(self._complete(job, 2), damage)
+        assert numbers(self.succeed(leader).add_job(self.submitted(retained=2)).checkpoints.restorable()) == [1]
+
+    @pytest.mark.parametrize("damage", ["gone", "changed"])
+    def test_with_all_its_checkpoints_damaged_a_job_is_not_started_from_the_beginning(self, damage: str) -> None:
+        leader = self.make()
+        self._damage(self._complete(leader.add_job(self.submitted()), 1), damage)
+        successor = self.succeed(leader)
+        for _ in range(2):
+            with pytest.raises(CorruptState, match="It would start from the beginning, so it is not started"):
+                successor.add_job(self.submitted())
+        assert self.succeed(successor).is_kept(JobId("job"))
+
+    def _damage(self, checkpoint: CompletedCheckpoint, how: str) -> None:
+        if how == "gone":
+            self.storage.delete(checkpoint.metadata_path)
+        else:
+            self.storage.write(checkpoint.metadata_path, b"half a file")

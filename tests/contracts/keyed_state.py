@@ -172,10 +172,8 @@ class KeyedStateContract(ABC):
 
     def write(self, snapshot: KeyedSnapshot) -> tuple[list[KeyedStateHandle], CheckpointStorage]:
         """Run the asynchronous part and store the result, as a task does."""
-        storage = CheckpointStorage(f"memory://contract-{uuid4().hex}")
-        target = SnapshotTarget(
-            storage, JobId("job"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), ExecutionAttemptId("a")
-        )
+        storage, attempt = CheckpointStorage("memory://contract"), ExecutionAttemptId(uuid4().hex)
+        target = SnapshotTarget(storage, JobId("job"), CheckpointId(1), VertexId("v"), SubtaskIndex(0), attempt)
         parts = SubtaskSnapshot()
         parts.add(OperatorId("op"), snapshot)
         state = parts.write(replace(target, inline_below_bytes=1), store_in_file)
@@ -262,7 +260,11 @@ class KeyedStateContract(ABC):
             handles_of_pieces += written
             stores += [store] * len(written)
         whole = self.make_backend()
-        read_by_path = {id(h.handle): handle_reader(s) for h, s in zip(handles_of_pieces, stores, strict=True)}
+        read_by_path = {
+            id(each): handle_reader(store)
+            for handle, store in zip(handles_of_pieces, stores, strict=True)
+            for each in (handle.handle, *(shared.handle for shared in handle.shared))
+        }
         whole.restore(handles_of_pieces, lambda handle: read_by_path[id(handle)](handle))
         assert reads(whole) == reads(backend)
 

@@ -41,6 +41,7 @@ from understudy import (
     JobFailed,
     JobFuture,
     JobHandle,
+    JobMetrics,
     JobStatus,
     JobStatusChanged,
     KeyedOperator,
@@ -572,11 +573,13 @@ def run(cluster: Cluster, env: StreamEnvironment) -> int:
     except JobFailed as failed:
         print(failed.details.failures[-1].error_type)
         raise
-    metrics: tuple[TaskMetrics, ...] = job.metrics()
+    tasks: tuple[TaskMetrics, ...] = job.details().tasks
+    print(len(tasks))
+    metrics: JobMetrics = job.metrics()
     history: CheckpointHistory = job.checkpoint_history(timeout=5)
     cluster.dispose_savepoint(path).result()
     rows: list[Any] = job.results("totals")
-    return int(total) + details.restarts + len(metrics) + len(history.checkpoints) + len(rows)
+    return int(total) + details.restarts + len(metrics.vertices) + len(history.checkpoints) + len(rows)
 
 
 async def run_async(env: StreamEnvironment, key_file: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from types import CodeType, FunctionType
 from typing import Any, ClassVar
@@ -99,7 +99,7 @@ class Contract:
 
 
 def differences(
-    wanted: Sequence[Any], found: Sequence[Any], *, optional: Sequence[Any] = (), may_repeat: bool = False
+    wanted: Iterable[Any], found: Iterable[Any], *, optional: Sequence[Any] = (), may_repeat: bool = False
 ) -> list[str]:
     """In words, a line each; empty when both hold the same. `optional`: may be there once, or not at all."""
     expected, there, allowed = (Counter(map(shown, each)) for each in (wanted, found, optional))

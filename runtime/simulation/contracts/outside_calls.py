@@ -100,6 +100,8 @@ class OutsideCalls:
 
     def _at(self, when: When, number: int, frame: FrameType) -> None:
         if self.is_dead:
+            self._library = None  # it is not entered, so nothing says that it is left
+            self._open.clear()
             self._raise(Killed(), frame)
         fault = self._fault
         if fault is None or (fault.number, fault.when) != (number, when):

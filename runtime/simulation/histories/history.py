@@ -168,12 +168,14 @@ class _History:
 
     def _judge(self, status: str) -> None:
         job, found = self._lineage.latest, self._committed()
-        is_whole = self._savepoints.ended(job.job_id) is None and not self._user.goes_on_from_drained
+        ended = self._savepoints.ended(job.job_id)
+        is_whole = ended is None and not self._user.goes_on_from_drained
         if status == JobStatus.FINISHED.value and is_whole:
             self._report((exactly_once if self._topology.exactly_once else at_least_once)(found, self._expected))
         elif self._is_part_of_the_whole:
             self._report(nothing_extra(found, self._expected))
-        if status == JobStatus.FINISHED.value and self._topology.counts_up:
+        leaves_calls = bool(self._topology.answer_ms) and ended is not None and not ended.is_drained
+        if status == JobStatus.FINISHED.value and self._topology.counts_up and not leaves_calls:
             self._report(self._not_whole(found))
         if problem := self._topology.outside(self._scenario.workload, status == JobStatus.FINISHED.value and is_whole):
             self._report(Violation("effects", problem))

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from ....messages import JobId, TaskManagerExited
+from ....messages import JobId, SubmitJob, TaskManagerExited
 from ...clusters.task_manager_process import TaskManagerLaunch
 from .world import Process, World
 
@@ -61,6 +61,9 @@ class SimulatedLauncher:
         return next((process for (_, place), process in self._living.items() if place == index), None)
 
     # ---- as Launcher
+
+    def expect(self, wanted: SubmitJob) -> None:
+        """All is prepared."""
 
     def start(self, job_id: JobId, index: int) -> None:
         delay_s = self._chance.uniform(*self._start_ms) / 1000

@@ -227,6 +227,14 @@ class _WatchedOutput:
             self._seen.sent += len(element)
         self._channel.send(element)
 
+    @property
+    def bytes_passed(self) -> int:
+        return self._channel.bytes_passed
+
+    @property
+    def usage(self) -> float:
+        return self._channel.usage
+
 
 class _WatchedInput:
     def __init__(self, channel: InputChannel, seen: _Channel, probes: Probes) -> None:
@@ -246,6 +254,14 @@ class _WatchedInput:
         elif isinstance(element, WatermarkStatus) and element.is_idle:
             self._probes.moments.add("idle")
         return element
+
+    @property
+    def bytes_passed(self) -> int:
+        return self._channel.bytes_passed
+
+    @property
+    def usage(self) -> float:
+        return self._channel.usage
 
 
 class WatchedProgram(JobProgram):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,7 +19,7 @@ from ....actors.job_manager.launcher import Launcher
 from ....actors.tasks.job_program import JobProgram
 from ....messages import JobId, TaskManagerId
 from ...api.errors import InvalidProgram
-from ...api.translation import Translation
+from ...api.translation import DataFrameBinding, Translation
 from ...clusters.cluster import Cluster
 from ...clusters.cluster_settings import ClusterSettings
 from ...clusters.job_client import JobClient
@@ -150,9 +150,9 @@ class WorldCluster(Cluster):
     def _stop_launcher(self) -> None:
         """Its processes end with the world."""
 
-    def _prepare(self, launch: TaskManagerLaunch, translation: Translation) -> None:
-        if translation.dataframes:
-            names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
+    def _prepare(self, launch: TaskManagerLaunch, dataframes: Sequence[DataFrameBinding]) -> None:
+        if dataframes:
+            names = ", ".join(repr(binding.source_name) for binding in dataframes)
             raise InvalidProgram(f"source {names} reads a Spark DataFrame, which {type(self).__name__} does not have")
         self.launcher.prepare(launch)
 

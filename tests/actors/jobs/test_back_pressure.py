@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from understudy.actors.job_graph import SubtaskKey
 from understudy.actors.jobs.back_pressure import (
     BackPressureAnswer,
     BackPressureLevel,
@@ -19,7 +20,17 @@ from understudy.actors.jobs.back_pressure import (
     TakeSamples,
     VertexBackPressure,
 )
-from understudy.messages import SubtaskIndex, VertexId
+from understudy.actors.jobs.execution import Execution
+from understudy.actors.jobs.slot_pool import SlotId
+from understudy.messages import (
+    ExecutionAttemptId,
+    ExecutionState,
+    JobVertex,
+    SlotIndex,
+    SubtaskIndex,
+    TaskManagerId,
+    VertexId,
+)
 
 VERTEX, OTHER = VertexId("a"), VertexId("b")
 TWO_EACH = BackPressureSettings(samples=2, refresh_interval_ms=100, cleanup_interval_ms=1000)
@@ -35,6 +46,22 @@ def sample(index: int, is_blocked: bool) -> SampleTaken:
 def sampled(*ratios: float, end_ms: float) -> VertexBackPressure:
     shares = (SubtaskBackPressure(SubtaskIndex(index), ratio) for index, ratio in enumerate(ratios))
     return VertexBackPressure.of(shares, end_ms)
+
+
+def vertex(vertex_id: VertexId, parallelism: int) -> JobVertex:
+    return JobVertex(vertex_id, vertex_id, parallelism, 128, ())
+
+
+def running_subtasks(vertex_id: VertexId, count: int) -> list[Execution]:
+    """Attempts that run, each on a TaskManager of its own."""
+    found = []
+    for index in range(count):
+        execution = Execution(SubtaskKey(vertex_id, SubtaskIndex(index)), 0, ExecutionAttemptId(f"attempt-{index}"))
+        execution.schedule()
+        execution.deploy(SlotId(TaskManagerId(f"tm-{index}"), SlotIndex(0)))
+        execution.update(ExecutionState.RUNNING)
+        found.append(execution)
+    return found
 
 
 def tell_samples(tracker: BackPressureTracker, now_ms: float) -> None:

@@ -63,6 +63,9 @@ class Wire:
 
     def close(self) -> None: ...
 
+    bytes_passed = 0
+    usage = 0.0
+
 
 class Wires:
     """A data plane by channel id."""

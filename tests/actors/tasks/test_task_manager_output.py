@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from understudy.actors.tasks.stacks import NO_STACKS
 from understudy.actors.tasks.task_manager import OUTPUT_DELAY_MS, TaskManager, TaskManagerSpec
 from understudy.messages import (
     AcknowledgeRegistration,
@@ -66,7 +67,8 @@ class Stage:
     def __init__(self) -> None:
         self.outbox, self.context, self.ended = Outbox(), Context(), []
         spec = TaskManagerSpec(ME, JOB, 0, 1, "tcp://there:1/job-manager", "here", 7)
-        services: Any = SimpleNamespace(data_plane=SimpleNamespace(endpoint="tcp://here:2"))
+        data_plane = SimpleNamespace(endpoint="tcp://here:2")
+        services: Any = SimpleNamespace(data_plane=data_plane, stacks=NO_STACKS, process_figures=dict)
         self.actor = TaskManager(spec, services, self.ended.append, self.outbox)
         self.actor.context = self.context  # type: ignore[assignment]
         self.actor.on_start()

@@ -94,9 +94,16 @@ class Noting(Operator):
         out.collect(list(self.noted.get()))
 
 
-def job(folder: Path, parallelism: int, count: int | None, rate: float | None) -> StreamEnvironment:
+def job(
+    folder: Path, parallelism: int, count: int | None, rate: float | None, state_backend: str = "filesystem"
+) -> StreamEnvironment:
     """`count`: the number of readings; None: without end."""
-    env = StreamEnvironment(parallelism=parallelism, checkpoint_interval_ms=100, checkpoint_dir=str(folder))
+    env = StreamEnvironment(
+        parallelism=parallelism,
+        checkpoint_interval_ms=100,
+        checkpoint_dir=str(folder),
+        state_backend=state_backend,
+    )
     numbers = env.generate(
         lambda index: {"sensor": index % KEYS, "index": index}, count, records_per_second=rate, name="numbers"
     )

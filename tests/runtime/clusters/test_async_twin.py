@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster
+from understudy import Inlet, JobHandle, LocalCluster, Outlet, RemoteCluster, SparkCluster, StandaloneCluster
 from understudy.runtime import clusters
 from understudy.runtime.clusters.async_twin import Blocking, async_twin
 from understudy.testing import SimulatedCluster
@@ -70,11 +70,11 @@ TWINS = {
     JobHandle: {
         *{"wait", "details", "metrics", "results", "checkpoint_history", "to_dataframe"},
         *{"to_arrow", "to_pandas", "to_polars", "to_duckdb"},
-        "explain_watermark",
+        *{"explain_watermark", "back_pressure", "flame_graph"},
     },
-    LocalCluster: {"start", "close", "submit", "submit_translated"},
-    SparkCluster: {"start", "close", "submit", "submit_translated"},
-    SimulatedCluster: {"start", "close", "submit", "submit_translated"},
+    LocalCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
+    SparkCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
+    SimulatedCluster: {"start", "close", "hand_over", "submit", "submit_translated", "metrics"},
     RemoteCluster: {
         "start",
         "close",
@@ -85,10 +85,13 @@ TWINS = {
         "cancel",
         "explain_watermark",
         "explain_watermarks",
+        *{"metrics", "back_pressure", "flame_graph", "logs"},
     },
+    StandaloneCluster: {"start", "close", "hosts", "submit"},
     Inlet: set(),
     Outlet: {"read"},
 }
+TWINS[StandaloneCluster] |= TWINS[RemoteCluster]
 """Methods that block, by class: each has a twin."""
 FUTURES = {
     JobHandle: {
@@ -99,6 +102,7 @@ FUTURES = {
     SparkCluster: {"dispose_savepoint"},
     SimulatedCluster: {"dispose_savepoint"},
     RemoteCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
+    StandaloneCluster: {"trigger_savepoint", "stop_with_savepoint", "cancel_with_savepoint", "dispose_savepoint"},
     Inlet: {"send", "send_many", "send_batch", "last_number"},
     Outlet: set[str](),
 }
@@ -111,6 +115,7 @@ AT_ONCE = {
         *{"process", "processes", "newest_checkpoint_file", "run_for", "run_until", "start_again"},
     },
     RemoteCluster: {"outlet"},
+    StandaloneCluster: {"outlet"},
     Inlet: set[str](),
     Outlet: set[str](),
 }

@@ -43,13 +43,13 @@ def test_a_slow_sink_bounds_what_a_fast_source_makes(shared_cluster: LocalCluste
     job = shared_cluster.submit(env)
     witness = Witness(job)
     pids = witness.pids(2).values()
-    eventually(lambda: sum(task.backpressured_ms for task in of(job.metrics(), "fast")) > 0, "back-pressure")
+    eventually(lambda: sum(task.backpressured_ms for task in of(job.details().tasks, "fast")) > 0, "back-pressure")
     before = sum(psutil.Process(pid).memory_info().rss for pid in pids)
-    made = sum(task.records_in for task in of(job.metrics(), "fast"))
+    made = sum(task.records_in for task in of(job.details().tasks, "fast"))
     witness.checkpoints(2)
-    eventually(lambda: sum(task.batches_in for task in of(job.metrics(), "slow")) >= 15, "fifteen batches")
+    eventually(lambda: sum(task.batches_in for task in of(job.details().tasks, "slow")) >= 15, "fifteen batches")
     after = sum(psutil.Process(pid).memory_info().rss for pid in pids)
-    metrics = job.metrics()
+    metrics = job.details().tasks
     taken, made_now = (sum(task.records_in for task in of(metrics, name)) for name in ("slow", "fast"))
     assert made_now - taken <= 64 * 100 * parallelism**2, "a few credits' worth of batches is under way"
     assert made_now - made <= taken + 64 * 100 * parallelism**2
@@ -83,7 +83,7 @@ def test_an_endless_job_is_canceled_while_its_source_is_held_back(shared_cluster
     env = environment()
     counting(env, None, None, Patient).collect(name="all")
     job = shared_cluster.submit(env)
-    eventually(lambda: sum(task.backpressured_ms for task in job.metrics()) > 0, "back-pressure")
+    eventually(lambda: sum(task.backpressured_ms for task in job.details().tasks) > 0, "back-pressure")
     job.cancel()
     with pytest.raises(JobCanceled):
         job.wait(timeout=WAIT_S)

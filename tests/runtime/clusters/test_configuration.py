@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from understudy import InvalidSetting, LocalCluster
-from understudy.runtime.clusters.configuration import Configuration, InvalidConfiguration, SavepointBackend
+from understudy.runtime.clusters.configuration import KEYS, Configuration, InvalidConfiguration, SavepointBackend
 from understudy.state import CheckpointStorage, UnwritableRoot
 from understudy.state.checkpoints.savepoint_store import FilesystemSavepointStore, HeapSavepointStore
 
@@ -40,7 +40,11 @@ def test_savepoints_are_on_files_if_there_is_a_directory_unless_told_otherwise(
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"savepoint.dir": "/x"}, f"unknown configuration key 'savepoint.dir'; known are {BACKEND}, {DIRECTORY}"),
+        ({"savepoint.dir": "/x"}, f"unknown configuration key 'savepoint.dir'; known are {', '.join(KEYS)}"),
+        (
+            {"recovery-mode": "storage"},
+            f"unknown configuration key 'recovery-mode': did you mean recovery.mode? known are {', '.join(KEYS)}",
+        ),
         ({BACKEND: "rocksdb"}, f"{BACKEND} must be 'jobmanager' or 'filesystem', found 'rocksdb'"),
         ({BACKEND: "filesystem"}, f"{BACKEND} is filesystem, so {DIRECTORY} must be set"),
         ({DIRECTORY: ""}, f"{DIRECTORY} must be text that is not empty, found ''"),

@@ -152,7 +152,7 @@ def test_a_savepoint_that_is_the_newest_cut_is_what_a_failed_job_goes_on_from(
     env = environment(**settings, restart_strategy=no_restart())
     counting(env, None, 1000, Faulty(str(go))).sink_to(FileSink(str(out), "jsonl"), name="out")
     job = shared_cluster.submit(env)
-    eventually(lambda: sum(task.records_in for task in job.metrics()) > 200, "some records")
+    eventually(lambda: sum(task.records_in for task in job.details().tasks) > 200, "some records")
     savepoint = job.trigger_savepoint().result(timeout=WAIT_S)
     assert shared_cluster.dispose_savepoint(savepoint).result(timeout=WAIT_S) == savepoint
     go.touch()

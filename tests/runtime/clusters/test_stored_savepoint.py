@@ -25,15 +25,15 @@ def indices_of(key: int) -> list[int]:
     return list(range(key, COUNT, KEYS))
 
 
-@pytest.mark.parametrize("parallelism", [2, 3])
+@pytest.mark.parametrize(("parallelism", "backend"), [(2, "filesystem"), (3, "filesystem"), (3, "rocksdb")])
 @pytest.mark.parametrize("version", [folder.name for folder in sorted(STORED.iterdir())])
-def test_a_stored_savepoint_restores(version: str, parallelism: int, tmp_path: Path) -> None:
+def test_a_stored_savepoint_restores(version: str, parallelism: int, backend: str, tmp_path: Path) -> None:
     """Every kind of state holds what came before the savepoint, and each record after it comes once."""
     folder = tmp_path / "checkpoints"
     shutil.copytree(STORED / version, folder)
     (pointer,) = (folder / "savepoints").iterdir()
     with LocalCluster(parallelism) as cluster:
-        restored = cluster.submit(job(folder, parallelism, COUNT, None), from_savepoint=pointer)
+        restored = cluster.submit(job(folder, parallelism, COUNT, None, backend), from_savepoint=pointer)
         restored.wait(timeout=120)
         results = {name: restored.results(name) for name in ("kinds", "machine code", "columns", "notes")}
     expected = {key: indices_of(key) for key in range(KEYS)}

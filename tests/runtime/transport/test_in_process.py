@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from threading import Thread
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from understudy.actors.errors import ChannelBroken
-from understudy.actors.flow.elements import Element, EndOfData, EndOfPartition
+from understudy.actors.flow.elements import Element, EndOfData, EndOfPartition, TimedBatch
 from understudy.messages import ChannelId
 from understudy.runtime.transport import local_channel
 from understudy.runtime.transport.in_process import LocalChannels
@@ -33,6 +34,19 @@ def test_no_wake_up_is_lost_between_two_threads(window_bytes: int) -> None:
     thread.start()
     assert ends.take(20_000) == [[n] for n in range(20_000)]
     thread.join()
+
+
+def test_records_with_event_times_take_their_part_of_the_window() -> None:
+    """They took none: within a process nothing held the producer of a stream with event time back."""
+    output, input_ = local_channel(2 * FRAME_BYTES, Waker(), Waker())
+    output.send(TimedBatch([1, 2], np.array([5, 6])))
+    assert output.is_available()
+    output.send(TimedBatch([3], np.array([7])))
+    assert not output.is_available()
+    assert output.usage == input_.usage == 1.0
+    assert input_.poll() == TimedBatch([1, 2], np.array([5, 6]))
+    assert input_.bytes_passed < output.bytes_passed
+    assert output.is_available()
 
 
 def test_elements_are_handed_over_as_they_are() -> None:

@@ -19,8 +19,10 @@ from deltalake import DeltaTable
 from understudy import DeltaSink, FileSink, LocalCluster, Operator
 from understudy.runtime.connectors import GeneratorSource
 
+from ....systems.kafka import KafkaBroker
 from ....systems.postgresql import PostgreSQL
 from ...clusters.jobs import WAIT_S, eventually, visible_files
+from ..kafka.topics import put
 from . import clusters
 from .clusters import Killer, environment, one
 
@@ -160,7 +162,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "out"
 
-    def sink(self) -> Operator:
+    def sink(self, _: pa.Schema | None) -> Operator:
         return FileSink(str(self._folder))
 
     def read(self) -> list[dict[str, Any]]:
@@ -173,8 +175,8 @@ class Table:
     def __init__(self, folder: Path) -> None:
         self._path = str(folder / "table")
 
-    def sink(self) -> Operator:
-        return DeltaSink(self._path)
+    def sink(self, schema: pa.Schema | None) -> Operator:
+        return DeltaSink(self._path, schema=schema)
 
     def read(self) -> list[dict[str, Any]]:
         return DeltaTable(self._path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(self._path) else []
@@ -190,7 +192,7 @@ def followed(
     writer.start()
     env = environment()
     changes = env.from_postgres_changes(url, "t", slot=url.rpartition("/")[2])
-    changes.sink_to(into.sink(), parallelism=1)
+    changes.sink_to(into.sink(changes.schema), parallelism=1)
     job = cluster.submit(env)
     killer = Killer(job)
     for number in range(kills):
@@ -230,3 +232,27 @@ def test_changes_are_exact_after_fifty_kills(
     cluster: LocalCluster, postgresql: PostgreSQL, pg_url: str, tmp_path: Path, kind: type[Files | Table]
 ) -> None:
     followed(cluster, postgresql, pg_url, kind(tmp_path), kills=50, server_kills=5)
+
+
+@pytest.mark.slow
+def test_records_of_kafka_are_in_a_table_once_after_fifty_kills(
+    cluster: LocalCluster, kafka: KafkaBroker, postgresql: PostgreSQL, pg_url: str
+) -> None:
+    """Three of the kills are the server's."""
+    with psycopg.connect(pg_url) as connection:
+        connection.execute("CREATE TABLE t (id bigint, text text)")
+    topic, env = kafka.create_topic(4), environment()
+    env.from_kafka(topic, kafka.bootstrap, schema=SCHEMA, parallelism=2).to_sql(pg_url, "t")
+    job = cluster.submit(env)
+    killer, given = Killer(job), 0
+    for number in range(50):
+        put(kafka, topic, rows(given, 1000).to_pylist())
+        given += 1000
+        killer.kill()
+        if number % 20 == 9:
+            postgresql.kill()
+            postgresql.start()
+    eventually(lambda: one(pg_url, "SELECT count(*) FROM t") >= given, "the last rows")
+    job.stop()
+    job.wait(timeout=WAIT_S)
+    assert_appended(pg_url, given)

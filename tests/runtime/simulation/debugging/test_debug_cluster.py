@@ -131,7 +131,7 @@ def test_savepoints_questions_and_a_start_from_a_savepoint(tmp_path: Path) -> No
     numbered(env, records_per_second=2000).collect(name="out")
     with LocalCluster(debug=True, heartbeat_interval_ms=5) as cluster:
         job = cluster.submit(env)
-        _until(lambda: sum(task.records_out for task in job.metrics()) > 50)
+        _until(lambda: sum(task.records_out for task in job.details().tasks) > 50)
         assert job.ask("numbering", message="seen", key=1).result(timeout=5) > 0
         savepoint = job.stop_with_savepoint().result(timeout=30)
         job.wait()
@@ -321,7 +321,7 @@ def test_events_metrics_and_logs_are_here(caplog: pytest.LogCaptureFixture) -> N
     with LocalCluster(debug=True, heartbeat_interval_ms=5) as cluster:
         job = cluster.submit(env)
         job.on_event(events.append)
-        _until(lambda: sum(task.records_in for task in job.metrics()) > 50)
+        _until(lambda: sum(task.records_in for task in job.details().tasks) > 50)
         assert job.wait().failures == ()
         history = job.checkpoint_history()
     assert "(2, 100)" in caplog.text

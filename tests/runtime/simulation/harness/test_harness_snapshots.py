@@ -19,7 +19,7 @@ from understudy.state import StateIncompatible
 
 from .harness_operators import LETTERS, Buffering, EveryKind, Join, RunningTotal
 
-BACKENDS = ("memory", "filesystem")
+BACKENDS = ("memory", "filesystem", "rocksdb")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -33,7 +33,7 @@ class TestCheckpoints:
             harness.crash()
         assert snapshot.checkpoint_id == 1
         assert snapshot.size_bytes > 0
-        assert bool(snapshot.files) == (backend == "filesystem")
+        assert bool(snapshot.files) == (backend != "memory")
         kept: HarnessSnapshot = pickle.loads(pickle.dumps(snapshot))
         with harness.restored(kept) as after:
             after.process([("a", 1), ("b", 1)])

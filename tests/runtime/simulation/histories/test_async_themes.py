@@ -11,8 +11,11 @@ from understudy.actors.async_calls import async_calls
 from understudy.actors.async_calls.frozen_calls import CallInFlight
 from understudy.actors.flow.elements import NO_WATERMARK
 from understudy.runtime.simulation.histories import mix
+from understudy.runtime.simulation.histories.actions import StopWithSavepoint
 from understudy.runtime.simulation.histories.async_topologies import ASYNC
+from understudy.runtime.simulation.histories.history import run_history
 from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.runtime.simulation.histories.topologies import Workload
 from understudy.runtime.simulation.histories.verdict import judge
 
 CASES = [
@@ -55,3 +58,14 @@ def test_nothing_is_wrong_with_a_job_to_which_nothing_happens(topology: str) -> 
     verdict = judge(Scenario(1, topology))
 
     assert (verdict.status, verdict.violations) == ("finished", ())
+
+
+@pytest.mark.parametrize("topology", sorted(ASYNC))
+@pytest.mark.parametrize("drain", [False, True])
+def test_a_job_that_is_stopped_may_leave_what_is_in_flight_to_its_savepoint_and_drained_it_leaves_nothing(
+    topology: str, drain: bool
+) -> None:
+    workload = Workload(records=18, keys=3, parallelism=1, records_per_second=2.7)
+    stop = StopWithSavepoint(at_ms=8_000.0, drain=drain)
+    outcome = run_history(Scenario(seed=1, topology=topology, workload=workload, task_managers=1, actions=(stop,)))
+    assert outcome.violations == ()

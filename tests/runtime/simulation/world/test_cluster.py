@@ -316,7 +316,7 @@ class TestQuestions:
         with SimulatedCluster(1) as cluster:
             job = cluster.submit(counting())
             cluster.run_for(3_000)
-            assert sum(task.records_out for task in job.metrics()) > 0
+            assert sum(task.records_out for task in job.details().tasks) > 0
             assert job.details().completed_checkpoints > 0
 
 
@@ -358,7 +358,7 @@ class TestWaiting:
             async with SimulatedCluster(1) as cluster:
                 job = await cluster.submit_async(counting())
                 await job.ready()
-                assert {task.status for task in await job.metrics_async()} <= {"running"}
+                assert {task.status for task in (await job.details_async()).tasks} <= {"running"}
                 assert await job.ask("count", message="how many?", key=0, wait_ms=5_000) >= 0
                 details = await job
                 assert details.status is JobStatus.FINISHED

@@ -1,0 +1,81 @@
+"""`understudy jobmanager` and `taskmanager`: the processes that stand alone; in the foreground, as systemd and
+containers want them, or in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ..hosts.background import start_in_background, stop_processes
+from ..hosts.jobmanager_process import run_job_manager
+from ..hosts.machines import in_words
+from ..hosts.settings_sources import LoadedSettings
+from ..hosts.standing_process import Role, running_processes
+from ..hosts.taskmanager_process import run_task_manager_process
+from .cluster_settings import settings_options
+from .output import note, print_json
+
+_RUN = (None, "background")
+"""The process itself is wanted, in this one."""
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="With --status: print JSON."),
+        click.option("--status", "what", flag_value="status", help="Say which run on this host, and start none."),
+        click.option("--stop", "what", flag_value="stop", help="End those that run on this host."),
+        click.option("--in-background", "what", flag_value="background", hidden=True),
+        click.option("--detach", "what", flag_value="detach", help="Start it in the background."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_options
+@settings_options
+def jobmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None:
+    """Run a JobManager on this host, until SIGTERM or Ctrl-C.
+
+    It listens at jobmanager.host and jobmanager.port, and logs to a file in log.dir. Jobs come by `understudy submit`.
+    """
+    if what not in _RUN:
+        _do("jobmanager", what, loaded, as_json)
+    else:
+        reason = run_job_manager(loaded.settings, in_background=what is not None)
+        note(f"ended: {reason}")
+
+
+@click.command()
+@_options
+@settings_options
+def taskmanager(loaded: LoadedSettings, what: str | None, as_json: bool) -> None:
+    """Run a TaskManager process on this host, until SIGTERM or Ctrl-C.
+
+    It offers taskmanager.slots to all jobs of the JobManager that the settings name, and logs to a file in log.dir.
+    """
+    if what not in _RUN:
+        _do("taskmanager", what, loaded, as_json)
+    else:
+        reason = run_task_manager_process(loaded.settings, in_background=what is not None)
+        note(f"ended: {reason}")
+
+
+def _do(role: Role, what: str | None, loaded: LoadedSettings, as_json: bool) -> None:
+    settings = loaded.settings
+    match what:
+        case "detach":
+            note(f"started {start_in_background(role, loaded)}")
+        case "stop":
+            note(in_words(role, stop_processes(settings, role)))
+        case _:
+            running = running_processes(settings.run_dir, role)
+            if as_json:
+                print_json(running)
+            else:
+                click.echo("\n".join(map(str, running)) or f"no {role} runs here")
+            if not running:
+                raise SystemExit(1)

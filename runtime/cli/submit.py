@@ -1,0 +1,97 @@
+"""`understudy submit`: a program to a cluster of processes that stand alone. Flink: the CLI's run --detached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..clusters.job_errors import JobCanceled, JobFailed
+from ..clusters.resuming import RESUME
+from ..hosts.settings_sources import LoadedSettings
+from ..hosts.standalone_cluster import StandaloneCluster
+from .cluster_settings import settings_options
+from .hosting import POSITIVE
+from .output import note, print_json
+from .program import load_program
+
+
+@click.command()
+@click.argument("spec", metavar="MODULE:BUILD")
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
+@click.option("-s", "--from-savepoint", metavar="PATH", help="Begin with the state of this savepoint or checkpoint.")
+@click.option(
+    "-n", "--allow-non-restored-state", is_flag=True, help="Leave state behind whose operator is not in the program."
+)
+@click.option("--resume", type=click.Choice(RESUME), help="Own the job's name, and go on from its newest checkpoint.")
+@click.option("--name", help="The job's name.  [default: the module]")
+@click.option("-p", "--parallelism", type=POSITIVE, help="Of operators without one of their own.")
+@click.option("--task-managers", type=POSITIVE, help="Processes of its own.  [default: as many as it needs]")
+@click.option("--slots", default=1, show_default=True, type=POSITIVE, help="Of each of these.")
+@click.option("--py-files", multiple=True, metavar="PATH", help="A Python file or package to ship with it; repeatable.")
+@click.option("--ready", is_flag=True, help="Stay until all its tasks run.")
+@click.option("--wait", is_flag=True, help="Stay until it has ended; exit code 1 if it has not finished.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@settings_options
+def submit(
+    loaded: LoadedSettings,
+    spec: str,
+    arguments: tuple[str, ...],
+    from_savepoint: str | None,
+    allow_non_restored_state: bool,
+    resume: str | None,
+    name: str | None,
+    parallelism: int | None,
+    task_managers: int | None,
+    slots: int,
+    py_files: tuple[str, ...],
+    ready: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Submit a program to the cluster that the settings name, and print the job's id.
+
+    MODULE:BUILD, or path/to/file.py:BUILD, names a function that returns a StreamEnvironment, or one. A module has to
+    be installed on the hosts, or shipped with --py-files; a file is shipped. ARGUMENTS after -- are passed to it as
+    text.
+    """
+    if allow_non_restored_state and from_savepoint is None and resume is None:
+        raise click.UsageError("--allow-non-restored-state needs --from-savepoint or --resume")
+    program = load_program(spec)
+    env = program.environment(arguments)
+    if parallelism is not None:
+        env.parallelism = parallelism
+    with StandaloneCluster(loaded.settings) as cluster:
+        try:
+            job = cluster.submit(
+                env,
+                name or program.name,
+                task_managers=task_managers,
+                slots_per_task_manager=slots,
+                py_files=[*_own_file(spec), *py_files],
+                from_savepoint=from_savepoint,
+                allow_non_restored_state=allow_non_restored_state,
+                resume=resume,
+            )
+        except (ValueError, FileNotFoundError) as error:
+            raise click.ClickException(str(error)) from error
+        if as_json:
+            print_json({"job_id": job.job_id, "name": job.name, "jobmanager": cluster.address})
+        else:
+            click.echo(job.job_id)
+        note(f"job {job.name!r} is submitted to the JobManager at {cluster.address}")
+        try:
+            if ready:
+                job.ready().result()
+                note(f"job {job.name!r} runs")
+            if wait:
+                job.wait()
+                note(f"job {job.name!r} has finished")
+        except (JobFailed, JobCanceled) as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _own_file(spec: str) -> list[Path]:
+    """The program's own file, if it was named as one."""
+    where = spec.rpartition(":")[0]
+    return [Path(where)] if where.endswith(".py") else []

@@ -1,0 +1,53 @@
+"""What can go wrong with high availability.
+
+HighAvailabilityError
+├── NotOurs             something in our place of ZooKeeper, or of shared storage, that we have not written
+├── ForgedSubmission    the stored program of a job has not this cluster's signature: nothing of it is run
+├── CannotTakeOver      a job that is kept cannot be started again now: says why, and what to do
+├── NotReachable        ZooKeeper, or shared storage, does not answer (an OSError too)
+└── NoZooKeeperHere     a ZooKeeper for a trial cannot be started on this machine
+
+`LostLeadership` (state/errors.py) is what a leader gets that leads no more.
+"""
+
+from __future__ import annotations
+
+
+class HighAvailabilityError(Exception):
+    """Base of all errors of high availability."""
+
+
+class NotOurs(HighAvailabilityError):
+    """Found in our place, and not written by us: it is left as it is."""
+
+    def __init__(self, place: str, found: str) -> None:
+        super().__init__(
+            f"{place} holds what Understudy has not written: {found}. It is left as it is. Remove it if nobody needs "
+            "it, or give the cluster another high-availability.cluster-id"
+        )
+
+
+class ForgedSubmission(HighAvailabilityError):
+    """The signature is missing or wrong: the program is not unpickled."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place} was not signed with this cluster's key, so nothing of it is run: was it written by a cluster "
+            "with another high-availability.key-file, or changed by somebody since?"
+        )
+
+
+class CannotTakeOver(HighAvailabilityError):
+    """The text says which job it is, why, and what to do. `job`: its name."""
+
+    def __init__(self, job: str, text: str) -> None:
+        super().__init__(text)
+        self.job = job
+
+
+class NotReachable(HighAvailabilityError, OSError):
+    """It may have done what was asked for, or not."""
+
+
+class NoZooKeeperHere(HighAvailabilityError):
+    """The text says what is missing."""

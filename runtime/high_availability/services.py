@@ -1,0 +1,61 @@
+"""HighAvailabilityServices: all of it for one cluster, as its settings say. Flink: HighAvailabilityServices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...state import CheckpointStorage
+from ..system import CurveKeys
+from .errors import HighAvailabilityError
+from .kept_jobs import KeptJobs
+from .leader import LeaderRetrieval
+from .leadership import Election, Leadership
+from .settings import HighAvailabilitySettings, RecoveryMode
+from .submissions import Submissions
+
+
+class HighAvailabilityServices:
+    """Of a cluster that has a successor. Making it asks nobody yet but for the key's file.
+
+    Raises InsecureKeyFile, and OSError, for a key file that cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: HighAvailabilitySettings,
+        open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage,
+    ) -> None:
+        if settings.mode is RecoveryMode.STANDALONE:
+            raise HighAvailabilityError("recovery.mode is standalone: there is nobody to elect")
+        self.settings = settings
+        self._open_storage = open_storage
+        self.keys = CurveKeys.load(settings.key_file)
+        """The cluster's: of its leaders, TaskManagers and clients."""
+
+    @property
+    def storage(self) -> CheckpointStorage:
+        """The cluster's own folder in shared storage."""
+        return self._open_storage(f"{self.settings.storage_dir}/{self.settings.cluster_id}")
+
+    def election(self) -> Election:
+        if self.settings.mode is RecoveryMode.STORAGE:
+            from .storage_election import StorageElection
+
+            return StorageElection(self.settings, self.storage)
+        from .zookeeper_election import ZooKeeperElection
+
+        return ZooKeeperElection(self.settings)
+
+    def retrieval(self) -> LeaderRetrieval:
+        """To be closed by its user. Raises NotReachable, NotOurs."""
+        if self.settings.mode is RecoveryMode.STORAGE:
+            from .storage_election import StorageRetrieval
+
+            return StorageRetrieval(self.settings, self.storage)
+        from .zookeeper_retrieval import ZooKeeperRetrieval
+
+        return ZooKeeperRetrieval(self.settings)
+
+    def kept_jobs(self, leadership: Leadership) -> KeptJobs:
+        """What this leader finds and keeps. Blocks. Raises LostLeadership, NotReachable, OSError."""
+        return KeptJobs(leadership, Submissions(self.storage, self.keys.secret), self._open_storage)

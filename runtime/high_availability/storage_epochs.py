@@ -1,0 +1,165 @@
+"""StorageEpochs: terms of leaders as folders of shared storage, where a team has no ZooKeeper.
+
+    <storageDir>/<cluster id>/epochs/<number>/term             who leads, and how often it said so; made by one alone
+    <storageDir>/<cluster id>/epochs/<number>/opened           all that earlier leaders have kept is in this folder
+    <storageDir>/<cluster id>/epochs/<number>/jobs/<name>/<n>  a record; the highest n counts
+
+The highest number leads. To make its `term` file, which of several that try one can, is to win. Only its leader writes
+into an epoch's folder, and after each write it looks whether there is a higher number: then what it wrote does not
+count. A new leader copies the records of the last opened epoch, and then opens its own: nothing that an older leader
+writes from then on is ever read. So what a leader could confirm, its successor has read.
+
+All of it blocks, and raises OSError. The storage must show a file to all once it is written, as POSIX and object stores
+do now, and create a file only if it is missing (`If-None-Match`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ...messages import LeaderSessionId, MalformedMessage, decode, encode, message
+from ...state import CheckpointStorage, CorruptState, MissingState
+from .errors import NotOurs
+
+FOLDER = "epochs"
+_TERM, _OPENED, _JOBS = "term", "opened", "jobs"
+_TRIES = 5
+_NUMBER = re.compile(r"\d{8}")
+
+
+@message
+class EpochTerm:
+    """What a leader says of itself, again and again."""
+
+    leader_session_id: LeaderSessionId
+    address: str = ""
+    beats: int = 0
+    is_over: bool = False
+    """It has given up: nobody has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """As it was found."""
+
+    number: int
+    term: EpochTerm
+
+
+class StorageEpochs:
+    """Of one cluster. `storage`: its own folder."""
+
+    def __init__(self, storage: CheckpointStorage) -> None:
+        self.storage = storage
+
+    def newest(self) -> Epoch | None:
+        """The one that leads, or has led last. Raises NotOurs."""
+        numbers = self._numbers(_TERM)
+        while numbers:
+            number = numbers.pop()
+            with suppress(MissingState):  # a later leader has removed it just now
+                return Epoch(number, self._term(number))
+        return None
+
+    def is_newest(self, number: int) -> bool:
+        return max(self._numbers(_TERM), default=0) == number
+
+    def claim(self, number: int, term: EpochTerm) -> bool:
+        """Whether this process has won that epoch. Raises OSError when nobody knows."""
+        try:
+            self.storage.create_sealed(_path(number, _TERM), encode(term))
+        except FileExistsError:
+            return False
+        return True
+
+    def say(self, number: int, term: EpochTerm) -> None:
+        """Its leader lives."""
+        self.storage.write_sealed(_path(number, _TERM), encode(term))
+
+    # -- records
+
+    def inherit(self, number: int) -> None:
+        """Take over what the last opened epoch before this one has, and open this one."""
+        earlier = [each for each in self._numbers(_OPENED) if each < number]
+        if earlier:
+            for name, data in self.records(earlier[-1]).items():
+                self.write(number, name, 1, data)
+        self.storage.write_sealed(_path(number, _OPENED), b"")
+        for each in earlier:
+            self._remove(each)
+
+    def records(self, number: int) -> Mapping[str, bytes]:
+        """By name. One that cannot be read is empty: none, for whoever decodes it."""
+        return {name: self._newest_record(number, name, versions) for name, versions in self._versions(number).items()}
+
+    def write(self, number: int, name: str, version: int, data: bytes) -> None:
+        self.storage.write_sealed(_path(number, _JOBS, name, f"{version:08d}"), data)
+
+    def remove(self, number: int, name: str, below: int) -> None:
+        """All versions of a record below this one, the oldest first."""
+        paths = [
+            _path(number, _JOBS, name, f"{version:08d}")
+            for version in sorted(self._versions(number).get(name, ()))
+            if version < below
+        ]
+        for path in paths:
+            self.storage.delete(path)
+        self.storage.make_deletions_last(paths)
+
+    def place(self, number: int, name: str) -> str:
+        return self.storage.location(_path(number, _JOBS, name))
+
+    # -- inside
+
+    def _term(self, number: int) -> EpochTerm:
+        path = _path(number, _TERM)
+        try:
+            found = decode(self._said(path))
+        except (CorruptState, MalformedMessage) as error:
+            raise NotOurs(self.storage.location(path), str(error)) from error
+        if not isinstance(found, EpochTerm):
+            raise NotOurs(self.storage.location(path), f"{found!r:.80}")
+        return found
+
+    def _said(self, path: str) -> bytes:
+        """A file is read in two acts, and its leader may replace it between them."""
+        for _ in range(_TRIES - 1):
+            with suppress(CorruptState):
+                return self.storage.read_sealed(path)
+        return self.storage.read_sealed(path)
+
+    def _numbers(self, of: str) -> list[int]:
+        """Of the epochs that have this file, in order."""
+        return sorted(int(parts[1]) for parts in self._paths() if len(parts) == 3 and parts[2] == of)
+
+    def _versions(self, number: int) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for parts in self._paths(f"{FOLDER}/{number:08d}/{_JOBS}"):
+            if len(parts) == 5 and _NUMBER.fullmatch(parts[4]):
+                found.setdefault(parts[3], []).append(int(parts[4]))
+        return found
+
+    def _newest_record(self, number: int, name: str, versions: list[int]) -> bytes:
+        for version in sorted(versions, reverse=True):
+            with suppress(CorruptState, MissingState):
+                return self.storage.read_sealed(_path(number, _JOBS, name, f"{version:08d}"))
+        return b""
+
+    def _paths(self, folder: str = FOLDER) -> Iterator[list[str]]:
+        for path in self.storage.list_files(folder):
+            parts = path.split("/")
+            if _NUMBER.fullmatch(parts[1]):
+                yield parts
+
+    def _remove(self, number: int) -> None:
+        """Its term last: as long as that is there the folder says what it is."""
+        paths = ["/".join(parts) for parts in self._paths(f"{FOLDER}/{number:08d}")]
+        for path in sorted(paths, key=lambda path: path.endswith(f"/{_TERM}")):
+            self.storage.delete(path)
+
+
+def _path(number: int, *parts: str) -> str:
+    return "/".join((FOLDER, f"{number:08d}", *parts))

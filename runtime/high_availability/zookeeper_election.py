@@ -1,0 +1,209 @@
+"""ZooKeeperElection: candidates stand in a queue of ephemeral nodes, and the first of them leads.
+
+A node lives as long as its session, and each watches the one before it. A leader writes in transactions, each with the
+check that its own node is there: so a leader whose session has ended writes nothing, whatever it thinks.
+
+Flink: ZooKeeperLeaderElectionDriver; the queue is Curator's LeaderLatch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException, NoNodeError
+
+from ...messages import LeaderSessionId
+from ...state.errors import LostLeadership
+from .errors import NotReachable
+from .leader import Leader
+from .leader_node import leader_bytes
+from .settings import HighAvailabilitySettings
+from .term import Term
+from .zookeeper_client import NO_ANSWER, ZooKeeperPaths, answers, asked, connected, end
+
+log = logging.getLogger(__name__)
+
+_CANDIDATE = "candidate-"
+_AGAIN_SECONDS = 0.1
+
+
+def by_number(children: list[str]) -> list[str]:
+    """The candidates, in the order in which they have come. Other nodes do not count."""
+    ours = [child for child in children if child.startswith(_CANDIDATE) and child.rpartition("-")[2].isdecimal()]
+    return sorted(ours, key=lambda child: int(child.rpartition("-")[2]))
+
+
+class ZooKeeperElection:
+    """One process's candidacy, with a session of its own for each term."""
+
+    def __init__(self, settings: HighAvailabilitySettings, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._paths = ZooKeeperPaths(settings)
+        self._now_s = now_s
+
+    def campaign(self, withdraw: threading.Event) -> ZooKeeperLeadership | None:
+        with answers(self._settings):
+            client = connected(self._settings, withdraw=withdraw)
+        while not withdraw.is_set():
+            try:
+                won = self._stand(client, withdraw)
+            except NO_ANSWER as error:
+                log.info("a candidate of cluster %s waits for ZooKeeper: %s", self._settings.cluster_id, error)
+                withdraw.wait(_AGAIN_SECONDS)
+                continue
+            except BaseException:
+                end(client)
+                raise
+            if won is not None:
+                return won
+        end(client)
+        return None
+
+    def _stand(self, client: KazooClient, withdraw: threading.Event) -> ZooKeeperLeadership | None:
+        """Queue up, and wait for our turn; None when it is withdrawn, or has to queue up again."""
+        own = self._own_node(client)
+        while not withdraw.is_set():
+            moved, sent_s = threading.Event(), self._now_s()
+            queue = by_number(asked(client.get_children_async(self._paths.leader)))
+            if own not in queue:
+                return None  # its session has ended
+            place = queue.index(own)
+            if place == 0:
+                return ZooKeeperLeadership(client, self._settings, f"{self._paths.leader}/{own}", sent_s, self._now_s)
+            before = f"{self._paths.leader}/{queue[place - 1]}"
+            if asked(client.exists_async(before, watch=lambda _, it=moved: it.set())) is None:
+                continue
+            while not (moved.wait(_AGAIN_SECONDS) or withdraw.is_set() or client.state != KazooState.CONNECTED):
+                pass
+            if client.state != KazooState.CONNECTED:
+                withdraw.wait(_AGAIN_SECONDS)
+        return None
+
+    def _own_node(self, client: KazooClient) -> str:
+        """One of this session: also one that was made though nobody heard the answer."""
+        session = client.client_id[0]
+        for child in by_number(asked(client.get_children_async(self._paths.leader))):
+            status = asked(client.exists_async(f"{self._paths.leader}/{child}"))
+            if status is not None and status.ephemeralOwner == session:
+                return child
+        prefix = f"{self._paths.leader}/{_CANDIDATE}"
+        made: str = asked(client.create_async(prefix, b"", ephemeral=True, sequence=True))
+        return made.rpartition("/")[2]
+
+
+class ZooKeeperLeadership:
+    """From `campaign`. Owns the client."""
+
+    def __init__(
+        self,
+        client: KazooClient,
+        settings: HighAvailabilitySettings,
+        node: str,
+        since_s: float,
+        now_s: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._paths = ZooKeeperPaths(settings)
+        self._node = node
+        self._now_s = now_s
+        granted_ms = getattr(client, "_session_timeout", 0) or settings.session_timeout_ms
+        session = LeaderSessionId(f"{int(node.rpartition('-')[2])}-{uuid4().hex[:12]}")
+        self._term = Term(session, min(granted_ms, settings.session_timeout_ms) / 1000, since_s, now_s, self._look)
+        client.add_listener(self._state_changed)
+        self._term.begin()
+
+    @property
+    def session(self) -> LeaderSessionId:
+        return self._term.session
+
+    @property
+    def is_sure(self) -> bool:
+        return self._term.is_sure
+
+    def on_lost(self, callback: Callable[[str], None]) -> None:
+        self._term.on_lost(callback)
+
+    def publish(self, address: str) -> None:
+        self._surely(lambda: self._checked("set_data", self._node, leader_bytes(Leader(address, self.session))))
+
+    def resign(self) -> None:
+        self._term.end()
+        end(self._client)
+
+    # -- records
+
+    def read(self) -> Mapping[str, bytes]:
+        found: dict[str, bytes] = {}
+        self._term.check()
+        with answers(self._settings):
+            for name in asked(self._client.get_children_async(self._paths.jobs)):
+                found[name] = asked(self._client.get_async(f"{self._paths.jobs}/{name}"))[0]
+        self._term.check()
+        return found
+
+    def write(self, name: str, data: bytes) -> None:
+        path = f"{self._paths.jobs}/{name}"
+
+        def work() -> None:
+            try:
+                self._checked("set_data", path, data)
+            except NoNodeError:
+                self._checked("create", path, data)
+
+        self._surely(work)
+
+    def remove(self, name: str) -> None:
+        def work() -> None:
+            with contextlib.suppress(NoNodeError):
+                self._checked("delete", f"{self._paths.jobs}/{name}")
+
+        self._surely(work)
+
+    def place(self, name: str) -> str:
+        return f"ZooKeeper's {self._paths.jobs}/{name}"
+
+    # -- inside
+
+    def _checked(self, what: str, *arguments: Any) -> None:
+        """One change, if our node is there still."""
+        transaction = self._client.transaction()
+        transaction.check(self._node, -1)
+        getattr(transaction, what)(*arguments)
+        lead, done = asked(transaction.commit_async())
+        if isinstance(lead, NoNodeError):
+            self._term.lose("its session with ZooKeeper has ended")
+            raise LostLeadership(self.session)
+        if isinstance(done, Exception):
+            raise done
+
+    def _surely(self, work: Callable[[], None]) -> None:
+        """Until it is done, or the leadership is lost: whoever asks has to know which."""
+        while True:
+            self._term.check()
+            try:
+                work()
+            except NO_ANSWER as error:
+                log.info("leader session %s tries a write again: %s", self.session, error)
+                self._term.pause(_AGAIN_SECONDS)
+            except KazooException as error:
+                raise NotReachable(f"ZooKeeper refuses to write below {self._paths.root}: {error!r}") from error
+            else:
+                return
+
+    def _look(self) -> float:
+        sent_s = self._now_s()
+        if asked(self._client.exists_async(self._node)) is None:
+            raise LostLeadership(self.session)
+        return sent_s
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.LOST:
+            self._term.lose("its session with ZooKeeper has ended")

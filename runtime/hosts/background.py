@@ -1,0 +1,97 @@
+"""Starting and stopping processes of this host in the background, away from any terminal. Their pid files name them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .errors import ProcessFailed
+from .settings import FIELD_OF, HostSettings
+from .settings_sources import LoadedSettings
+from .standing_process import ProcessState, Role, running_processes
+
+START_SECONDS = 20.0
+REGISTER_SECONDS = 5.0
+"""How long a TaskManager that runs is waited for to be registered: its JobManager may come later."""
+STOP_SECONDS = 15.0
+LOOK_SECONDS = 0.05
+_SHOWN_BYTES = 2_000
+
+
+def start_in_background(role: Role, loaded: LoadedSettings) -> ProcessState:
+    """Start one more process, with these settings; returns when it is ready. What it says before it has a log goes to
+    `<log.dir>/<role>.start`. Raises ProcessFailed with the end of that when it ends before.
+    """
+    settings = loaded.settings
+    Path(settings.log_dir).mkdir(parents=True, exist_ok=True)
+    out = Path(settings.log_dir) / f"{role}.start"
+    with out.open("ab") as output:
+        began = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "understudy", role, "--in-background", *_as_flags(loaded)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_SECONDS
+    patience: float | None = None
+    while process.poll() is None and time.monotonic() < deadline:
+        state = next((each for each in running_processes(settings.run_dir, role) if each.pid == process.pid), None)
+        if state is not None and state.is_ready:
+            return state
+        if state is not None and state.address and role == "taskmanager":
+            patience = patience or time.monotonic() + REGISTER_SECONDS
+            if time.monotonic() > patience:
+                return state
+        time.sleep(LOOK_SECONDS)
+    how = "did not become ready" if process.poll() is None else f"ended with exit code {process.returncode}"
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    raise ProcessFailed(f"the {role} process {how}; it wrote to {out}:\n{_tail(out, began)}")
+
+
+def stop_processes(settings: HostSettings, role: Role) -> list[ProcessState]:
+    """SIGTERM to those of this role that run here, and SIGKILL to one that does not end; returns them when they are
+    gone.
+    """
+    meant = running_processes(settings.run_dir, role)
+    for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+        left = {each.pid for each in running_processes(settings.run_dir, role)} & {each.pid for each in meant}
+        for pid in left:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise ProcessFailed(f"process {pid} cannot be ended: {error}") from error
+        deadline = time.monotonic() + seconds
+        while left and time.monotonic() < deadline:
+            left &= {each.pid for each in running_processes(settings.run_dir, role)}
+            time.sleep(LOOK_SECONDS if left else 0)
+        if not left:
+            return meant
+    raise ProcessFailed(f"the {role} processes {sorted(left)} do not end")
+
+
+def _as_flags(loaded: LoadedSettings) -> list[str]:
+    """The settings as they are here; the environment goes with the process by itself."""
+    flags = [] if loaded.file is None else ["--config", str(loaded.file)]
+    for key, found in loaded.found.items():
+        if found.origin.startswith("-D "):
+            value = getattr(loaded.settings, FIELD_OF[key])
+            flags += ["-D", f"{key}={','.join(value) if isinstance(value, tuple) else value}"]
+    return flags
+
+
+def _tail(file: Path, began: int) -> str:
+    """The end of what came since."""
+    with file.open("rb") as data:
+        data.seek(0, os.SEEK_END)
+        data.seek(max(began, data.tell() - _SHOWN_BYTES))
+        return data.read().decode("utf-8", "replace").strip() or "(nothing)"

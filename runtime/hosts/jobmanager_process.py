@@ -1,0 +1,152 @@
+"""A JobManager as a process that stands alone: `understudy jobmanager`.
+
+    elected -> leads: its JobManager and ResourceManager run -> deposed, or stopped
+
+Without a successor (recovery.mode standalone) it leads from its start to its end, and what runs ends with it. It does
+not run any user code, and unpickles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+import time
+from contextlib import ExitStack
+
+import zmq
+
+from ...actors.context import Ref
+from ...actors.job_manager.job_manager import JobManager
+from ...messages import CancelJob, JobList, JobSummary, LeaderSessionId, ListJobs
+from ...state import CheckpointStorage
+from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
+from ...state.checkpoints.job_runs import Claimant
+from ...state.checkpoints.savepoints import Savepoints
+from ..clusters.announcement import WORK_DIR_PREFIX, Announced
+from ..clusters.configuration import Configuration
+from ..clusters.remote_cluster import in_digits
+from ..clusters.this_process import is_gone, this_process
+from ..clusters.watch import Watch
+from ..output import OutputDelivery
+from ..system import ActorSystem, CurveKeys
+from .errors import ProcessFailed
+from .keys import load_keys
+from .programs import Programs
+from .resource_manager import NAME as RESOURCE_MANAGER
+from .resource_manager import HostLauncher, HostTimes, ResourceManager
+from .settings import HostSettings
+from .standing_process import PidFile, Stop, log_to_file
+
+log = logging.getLogger(__name__)
+
+JOB_MANAGER = "job-manager"
+CANCEL_SECONDS = 5.0
+"""How long jobs may take to be cancelled when the process is stopped."""
+LOOK_SECONDS = 0.05
+
+
+def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
+    """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
+
+    Raises HostError, InsecureKeyFile, UnwritableRoot where it cannot begin.
+    """
+    keys, stop = load_keys(settings), Stop()
+    CheckpointStorage(settings.storage_dir).check()
+    with ExitStack() as stack:
+        pid_file = stack.enter_context(contextlib.closing(PidFile(settings.run_dir, "jobmanager", settings.log_dir)))
+        log_to_file(settings, pid_file.state.log_file, in_background=in_background)
+        stack.enter_context(stop.on_signals())
+        system = _listening(settings, keys)
+        stack.callback(system.shutdown)
+        work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
+        stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
+        leader = Leading(settings, keys, system, StandaloneHighAvailability(LeaderSessionId(system.new_id("session"))))
+        stack.enter_context(contextlib.closing(leader))
+        leader.watch(stop)
+        stack.enter_context(contextlib.closing(Announced(work_dir, system.address, settings.key_file)))
+        pid_file.update(address=system.address, is_ready=True)
+        log.info("JobManager at %s, process %d", system.address, pid_file.state.pid)
+        reason = stop.wait()
+        log.info("the JobManager ends: %s", reason)
+        return reason
+
+
+def _listening(settings: HostSettings, keys: CurveKeys) -> ActorSystem:
+    """Raises ProcessFailed where it cannot listen, as when another process has the port."""
+    host = settings.jobmanager_bind_host or settings.jobmanager_host
+    bind = f"tcp://{host}:{settings.jobmanager_port}"
+    try:
+        bind = f"tcp://{in_digits(host)}:{settings.jobmanager_port}"
+        return ActorSystem(JOB_MANAGER, bind=bind, curve=keys, advertised_host=settings.jobmanager_host).start()
+    except (OSError, zmq.ZMQError) as error:
+        raise ProcessFailed(
+            f"the JobManager cannot listen at {bind}: {error}; see jobmanager.port, and jobmanager.bind-host where "
+            "jobmanager.host is no address of this host's own"
+        ) from error
+
+
+class Leading:
+    """A JobManager that leads, with all that it needs, until `close`."""
+
+    def __init__(
+        self, settings: HostSettings, keys: CurveKeys, system: ActorSystem, high_availability: HighAvailability
+    ) -> None:
+        self._settings = settings
+        self._system = system
+        self._delivery = OutputDelivery()
+        self._claimant = Claimant(this_process(), is_gone, system.clock.wall_ms, settings.name_lease_ms)
+        times = HostTimes(settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms)
+        self._resource_manager = system.spawn(
+            ResourceManager(
+                high_availability.session,
+                system.actor_of(JOB_MANAGER),
+                times,
+                Programs(settings.storage_dir, keys).delete,
+            ),
+            name=RESOURCE_MANAGER,
+        )
+        self._job_manager: Ref = system.spawn(
+            JobManager(
+                settings.job_manager_settings(),
+                HostLauncher(self._resource_manager),
+                self._savepoints(),
+                high_availability,
+                self._claimant,
+                self._delivery.offer,
+            ),
+            name=JOB_MANAGER,
+        )
+
+    def watch(self, stop: Stop) -> None:
+        """The process ends when one of its actors has."""
+        for ref in (self._job_manager, self._resource_manager):
+            self._system.spawn(Watch(ref, stop.request))
+
+    def close(self) -> None:
+        """Cancel what still runs, as nothing goes on without it, and end."""
+        with contextlib.suppress(Exception):  # whatever is in the way, the process ends
+            self._cancel_all()
+        self._system.shutdown()
+        self._claimant.close()
+        self._delivery.close()
+
+    def _cancel_all(self) -> None:
+        running = [job.job_id for job in self._jobs() if not job.status.is_terminal]
+        if not running:
+            return
+        log.warning("cancels %d jobs, which end with their JobManager: %s", len(running), ", ".join(running))
+        for job_id in running:
+            self._job_manager.ask(CancelJob(job_id)).result(CANCEL_SECONDS)
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while time.monotonic() < deadline and not all(job.status.is_terminal for job in self._jobs()):
+            time.sleep(LOOK_SECONDS)
+
+    def _jobs(self) -> tuple[JobSummary, ...]:
+        listed: JobList = self._job_manager.ask(ListJobs()).result(CANCEL_SECONDS)
+        return listed.jobs
+
+    def _savepoints(self) -> Savepoints:
+        store = Configuration.of(self._settings.configuration).savepoint_store(CheckpointStorage)
+        return Savepoints(store, CheckpointStorage)

@@ -1,0 +1,52 @@
+"""The cluster's key file, as the settings name it: read by every process, and made once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..system import CurveKeys
+from .errors import InvalidSettings, NoKeyFile
+from .settings import HostSettings
+
+
+def load_keys(settings: HostSettings) -> CurveKeys:
+    """Raises NoKeyFile, InsecureKeyFile."""
+    try:
+        return CurveKeys.load(settings.key_file)
+    except FileNotFoundError as error:
+        raise NoKeyFile(
+            f"there is no key file {settings.key_file} (security.key-file): make one with `understudy cluster key` on "
+            "one host, and copy it to the others with `understudy cluster key --send`"
+        ) from error
+
+
+def make_key(settings: HostSettings) -> bool:
+    """A new key file, unless there is one; returns whether it was made."""
+    path = Path(settings.key_file)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        CurveKeys.generate().save(path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def receive_key(settings: HostSettings, text: str) -> None:
+    """Write a key that another host has sent, unless it is here already. Raises InvalidSettings for another key."""
+    path = Path(settings.key_file)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        sent = CurveKeys.load(draft)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            if CurveKeys.load(path) != sent:
+                raise InvalidSettings(
+                    f"{path} holds another cluster's key already: remove it there first, if that cluster is no more"
+                ) from None
+    finally:
+        draft.unlink(missing_ok=True)

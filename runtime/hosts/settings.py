@@ -1,0 +1,182 @@
+"""HostSettings: what a cluster of processes that stand alone is set to. The table of all settings, and their values.
+
+A field is a setting; its key in the file stands beside it. Where values come from, and in which order, stands in
+`settings_sources`; `load_settings` there makes an instance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ...actors.job_manager.job_manager import JobManagerSettings
+from ...state.checkpoints.job_runs import LEASE_MS
+from ..clusters.cluster_settings import ClusterSettings
+from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration, InvalidConfiguration
+from .errors import InvalidSettings
+from .setting_kinds import Folder, FolderOrUrl, Kind, Names, OneOf, Text, Whole
+
+HOME = "~/.understudy"
+DEFAULT_PORT = 7420
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+RECOVERY_MODES = ("standalone",)
+_YEAR_MS = 365 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table."""
+
+    key: str
+    kind: Kind
+    default: Any
+    text: str
+    """What it means, in a line."""
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return "UNDERSTUDY_" + self.key.upper().replace(".", "_").replace("-", "_")
+
+
+def _setting(key: str, kind: Kind, default: Any, text: str) -> Any:
+    return field(default=default, metadata={"setting": Setting(key, kind, default, text)})
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """All settings, checked. Paths are absolute, or URLs."""
+
+    jobmanager_host: str = _setting(
+        "jobmanager.host", Text(), "127.0.0.1", "Name or address by which all hosts reach the JobManager."
+    )
+    jobmanager_port: int = _setting("jobmanager.port", Whole(1, 65535), DEFAULT_PORT, "Its port.")
+    jobmanager_bind_host: str = _setting(
+        "jobmanager.bind-host",
+        Text(may_be_empty=True),
+        "",
+        "Interface it listens on; empty: jobmanager.host, and 0.0.0.0 is every one.",
+    )
+    taskmanager_host: str = _setting(
+        "taskmanager.host",
+        Text(may_be_empty=True),
+        "",
+        "Name or address by which others reach this host; empty: the one that routes to the JobManager.",
+    )
+    taskmanager_slots: int = _setting(
+        "taskmanager.slots", Whole(1, 10_000), os.cpu_count() or 1, "Slots that each TaskManager process offers."
+    )
+    storage_dir: str = _setting(
+        "storage.dir",
+        FolderOrUrl(),
+        f"{HOME}/storage",
+        "Folder that all hosts share: code of jobs, checkpoints, savepoints.",
+    )
+    key_file: str = _setting(
+        "security.key-file", Folder(), f"{HOME}/key", "The cluster's key, on each host; mode 0600."
+    )
+    parallelism: int = _setting(
+        "parallelism.default", Whole(1, 32_768), 1, "Of programs that are submitted without one of their own."
+    )
+    masters: tuple[str, ...] = _setting(
+        "cluster.masters", Names(), (), "Hosts of JobManagers; empty: the file masters beside this one, or this host."
+    )
+    workers: tuple[str, ...] = _setting(
+        "cluster.workers", Names(), (), "Hosts of TaskManagers; empty: the file workers beside this one, or this host."
+    )
+    ssh: str = _setting(
+        "cluster.ssh", Text(), "ssh -o BatchMode=yes -o ConnectTimeout=10", "How cluster start reaches other hosts."
+    )
+    command: str = _setting("cluster.command", Text(), "understudy", "The command understudy on other hosts.")
+    recovery_mode: str = _setting(
+        "recovery.mode", OneOf(RECOVERY_MODES), "standalone", "What survives the JobManager: standalone, nothing."
+    )
+    heartbeat_interval_ms: int = _setting(
+        "heartbeat.interval-ms", Whole(10, _YEAR_MS), 1_000, "How often JobManager and TaskManagers beat."
+    )
+    heartbeat_timeout_ms: int = _setting(
+        "heartbeat.timeout-ms", Whole(20, _YEAR_MS), 10_000, "After this long without a beat the other side is lost."
+    )
+    slot_timeout_ms: int = _setting(
+        "jobs.slot-timeout-ms", Whole(1, _YEAR_MS), 60_000, "How long a job waits for slots before it fails."
+    )
+    cancel_timeout_ms: int = _setting(
+        "jobs.cancel-timeout-ms", Whole(1, _YEAR_MS), 30_000, "How long a task may take to stop."
+    )
+    name_lease_ms: int = _setting(
+        "jobs.name-lease-ms", Whole(1, _YEAR_MS), LEASE_MS, "How long a job keeps its name after its last word."
+    )
+    savepoint_backend: str = _setting(
+        SAVEPOINT_BACKEND,
+        OneOf(("", "filesystem", "jobmanager")),
+        "",
+        "Where pointers of savepoints are kept; empty: below each job's checkpoints.",
+    )
+    savepoint_dir: str = _setting(
+        SAVEPOINT_DIRECTORY, FolderOrUrl(may_be_empty=True), "", "The folder of filesystem; empty: none."
+    )
+    log_dir: str = _setting("log.dir", Folder(), f"{HOME}/log", "Folder of the logs of this host's processes.")
+    log_level: str = _setting("log.level", OneOf(LEVELS), "INFO", "Least level that is logged.")
+    log_max_bytes: int = _setting(
+        "log.max-bytes", Whole(10_000), 50_000_000, "Size at which a log file is put aside, and a new one begun."
+    )
+    log_files: int = _setting("log.files", Whole(1, 1_000), 5, "Log files that are kept of each process.")
+    run_dir: str = _setting("run.dir", Folder(), f"{HOME}/run", "Folder of this host's pid files.")
+
+    def __post_init__(self) -> None:
+        """Each value fits its kind; what must hold between them is checked here. Raises InvalidSettings."""
+        if self.heartbeat_timeout_ms <= self.heartbeat_interval_ms:
+            raise InvalidSettings(
+                f"heartbeat.timeout-ms ({self.heartbeat_timeout_ms}) must be longer than heartbeat.interval-ms "
+                f"({self.heartbeat_interval_ms})"
+            )
+        try:
+            Configuration.of(self.configuration)
+        except InvalidConfiguration as error:
+            raise InvalidSettings(str(error)) from error
+
+    @property
+    def jobmanager_address(self) -> str:
+        """tcp://host:port of the JobManager, where recovery.mode is standalone."""
+        host = f"[{self.jobmanager_host}]" if ":" in self.jobmanager_host else self.jobmanager_host
+        return f"tcp://{host}:{self.jobmanager_port}"
+
+    @property
+    def checkpoint_dir(self) -> str:
+        """Of programs that name none."""
+        return f"{self.storage_dir.rstrip('/')}/checkpoints"
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The part that all kinds of clusters have."""
+        pairs = {SAVEPOINT_BACKEND: self.savepoint_backend, SAVEPOINT_DIRECTORY: self.savepoint_dir}
+        return {key: value for key, value in pairs.items() if value}
+
+    def job_manager_settings(self) -> JobManagerSettings:
+        return JobManagerSettings(
+            self.heartbeat_interval_ms, self.heartbeat_timeout_ms, self.slot_timeout_ms, self.cancel_timeout_ms
+        )
+
+    def cluster_settings(self, task_managers: int, slots: int) -> ClusterSettings:
+        return ClusterSettings(task_managers, slots, config=self.configuration)
+
+    def is_on_this_host(self) -> bool:
+        """Whether all is: nobody else reaches the JobManager."""
+        return self.jobmanager_host in ("127.0.0.1", "localhost", "::1")
+
+
+SETTINGS: Mapping[str, Setting] = {
+    each.metadata["setting"].key: each.metadata["setting"] for each in fields(HostSettings)
+}
+"""By key, in the order in which they are shown."""
+FIELD_OF: Mapping[str, str] = {each.metadata["setting"].key: each.name for each in fields(HostSettings)}
+
+
+def resolved(setting: Setting, value: Any, base: Path) -> Any:
+    """A path without `~`, absolute from `base`; any other value as it is."""
+    if not isinstance(setting.kind, Folder | FolderOrUrl) or not value or "://" in value or "::" in value:
+        return value
+    return os.path.normpath(base / Path(value).expanduser())

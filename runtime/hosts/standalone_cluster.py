@@ -1,0 +1,151 @@
+"""StandaloneCluster: a cluster of processes that stand alone, as its users hold it: its jobs, and new ones.
+
+    with StandaloneCluster("understudy.yaml") as cluster:
+        job = cluster.submit(env, "words")
+        job.wait()
+
+Leaving it leaves the jobs running. Their code goes into the cluster's shared folder, signed with its key; checkpoints
+and results lie there too, if the program names no folder of its own, so this process has to see that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from ...actors.job_graph import slots_needed
+from ...messages import HostList, JobSubmitted, ListHosts, SubmitJob
+from ...state import CheckpointStorage
+from ..api.checks import at_least
+from ..api.environment import StreamEnvironment
+from ..api.errors import InvalidProgram
+from ..api.translation import Translation, translate
+from ..clusters.async_twin import async_twin
+from ..clusters.client import Client
+from ..clusters.job_handle import JobHandle
+from ..clusters.paths import AnyPath, savepoint_at
+from ..clusters.remote_cluster import RemoteCluster, expect
+from ..clusters.remote_errors import Refused
+from ..clusters.resuming import to_be_resumed
+from ..clusters.watch import Watch
+from .keys import load_keys
+from .programs import Programs, ShippedProgram, files_to_ship
+from .resource_manager import NAME as RESOURCE_MANAGER
+from .settings import HostSettings
+from .settings_sources import load_settings
+
+log = logging.getLogger(__name__)
+
+
+class StandaloneCluster(RemoteCluster):
+    """`settings`: the path of an understudy.yaml, or settings that were loaded; None: looked for as the command line
+    does. `flags` come first, by key, as in {"jobmanager.port": "7421"}.
+
+    Use it as a context manager, plain or async. Raises InvalidSettings, NoKeyFile.
+    """
+
+    def __init__(
+        self,
+        settings: HostSettings | str | os.PathLike[str] | None = None,
+        *,
+        flags: Mapping[str, str] | None = None,
+        **timeouts: float,
+    ) -> None:
+        loaded = settings if isinstance(settings, HostSettings) else load_settings(settings, flags).settings
+        self.settings = loaded
+        self._cluster_keys = load_keys(loaded)
+        super().__init__(loaded.jobmanager_address, self._cluster_keys, **timeouts)
+        self._handles: list[JobHandle] = []
+
+    def start(self) -> Self:
+        """Open this side. Raises NoJobManager when it cannot connect to the address."""
+        super().start()
+        system, job_manager = self._reached()
+        system.spawn(Watch(job_manager, lambda reason: self._lose_jobs(f"its JobManager is away: {reason}")))
+        return self
+
+    def close(self) -> None:
+        """End this side; jobs go on."""
+        self._lose_jobs("this client of its cluster was closed, and it may run on")
+        super().close()
+
+    def hosts(self) -> HostList:
+        """The TaskManager processes that are registered, with their slots, and what waits for slots."""
+        return self._ask(ListHosts(), expect(HostList), actor=RESOURCE_MANAGER).result()
+
+    hosts_async = async_twin(hosts)
+
+    def submit(
+        self,
+        env: StreamEnvironment,
+        name: str = "job",
+        *,
+        task_managers: int | None = None,
+        slots_per_task_manager: int = 1,
+        py_files: Iterable[str | os.PathLike[str]] = (),
+        from_savepoint: AnyPath | None = None,
+        allow_non_restored_state: bool = False,
+        resume: str | None = None,
+    ) -> JobHandle:
+        """Translate, check and start a job; returns at once. Errors of the program are raised here.
+
+        `task_managers`: processes of its own that the job gets, on whichever hosts have free slots; None: as many as it
+        needs. `py_files`: Python files and packages that the hosts do not have, to be shipped with it; what the program
+        imports else has to be installed on the hosts. The other arguments as for a LocalCluster.
+        Raises Refused with the JobManager's reason.
+        """
+        translation = self._translated(env, name, resume)
+        slots = at_least("slots_per_task_manager", slots_per_task_manager, 1)
+        needed = math.ceil(slots_needed(translation.graph) / slots)
+        processes = needed if task_managers is None else at_least("task_managers", task_managers, 1)
+        files = files_to_ship(py_files)
+        graph, program = translation.graph, translation.program
+        programs = Programs(self.settings.storage_dir, self._cluster_keys)
+        shipped = ShippedProgram(program.dumps(), program.warm_up, tuple(sys.path), files)
+        stored = programs.store(graph.job_id, shipped)
+        path, folder = (None, "") if from_savepoint is None else savepoint_at(from_savepoint)
+        wanted = SubmitJob(graph, processes, slots, path, allow_non_restored_state, folder, resume is not None, stored)
+        try:
+            return self._submit(wanted, translation)
+        except Refused:
+            with contextlib.suppress(OSError):
+                programs.delete(stored)
+            raise
+
+    submit_async = async_twin(submit)
+
+    # -- inside
+
+    def _translated(self, env: StreamEnvironment, name: str, resume: str | None) -> Translation:
+        work_dir = self.settings.checkpoint_dir
+        translation = translate(
+            env, name=name, default_parallelism=self.settings.parallelism, task_managers=1, work_dir=work_dir
+        )
+        if translation.dataframes:
+            names = ", ".join(repr(binding.source_name) for binding in translation.dataframes)
+            raise InvalidProgram(f"source {names} reads a Spark DataFrame: submit this job to a SparkCluster")
+        if resume is not None:
+            translation = to_be_resumed(translation, resume, "")
+        CheckpointStorage(translation.graph.checkpoints.directory).check()
+        translation.check_operators(self.settings.is_on_this_host())
+        return translation
+
+    def _submit(self, wanted: SubmitJob, translation: Translation) -> JobHandle:
+        system, job_manager = self._reached()
+        submitted = self._ask(wanted, expect(JobSubmitted)).result()
+        if submitted.left_behind:
+            left_behind = ", ".join(submitted.left_behind)
+            log.warning("job %r leaves the state of operators behind: %s", wanted.graph.name, left_behind)
+        handle = JobHandle(Client(system, job_manager, wanted.graph.job_id), translation)
+        handle.submitted = submitted
+        self._handles.append(handle)
+        return handle
+
+    def _lose_jobs(self, reason: str) -> None:
+        for handle in self._handles:
+            handle.lost(reason)

@@ -1,0 +1,243 @@
+"""StandingProcess: what the JobManager's and a TaskManager's process have in common when they stand alone: a pid file,
+a log file with rotation, and an end by SIGTERM or SIGINT.
+
+The pid file is locked from before it has its name until its process ends in whatever way, so a file without a lock is
+one that a killed process has left: a process id alone may be somebody else's by now.
+
+    <run.dir>/jobmanager.json       pid, address, log file
+    <run.dir>/taskmanager-1.json    of several on one host: -2, -3, ...
+    <log.dir>/jobmanager.log, .log.1, ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Literal
+
+from ..system.remote import zmq_transport
+from .errors import ProcessFailed
+from .settings import HostSettings
+
+log = logging.getLogger(__name__)
+
+Role = Literal["jobmanager", "taskmanager"]
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LOG_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
+_MOST_OF_A_ROLE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What a pid file says."""
+
+    role: str
+    name: str
+    """`jobmanager`, or `taskmanager-1` and so on."""
+    pid: int
+    address: str
+    """Of its actor system, once that listens; empty before."""
+    log_file: str
+    is_ready: bool = False
+    """A JobManager listens; a TaskManager is registered, for the first time."""
+
+    def __str__(self) -> str:
+        at = f" at {self.address}" if self.address else ""
+        what = "registered" if self.role == "taskmanager" else "listening"
+        not_yet = "" if self.is_ready else f", not yet {what}"
+        return f"{self.name}, process {self.pid}{at}{not_yet}; its log is {self.log_file}"
+
+
+class PidFile:
+    """Of this process, from its making until `close` or the process's end. Raises ProcessFailed when another one of the
+    name runs.
+    """
+
+    def __init__(self, folder: str | Path, role: Role, log_dir: str) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = Path(folder)
+        self._lock = threading.Lock()
+        with _alone_in(self._folder):
+            self._file, name = self._take(role)
+            self.state = ProcessState(role, name, os.getpid(), "", str(Path(log_dir) / f"{name}.log"))
+            self._write()
+
+    def update(self, *, address: str = "", is_ready: bool = False) -> None:
+        """Any thread may call it."""
+        with self._lock:
+            if self._file.closed:
+                return
+            was = self.state
+            self.state = ProcessState(
+                was.role, was.name, was.pid, address or was.address, was.log_file, is_ready or was.is_ready
+            )
+            self._write()
+
+    def close(self) -> None:
+        with self._lock, _alone_in(self._folder):
+            if not self._file.closed:
+                _path(self._folder, self.state.name).unlink(missing_ok=True)
+                self._file.close()
+
+    def _take(self, role: Role) -> tuple[IO[str], str]:
+        names = [role] if role == "jobmanager" else [f"{role}-{number}" for number in range(1, _MOST_OF_A_ROLE)]
+        for name in names:
+            file = _locked(_path(self._folder, name))
+            if file is not None:
+                return file, name
+        running = _read(_path(self._folder, names[0]))
+        pid = f"process {running.pid}" if running else "another process"
+        raise ProcessFailed(f"{names[0]} runs here already ({pid}, {self._folder}): stop it first, with --stop")
+
+    def _write(self) -> None:
+        """In place: the lock is the file's, not the name's. A reader that comes in between reads again."""
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump(asdict(self.state), self._file)
+        self._file.flush()
+
+
+def running_processes(folder: str | Path, role: Role | None = None) -> list[ProcessState]:
+    """The processes of this host that have pid files here and run. Files of those that are gone are removed."""
+    if not Path(folder).is_dir():
+        return []
+    found: list[ProcessState] = []
+    with _alone_in(Path(folder)):
+        for path in sorted(Path(folder).glob(f"{role or ''}*.json")):
+            free = _locked(path)
+            if free is not None:
+                path.unlink(missing_ok=True)
+                free.close()
+            elif (state := _read(path)) is not None:
+                found.append(state)
+    return found
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else takes or tries locks in this folder as long as the context lasts."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def _locked(path: Path) -> IO[str] | None:
+    """The file, locked; None if somebody else has the lock."""
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def _read(path: Path) -> ProcessState | None:
+    """None of a file that is being written just now, or is no such file."""
+    try:
+        said = json.loads(path.read_text())
+        state = ProcessState(**said)
+    except (OSError, ValueError, TypeError):
+        return None
+    return state if isinstance(state.pid, int) else None
+
+
+# -- logs
+
+
+def log_to_file(settings: HostSettings, file: str, *, in_background: bool) -> None:
+    """From now on all that is logged in this process is in `file`, which is put aside as `file.1`, `file.2`, ... when
+    it is full. In the background all that is printed goes to a file beside it, with the ending `.out`, in the same way;
+    in the foreground logs are on standard error too, for whoever has started the process.
+    """
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    handlers: list[logging.Handler] = [_rotating(settings, file)]
+    if in_background:
+        prints = _rotating(settings, str(Path(file).with_suffix(".out")))
+        sys.stdout = sys.stderr = _PrintedLines(prints)
+    else:
+        handlers.append(logging.StreamHandler())
+    if settings.log_level != "DEBUG":  # who is away is said once, and not at each try to connect
+        logging.getLogger(zmq_transport.__name__).setLevel(logging.WARNING)
+    logging.basicConfig(
+        level=settings.log_level, format=LOG_FORMAT, datefmt="%Y-%m-%d %H:%M:%S", handlers=handlers, force=True
+    )
+
+
+def _rotating(settings: HostSettings, file: str) -> logging.handlers.RotatingFileHandler:
+    kept = max(1, settings.log_files - 1)
+    return logging.handlers.RotatingFileHandler(
+        file, maxBytes=settings.log_max_bytes, backupCount=kept, encoding="utf-8", errors="backslashreplace", delay=True
+    )
+
+
+class _PrintedLines(io.TextIOBase):
+    """A text stream into a file that rotates."""
+
+    def __init__(self, handler: logging.handlers.RotatingFileHandler) -> None:
+        handler.terminator = ""
+        self._handler = handler
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._handler.handle(logging.makeLogRecord({"msg": text}))
+        return len(text)
+
+
+# -- the end
+
+
+class Stop:
+    """Set by SIGTERM, SIGINT or SIGHUP, or by `request`; `wait` returns then, with why. On the main thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.reason = ""
+
+    def request(self, reason: str) -> None:
+        """Any thread may call it; the first reason counts."""
+        self.reason = self.reason or reason
+        self._event.set()
+
+    def wait(self) -> str:
+        self._event.wait()
+        return self.reason
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """As long as the context lasts. SIGHUP stays ignored where it is, as `nohup` wants it."""
+
+        def came(number: int, _frame: FrameType | None) -> None:
+            self.request(signal.Signals(number).name)
+
+        before = {
+            number: signal.signal(number, came)
+            for number in SIGNALS
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,43 @@
+"""SlotStacks: the Python frames that run on the threads of a TaskManager's slots, looked at from another thread.
+
+It is `sys._current_frames`: no tracing, no signal, and the thread that is looked at does not notice. A thread that
+computes outside of Python shows the frame that has called that. It keeps nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from ...actors.tasks.stacks import StackFrame
+from ...actors.tasks.task import Task
+from ...messages import SlotIndex
+from ..output.running_code import is_library, is_ours
+
+_STEP = Task.step.__code__
+"""Frames outside of it are the same for all tasks."""
+
+
+class SlotStacks:
+    """Of this process, which has one TaskManager. `frames`: by the ident of their thread."""
+
+    def __init__(self, frames: Callable[[], dict[int, FrameType]] = sys._current_frames) -> None:
+        self._frames = frames
+
+    def of(self, slot: SlotIndex, depth: int) -> tuple[StackFrame, ...]:
+        name = f"stepping slot-{slot}"
+        ident = next((thread.ident for thread in threading.enumerate() if thread.name == name), None)
+        frame = None if ident is None else self._frames().get(ident)
+        found: list[StackFrame] = []
+        while frame is not None and len(found) < depth and frame.f_code is not _STEP:
+            found.append(_described(frame))
+            frame = frame.f_back
+        return tuple(reversed(found))
+
+
+def _described(frame: FrameType) -> StackFrame:
+    code = frame.f_code
+    kind = "understudy" if is_ours(frame) else "library" if is_library(frame) else "user"
+    return StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno, kind)

@@ -1,0 +1,219 @@
+"""KeyedParts: one operator's keyed snapshots, state by state and key group by key group, in any format of ours.
+
+Entries of states that are declared one by one come packed, as columns of keys and of values (`Entries`); what columnar
+aggregations, windows and joins keep is Arrow already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ...messages import KeyedStateHandle, MalformedMessage, unpack_plain
+from ...state.backends.group_parts import HEADER
+from ...state.backends.keyed_snapshot import FORMAT_NAME as HEAP
+from ...state.backends.timer_queue import KIND as TIMERS
+from ...state.columnar.group_sections import FORMAT_NAME as COLUMNAR
+from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS
+from ...state.columns.column_values import widened
+from ...state.errors import CorruptState
+from ...state.kinds.aggregation_fit import AGGREGATION, STATE_NAME
+from ...state.kinds.rows_fit import ROWS as ROWS_KIND
+from ...state.kinds.rows_fit import ROWS_NAME
+from ...state.kinds.schema_fit import Schema
+from .errors import UnreadableState
+from .state_files import StateFiles
+
+HEAP_FORMATS = frozenset({HEAP, "memory", "filesystem"})
+_DAMAGED = (MalformedMessage, LookupError, TypeError, ValueError, AttributeError, OSError)
+
+
+class Entries(NamedTuple):
+    """Of one key group and namespace, still packed."""
+
+    namespace: Hashable
+    keys: Any
+    values: Any
+    times: Any
+    """When they were last updated, of a state with a TTL; else None."""
+
+
+@dataclass(slots=True)
+class StoredTable:
+    """One state of one operator, in all its snapshots."""
+
+    name: str
+    kind: str
+    schemas: list[Schema] = field(default_factory=list)
+    """Those that it was written under, each once: after an upgrade a state may be carried along under its old one."""
+    is_arrow: bool = False
+    keys: tuple[str, ...] = ()
+    """The key columns, of a table that is Arrow."""
+
+    @property
+    def is_timers(self) -> bool:
+        return self.kind == TIMERS
+
+    @property
+    def has_ttl(self) -> bool:
+        return any(isinstance(schema, dict) and "ttl" in schema for schema in self.schemas)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One keyed handle and its header."""
+
+    handle: KeyedStateHandle
+    header: dict[str, Any]
+
+    @property
+    def is_heap(self) -> bool:
+        return self.handle.backend in HEAP_FORMATS
+
+    @property
+    def groups(self) -> list[int]:
+        return sorted(group for group in self.handle.offsets if group >= 0)
+
+
+class KeyedParts:
+    """Of one operator. `handles`: those of all its subtasks."""
+
+    def __init__(self, operator: str, handles: Sequence[KeyedStateHandle], files: StateFiles) -> None:
+        self.files = files
+        self.snapshots = [Snapshot(handle, self._header(operator, handle)) for handle in handles]
+        self.max_parallelism: int | None = None
+        for each in self.snapshots:
+            self.max_parallelism = self._checked(each, partial(_max_parallelism, each))
+
+    def tables(self) -> dict[str, StoredTable]:
+        """By the name of the state. Raises CorruptState."""
+        found: dict[str, StoredTable] = {}
+        for snapshot in self.snapshots:
+            for table in self._checked(snapshot, partial(_tables, snapshot)):
+                known = found.setdefault(table.name, table)
+                known.schemas += [schema for schema in table.schemas if schema not in known.schemas]
+        return found
+
+    def groups(self, first: int = 0, last: int = 1 << 15) -> list[int]:
+        """The key groups that hold something, in order."""
+        found = {group for each in self.snapshots for group in each.groups}
+        return sorted(group for group in found if first <= group <= last)
+
+    def entries(self, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
+        """The schema of the keys, that of the values, and entries. Raises a StorageError."""
+        for snapshot in self.snapshots:
+            if snapshot.is_heap and group in snapshot.handle.offsets:
+                yield from self._entries(snapshot, name, group)
+
+    def rows(self, name: str, group: int) -> Iterator[pa.RecordBatch]:
+        """Of a table that is Arrow. Raises a StorageError."""
+        for snapshot in self.snapshots:
+            if not snapshot.is_heap and group in snapshot.handle.offsets:
+                data = self.files.group(snapshot.handle, group)
+                batch = self._checked(snapshot, partial(_rows, snapshot, name, data))
+                if batch is not None:
+                    yield batch
+
+    def _entries(self, snapshot: Snapshot, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
+        key = snapshot.header["key"]
+        for state, schema, payload in self._payloads(snapshot, group):
+            if state == name:
+                yield key, schema, self._checked(snapshot, partial(_entry, payload, schema))
+
+    def payloads(self, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+        """Name and schema of a state, and entries of its as they were written. Raises a StorageError."""
+        for snapshot in self.snapshots:
+            if snapshot.is_heap and group in snapshot.handle.offsets:
+                yield from self._payloads(snapshot, group)
+
+    def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+        states = snapshot.header["states"]
+        data = self.files.group(snapshot.handle, group)
+        for at, payload in self._checked(snapshot, partial(_payloads, data)):
+            name, _, schema = self._checked(snapshot, partial(states.__getitem__, at))
+            yield name, schema, payload
+
+    def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
+        if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
+            raise UnreadableState(
+                f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which is not "
+                "read as data: take a savepoint of the job, which is the same for every state backend, and open that"
+            )
+        data = self.files.group(handle, HEADER)
+        header = self._checked(Snapshot(handle, {}), partial(unpack_plain, data))
+        if not isinstance(header, dict):
+            raise CorruptState(self.files.path_of(handle.handle), "the header of a snapshot", f"{header!r:.60}")
+        return header
+
+    def _checked(self, snapshot: Snapshot, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except _DAMAGED as error:
+            path = self.files.path_of(snapshot.handle.handle)
+            text = str(error)
+            if isinstance(error, MalformedMessage) and "is loaded here" in text:
+                raise UnreadableState(f"{path}: {text}: import the module that defines it first") from error
+            raise CorruptState(path, "a snapshot of keyed state", f"{type(error).__name__}: {text}") from error
+
+
+def _max_parallelism(snapshot: Snapshot) -> int:
+    return int(snapshot.header["max_parallelism"])
+
+
+def _payloads(data: bytes) -> list[Any]:
+    return [(at, payload) for at, payload in unpack_plain(data)]
+
+
+def _tables(snapshot: Snapshot) -> list[StoredTable]:
+    return list(_each_table(snapshot))
+
+
+def _each_table(snapshot: Snapshot) -> Iterator[StoredTable]:
+    header = snapshot.header
+    if snapshot.is_heap:
+        for name, kind, schema in header["states"]:
+            yield StoredTable(str(name), str(kind), [schema])
+    elif snapshot.handle.backend == COLUMNAR:
+        schema = {what: header[what] for what in ("keys", "aggregates", "windows") if what in header}
+        yield StoredTable(STATE_NAME, AGGREGATION, [schema], is_arrow=True, keys=tuple(header["keys"]))
+    else:
+        sides = header["rows"]["sides"]
+        for side, each in enumerate(sides, 1):
+            yield StoredTable(_side(side, sides), ROWS_KIND, [each], is_arrow=True, keys=tuple(each["keys"]))
+
+
+def _side(side: int, sides: Sequence[Any]) -> str:
+    return ROWS_NAME if len(sides) == 1 else f"{ROWS_NAME} of input {side}"
+
+
+def _entry(payload: bytes, schema: Schema) -> Entries:
+    is_timed = isinstance(schema, dict) and "ttl" in schema
+    match unpack_plain(payload):
+        case [namespace, keys, ["tuples", values, times]] if is_timed:
+            return Entries(namespace, keys, values, times)
+        case [namespace, keys, values] if not is_timed:
+            return Entries(namespace, keys, values, None)
+        case other:
+            raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
+
+
+def _rows(snapshot: Snapshot, name: str, data: bytes) -> pa.RecordBatch | None:
+    header = snapshot.header
+    if snapshot.handle.backend == COLUMNAR:
+        schema = pa.ipc.read_schema(pa.py_buffer(header["schema"]))
+        stored = schema if "stored" not in header else pa.ipc.read_schema(pa.py_buffer(header["stored"]))
+        return widened(pa.ipc.read_record_batch(pa.py_buffer(data), stored), schema)
+    sides = header["rows"]["sides"]
+    names = [_side(side, sides) for side in range(1, len(sides) + 1)]
+    side = names.index(name)
+    message = unpack_plain(data)[side]
+    if message is None:
+        return None
+    batch = pa.ipc.read_record_batch(pa.py_buffer(message), pa.ipc.read_schema(pa.py_buffer(header["stored"][side])))
+    own = list(sides[side]["types"])
+    beside = [name + "'" * (name in own) for name in ("time", "mark")]
+    return pa.RecordBatch.from_arrays(batch.columns, names=[*own, *beside])

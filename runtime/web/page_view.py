@@ -1,0 +1,298 @@
+"""The page's view of a job: one JSON object, columns of numbers where there are many. Pure functions of a JobView."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ...messages import (
+    CheckpointHistory,
+    CheckpointStatistics,
+    FailureCause,
+    JobSummary,
+    JobView,
+    OperatorDescription,
+    SubtaskView,
+    TaskMetrics,
+    TimelineMark,
+    TimelineSample,
+)
+from .flink_checkpoints import path_of, start_delay_ms
+from .flink_jobs import by_vertex, chain_of
+from .flink_metrics import shown_time
+from .jobs import Explained, flink_id
+from .top import suspects
+
+Json = dict[str, Any]
+LONGEST_TEXT = 20_000
+STANDS_MS = 5_000
+"""Event time that has not advanced for so long stands still."""
+
+
+def jobs(found: Iterable[JobSummary], at_ms: int) -> Json:
+    """The list of jobs."""
+    return {"at": at_ms, "jobs": [summary(each) for each in found]}
+
+
+def summary(each: JobSummary) -> Json:
+    return {
+        "id": flink_id(each.job_id),
+        "job": each.job_id,
+        "name": each.name,
+        "status": each.status.value,
+        "ended": each.status.is_terminal,
+        "from": each.started_ms,
+        "to": each.ended_ms,
+        "restarts": each.restarts,
+        "running": each.tasks_running,
+        "total": each.tasks_total,
+        "why": each.last_failure,
+    }
+
+
+def job(view: JobView, history: CheckpointHistory) -> Json:
+    """All but the timeline."""
+    tasks = {each.attempt_id: each for each in view.details.tasks}
+    of_vertex = by_vertex(view)
+    vertices = [
+        {
+            "id": each.vertex_id,
+            "name": each.name,
+            "p": each.parallelism,
+            "maxP": each.max_parallelism,
+            "operators": [_operator(one) for one in each.operators],
+            **_vertex(of_vertex.get(each.vertex_id, []), tasks),
+        }
+        for each in view.graph.vertices
+    ]
+    index = {each.vertex_id: number for number, each in enumerate(view.graph.vertices)}
+    edges = [
+        {"from": index[each.source], "to": index[each.target], "how": each.partitioning.value, "tag": each.output_tag}
+        for each in view.graph.edges
+    ]
+    return summary(view.summary) | {
+        "at": view.at_ms,
+        "vertices": vertices,
+        "edges": edges,
+        "subtasks": _subtasks(view, index, tasks),
+        "suspects": [asdict(each) for each in suspects(view)],
+        "taskManagers": [_task_manager(view, number) for number in range(len(view.task_managers))],
+        "checkpoints": _checkpoints(view, history),
+        "failures": [{"at": each.at_ms, "chain": chain(each.cause)} for each in view.failures],
+        "config": _config(view),
+    }
+
+
+def timeline(samples: Sequence[TimelineSample], marks: Iterable[TimelineMark]) -> Json:
+    """What is new of it."""
+    return {
+        "at": [each.at_ms for each in samples],
+        "in": [round(each.records_in_per_second, 1) for each in samples],
+        "out": [round(each.records_out_per_second, 1) for each in samples],
+        "busy": [round(each.busy, 3) for each in samples],
+        "waits": [round(each.back_pressured, 3) for each in samples],
+        "lag": [each.lag_ms for each in samples],
+        "marks": [
+            {"at": each.at_ms, "kind": each.kind, "text": each.text[:500], "ms": each.duration_ms, "no": each.number}
+            for each in marks
+        ],
+    }
+
+
+def _vertex(subtasks: Sequence[SubtaskView], tasks: dict[Any, TaskMetrics]) -> Json:
+    metrics = [tasks[each.attempt_id] for each in subtasks if each.attempt_id in tasks]
+    times = [each.event_time for each in metrics if each.event_time is not None]
+    rates = [each.records_in_per_second for each in subtasks]
+    mean = sum(rates) / len(rates) if rates else 0.0
+    awaited = [each for each in times if not each.is_idle]
+    least = min((each.output_watermark_ms for each in awaited), default=None)
+    behind = min(awaited, key=lambda each: each.output_watermark_ms, default=None)
+    return {
+        "in": round(sum(rates), 1),
+        "out": round(sum(each.records_out_per_second for each in subtasks), 1),
+        "totalIn": sum(each.records_in for each in metrics),
+        "totalOut": sum(each.records_out for each in metrics),
+        "busy": round(max((each.busy for each in subtasks), default=0.0), 3),
+        "waits": round(max((each.back_pressured for each in subtasks), default=0.0), 3),
+        "skew": round(max(rates) / mean, 2) if mean > 1 and len(rates) > 1 else None,
+        "watermark": None if least is None else shown_time(least),
+        "lag": None if behind is None else behind.lag_ms,
+        "stands": None if behind is None else behind.standing_ms,
+        "late": sum(each.late_records for each in times),
+        "states": dict(Counter(each.state.value for each in subtasks)),
+    }
+
+
+def _subtasks(view: JobView, index: dict[Any, int], tasks: dict[Any, TaskMetrics]) -> Json:
+    """Column by column."""
+    rows = view.subtasks
+    hosts = {each.task_manager_id: number for number, each in enumerate(view.task_managers)}
+    metrics = [tasks.get(each.attempt_id) for each in rows]
+    times = [each.event_time if each is not None else None for each in metrics]
+    return {
+        "v": [index[each.vertex_id] for each in rows],
+        "i": [each.subtask_index for each in rows],
+        "state": [each.state.value for each in rows],
+        "attempt": [each.attempt_number for each in rows],
+        "tm": [hosts.get(each.task_manager_id, -1) for each in rows],
+        "in": [round(each.records_in_per_second, 1) for each in rows],
+        "out": [round(each.records_out_per_second, 1) for each in rows],
+        "busy": [round(each.busy, 3) for each in rows],
+        "waits": [round(each.back_pressured, 3) for each in rows],
+        "total": [each.records_in if each is not None else 0 for each in metrics],
+        "watermark": [shown_time(each.output_watermark_ms) if each is not None else None for each in times],
+        "lag": [each.lag_ms if each is not None else None for each in times],
+        "idle": [each is not None and each.is_idle for each in times],
+    }
+
+
+def _operator(one: OperatorDescription) -> Json:
+    states = [{"name": each.name, "kind": each.kind} for each in one.states]
+    return {"name": one.name, "kind": one.kind, "states": states}
+
+
+def _task_manager(view: JobView, number: int) -> Json:
+    each = view.task_managers[number]
+    tasks = [one for one in view.subtasks if one.task_manager_id == each.task_manager_id and not one.state.is_terminal]
+    return {
+        "id": each.task_manager_id,
+        "index": each.index,
+        "host": each.host,
+        "pid": each.pid,
+        "slots": each.slots,
+        "since": each.registered_ms,
+        "silent": max(0, view.at_ms - each.heard_ms) if each.heard_ms else None,
+        "tasks": len(tasks),
+        "busy": round(sum(one.busy for one in tasks), 3),
+        "in": round(sum(one.records_in_per_second for one in tasks), 1),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------- checkpoints
+
+
+def _checkpoints(view: JobView, history: CheckpointHistory) -> Json:
+    return {
+        "triggered": history.triggered,
+        "completed": history.completed,
+        "failed": history.failed,
+        "restored": history.restored_checkpoint_id,
+        "list": [_checkpoint(view, each) for each in history.checkpoints],
+    }
+
+
+def _checkpoint(view: JobView, each: CheckpointStatistics) -> Json:
+    metrics = [one.metrics for one in each.subtasks]
+    return {
+        "id": each.checkpoint_id,
+        "kind": each.kind,
+        "status": each.status,
+        "at": each.timestamp_ms,
+        "ms": each.duration_ms,
+        "bytes": each.state_size_bytes,
+        "acked": len(each.subtasks),
+        "of": each.subtasks_total,
+        "failure": each.failure[:LONGEST_TEXT],
+        "path": path_of(view, each),
+        "sync": round(max((one.sync_ms for one in metrics), default=0.0), 1),
+        "async": round(max((one.async_ms for one in metrics), default=0.0), 1),
+        "alignment": round(max((one.alignment_ms for one in metrics), default=0.0), 1),
+        "inFlight": sum(one.in_flight_bytes for one in metrics),
+    }
+
+
+def gantt(view: JobView, each: CheckpointStatistics) -> Json:
+    """One checkpoint, subtask by subtask: how long each part of it took, in ms from its trigger."""
+    index = {one.vertex_id: number for number, one in enumerate(view.graph.vertices)}
+    order = sorted(each.subtasks, key=lambda one: (index.get(one.vertex_id, -1), one.subtask_index))
+    return _checkpoint(view, each) | {
+        "subtasks": {
+            "v": [index.get(one.vertex_id, -1) for one in order],
+            "i": [one.subtask_index for one in order],
+            "ms": [one.acknowledged_ms for one in order],
+            "delay": [round(start_delay_ms(one), 1) for one in order],
+            "alignment": [round(one.metrics.alignment_ms, 1) for one in order],
+            "sync": [round(one.metrics.sync_ms, 1) for one in order],
+            "async": [round(one.metrics.async_ms, 1) for one in order],
+            "bytes": [one.state_size_bytes for one in order],
+            "inFlight": [one.metrics.in_flight_bytes for one in order],
+        },
+        "missing": _missing(view, each, index),
+    }
+
+
+def _missing(view: JobView, each: CheckpointStatistics, index: dict[Any, int]) -> list[list[int]]:
+    """Those that have not acknowledged it: [vertex, subtask]."""
+    if len(each.subtasks) >= each.subtasks_total:
+        return []
+    there = {(one.vertex_id, one.subtask_index) for one in each.subtasks}
+    return [
+        [index[one.vertex_id], one.subtask_index]
+        for one in view.subtasks
+        if (one.vertex_id, one.subtask_index) not in there
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------- failures
+
+
+def chain(cause: FailureCause) -> list[Json]:
+    """What failed, and then each cause of it, with its place."""
+    return [
+        {
+            "type": each.error_type,
+            "text": each.error_message[:LONGEST_TEXT],
+            "trace": each.traceback[:LONGEST_TEXT],
+            "vertex": each.vertex_name,
+            "operator": each.operator_name,
+            "subtask": each.subtask_index,
+            "attempt": each.attempt_number,
+            "record": each.record_position,
+            "key": each.record_key,
+            "tm": each.task_manager,
+        }
+        for each in chain_of(cause)
+    ]
+
+
+def watermarks(found: Iterable[Explained]) -> list[Json]:
+    """Event time that has stood still for a moment only goes on: then no advice is wanted."""
+    return [
+        {
+            "operator": each.operator,
+            "path": list(each.path),
+            "advice": each.advice,
+            "stands": stands if (stands := each.subtasks[each.behind].standing_ms) > STANDS_MS else 0,
+        }
+        for each in found
+    ]
+
+
+def _config(view: JobView) -> Json:
+    graph, settings = view.graph, view.graph.checkpoints
+    restart = graph.restart
+    shown = {
+        "state backend": graph.state_backend,
+        "checkpoint directory": settings.directory,
+        "checkpoint interval": _ms(settings.interval_ms),
+        "guarantee": "exactly once" if settings.exactly_once else "at least once",
+        "checkpoint timeout": _ms(settings.timeout_ms),
+        "pause between checkpoints": _ms(settings.min_pause_ms),
+        "concurrent checkpoints": str(settings.max_concurrent),
+        "alignment timeout": _ms(settings.alignment_timeout_ms),
+        "retained checkpoints": str(settings.retained),
+        "checkpoints stay": settings.retention.value.replace("_", " "),
+        "tolerable checkpoint failures": str(settings.tolerable_failures),
+        "restart strategy": restart.kind.value,
+        "buffer timeout": _ms(graph.buffer_timeout_ms),
+    }
+    if restart.kind.value == "fixed-delay":
+        attempts = "without limit" if restart.attempts >= 2**31 - 1 else str(restart.attempts)
+        shown |= {"restart attempts": attempts, "restart delay": _ms(restart.delay_ms)}
+    return shown
+
+
+def _ms(value: int | None) -> str:
+    return "none" if value is None else f"{value:,} ms"

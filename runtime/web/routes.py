@@ -1,0 +1,55 @@
+"""Routes: which handler answers which method and path. A path is segments, of which `:name` stands for any one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+from .errors import HttpError, not_found
+
+Handler: TypeAlias = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: str
+    path: str
+    """As in Flink's documentation: "/jobs/:jobid"."""
+    handler: Handler
+    summary: str
+    takes: tuple[str, ...] = ()
+    """Fields of its query, or with POST of its body."""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/")[1:])
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(each[1:] for each in self.segments if each.startswith(":"))
+
+
+class Routes:
+    def __init__(self, routes: list[Route]) -> None:
+        self.all = routes
+        self._by_length: dict[int, list[Route]] = {}
+        for each in routes:
+            self._by_length.setdefault(len(each.segments), []).append(each)
+
+    def find(self, method: str, path: tuple[str, ...]) -> tuple[Route, list[str]]:
+        """The route, and what stands for its names. Raises HttpError."""
+        fitting = [each for each in self._by_length.get(len(path), []) if _fits(each.segments, path)]
+        if not fitting:
+            raise not_found(f"Not found: /{'/'.join(path)[:200]}. The API is described in openapi.json")
+        for each in fitting:
+            if each.method == method or (method == "HEAD" and each.method == "GET"):
+                found = [part for part, wanted in zip(path, each.segments, strict=True) if wanted.startswith(":")]
+                return each, found
+        allowed = ", ".join(sorted({each.method for each in fitting}))
+        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not for this path, but {allowed}")
+
+
+def _fits(wanted: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    return all(each.startswith(":") or each == part for each, part in zip(wanted, path, strict=True))

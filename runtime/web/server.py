@@ -1,0 +1,92 @@
+"""WebServer: the app on a port of its own, served by uvicorn on a thread with an event loop of its own.
+
+    made -> starting -> serving -> stopped
+
+Its owner, a cluster or a command, closes it. Without a token it binds to loopback only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from typing import Any
+
+from ..connectors.errors import require
+from .app import App
+from .binding import check_binding
+
+STOP_SECONDS = 2
+"""So long open connections may take to end before they are cut."""
+
+
+class WebServer:
+    """`port` 0: any that is free. Raises MissingExtra without uvicorn, InvalidSetting, OSError for a taken port."""
+
+    def __init__(self, app: App, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
+        check_binding(host, token)
+        uvicorn: Any = require("uvicorn", extra="web", wanted_by="the page")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(error.errno, f"the page cannot be served at {host}:{port}: {error.strerror}") from error
+        self.port: int = self._socket.getsockname()[1]
+        self._host = host
+        self._app = app
+        config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            timeout_keep_alive=15,
+            limit_concurrency=1_000,
+        )
+        self._server: Any = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="understudy-web", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.port}/"
+
+    def start(self) -> WebServer:
+        """Connections that come before it serves wait in the socket."""
+        self._socket.listen(128)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Serve nobody any more; again, it does nothing."""
+        self._server.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended just now
+                self._loop.call_soon_threadsafe(self._app.end_streams)
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS + 3)
+        self._socket.close()
+
+    def __enter__(self) -> WebServer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._server.serve(sockets=[self._socket])

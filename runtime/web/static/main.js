@@ -1,0 +1,202 @@
+// The page: where it is (the address), what is known, and what is shown of it.
+import { h, render, rate, span, moment, cut } from "./dom.js";
+import { ask, follow, login, order, outcome } from "./live.js";
+import { Charts, Timeline, legend } from "./timeline.js";
+import { Plan, graph } from "./graph.js";
+import { checkpointList, gantt } from "./checkpoints.js";
+import * as panels from "./panels.js";
+
+const TABS = [["", "Overview"], ["checkpoints", "Checkpoints"], ["exceptions", "Exceptions"], ["time", "Event time"], ["workers", "TaskManagers"], ["settings", "Settings"]];
+const root = document.getElementById("app");
+const s = { rights: {}, notes: [], order: "graph" };
+let unfollow = null, due = false;
+
+function draw() {
+  if (due) return;
+  due = true;
+  requestAnimationFrame(() => { due = false; render(root, page()); });
+}
+
+function where() {
+  const [, job = "", tab = ""] = decodeURIComponent(location.hash).split("/");
+  return { job, tab };
+}
+
+function go() {
+  const { job, tab } = where();
+  if (job !== s.job) {
+    unfollow?.();
+    Object.assign(s, { job, view: null, list: null, away: null, chosen: null, checkpoint: null, found: null, held: null, plan: new Plan(), timeline: new Timeline() });
+    unfollow = follow(job, hear);
+  }
+  s.tab = tab;
+  look();
+  draw();
+}
+
+function hear(kind, said) {
+  if (kind === "away") {
+    s.away = { ...said, since: s.away?.since || Date.now() };
+  } else {
+    s.away = null;
+    if (kind === "jobs") s.list = said;
+    else { s.view = said.view; s.timeline.add(said.timeline); s.charts?.update(); look(); }
+  }
+  document.title = s.view ? `${s.view.name}: ${s.view.status} · Understudy` : "Understudy";
+  draw();
+}
+
+// What a tab wants beside the view.
+async function look() {
+  if (!s.view) return;
+  const { job } = s;
+  try {
+    if (s.tab === "time" && !s.view.ended) s.held = await ask(`page/${job}/watermarks`);
+    if (s.tab === "checkpoints") {
+      const list = s.view.checkpoints.list, id = s.checkpoint ?? (list.find((each) => each.status === "completed") || list[0])?.id;
+      const known = list.find((each) => each.id === id);
+      if (id != null && !(s.found?.id === id && s.found.status === known?.status && s.found.acked === known?.acked)) s.found = await ask(`page/${job}/checkpoints/${id}`);
+    }
+  } catch (error) { if (s.tab === "checkpoints") s.checkpoint = null; else s.held = [{ operator: error.message, path: [], advice: "" }]; }
+  if (job === s.job) draw();
+}
+
+function note(text, kind = "", link = "") {
+  const one = { text, kind, link, key: Math.random() };
+  s.notes.push(one);
+  draw();
+  if (kind !== "bad") setTimeout(() => dismiss(one), 12_000);
+}
+const dismiss = (one) => { s.notes = s.notes.filter((each) => each !== one); draw(); };
+
+// ------------------------------------------------------------------------------------------------------------ orders
+
+const ORDERS = {
+  savepoint: {
+    title: "Take a savepoint", text: "The job goes on.", verb: "Take it", folder: true,
+    act: async (form) => (await savepoint("savepoints", { "target-directory": form.folder || null, "cancel-job": false })).location,
+  },
+  stop: {
+    title: "Stop the job", text: "It takes a savepoint, which is the last thing it does, and finishes. It can go on from there later.", verb: "Stop it", folder: true, drain: true,
+    act: async (form) => (await savepoint("stop", { targetDirectory: form.folder || null, drain: form.drain })).location,
+  },
+  cancel: {
+    title: "Cancel the job", text: "It ends at once, without a savepoint: what came since its last checkpoint is not in its state.", verb: "Cancel it", danger: true,
+    act: async () => { await order(`jobs/${s.job}?mode=cancel`, null, "PATCH"); },
+  },
+};
+
+async function savepoint(verb, body) {
+  const { "request-id": id } = await order(`jobs/${s.job}/${verb}`, body);
+  return outcome(`jobs/${s.job}/savepoints/${id}`);
+}
+
+async function confirm(event) {
+  event.preventDefault();
+  const what = ORDERS[s.asked], form = event.target.elements;
+  const given = { folder: form.folder?.value.trim(), drain: form.drain?.checked };
+  s.asked = null;
+  note(`${what.title}: under way`);
+  try {
+    const path = await what.act(given);
+    note(path ? `${what.title}: done` : `${what.title}: ordered`, "ok", path);
+  } catch (error) { note(`${what.title} failed: ${error.message}`, "bad"); }
+}
+
+function dialog() {
+  const what = ORDERS[s.asked];
+  const shut = () => { s.asked = null; draw(); };
+  return what && h("dialog", { key: s.asked, ref: (element) => queueMicrotask(() => element.showModal()), onclose: shut, "aria-labelledby": "asked" },
+    h("form", { onsubmit: confirm }, h("h2", { id: "asked" }, what.title), h("p", {}, h("b", {}, s.view.name), ". ", what.text),
+      what.folder && h("label", {}, "Folder, below the root of savepoints", h("input", { name: "folder", placeholder: "the root itself", autocomplete: "off" })),
+      what.drain && h("label", { class: "check" }, h("input", { type: "checkbox", name: "drain" }), "end its data first (drain): operators emit their final results, and nothing comes after it"),
+      h("p", { class: "buttons" }, h("button", { type: "button", autofocus: true, onclick: shut }, "Leave it"), h("button", { class: what.danger ? "danger" : "primary" }, what.verb))));
+}
+
+// ------------------------------------------------------------------------------------------------------------- parts
+
+function theme() {
+  const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  try { localStorage.setItem("understudy-theme", next); } catch { /* it holds for this page */ }
+  s.charts?.build();
+  draw();
+}
+
+const header = () => h("header", {},
+  h("a", { href: "#/", class: "brand" }, h("img", { src: "icon.svg", alt: "", width: 20, height: 20 }), "Understudy"),
+  h("nav", { "aria-label": "where" }, s.job && [h("a", { href: "#/" }, "Jobs"), h("span", {}, "/"), h("b", {}, s.view ? s.view.name : s.job.slice(0, 8))]),
+  h("span", { class: `live ${s.away ? "off" : "on"}`, role: "status" }, h("i", { class: `dot ${s.away ? "bad" : "ok"}` }), s.away ? "not connected" : s.rights.live === false ? "history" : "live"),
+  h("button", { class: "quiet", onclick: theme, "aria-label": "light or dark" }, "◐"));
+
+function askToken() {
+  const send = async (event) => {
+    event.preventDefault();
+    try { await login(event.target.elements.token.value); s.job = null; start(); } catch (error) { note(error.message, "bad"); }
+  };
+  return h("section", { class: "card narrow" }, h("h2", {}, "A token is wanted"), h("form", { onsubmit: send },
+    h("label", {}, "Token", h("input", { name: "token", type: "password", autocomplete: "current-password", autofocus: true })), h("p", { class: "buttons" }, h("button", { class: "primary" }, "Show me the jobs"))));
+}
+
+function head(view) {
+  const latest = view.checkpoints.list.find((each) => each.status === "completed");
+  const columns = s.timeline.columns;
+  const facts = [[span((view.to || view.at) - view.from), view.ended ? "was its time" : "since its start"], !view.ended && [rate(columns.in.at(-1) ?? 0), "records in"], [view.restarts, view.restarts === 1 ? "restart" : "restarts"],
+    [view.checkpoints.completed, "checkpoints"], latest && !view.ended && [span(view.at - latest.at), "since the last one"], [`${view.running}/${view.total}`, "tasks"]];
+  const may = s.rights.orders && !view.ended && !s.away;
+  return h("div", { class: "head" }, h("h1", {}, view.name, panels.pill(view.status)),
+    h("p", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("span", {}, h("b", {}, value), ` ${text}`))),
+    s.rights.orders && !view.ended && h("p", { class: "buttons" }, [["savepoint", "Savepoint…"], ["stop", "Stop…"], ["cancel", "Cancel…"]].map(([verb, text]) =>
+      h("button", { class: verb === "cancel" ? "danger" : "", disabled: !may, onclick: () => { s.asked = verb; draw(); } }, text))),
+    view.why && h("p", { class: "alert" }, view.why));
+}
+
+function overview(view) {
+  const choose = (i) => { s.chosen = s.chosen === i ? null : i; draw(); };
+  const upright = innerWidth < 700;
+  return h("div", { key: "overview" },
+    h("section", { class: "card" }, h("h2", {}, "Timeline", h("small", {}, view.ended ? `${moment(view.from)} to ${moment(view.to)}` : `since ${moment(s.timeline.columns.at[0] || view.from)}`)), legend(),
+      h("div", { class: "charts", own: true, key: s.job, ref: (host) => queueMicrotask(() => { s.charts?.close(); s.charts = new Charts(host, s.timeline); }) })),
+    h("section", { class: "card" }, h("h2", {}, "Graph", h("small", {}, `${view.vertices.length} vertices, ${view.total} tasks`)), h("div", { class: "scroll plan-box", tabindex: 0, "aria-label": "graph" }, graph(s.plan, view, s.chosen, choose, upright))),
+    s.chosen != null && view.vertices[s.chosen] && panels.vertexPanel(view, s.chosen, () => choose(s.chosen)),
+    h("div", { class: "two" }, panels.suspects(view, choose), panels.eventList(s.timeline)));
+}
+
+function tab(view) {
+  switch (s.tab) {
+    case "checkpoints": return h("div", { key: "checkpoints" }, checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
+    case "exceptions": return h("div", { key: "exceptions" }, panels.exceptions(view));
+    case "time": return h("div", { key: "time" }, panels.watermarks(s.held, view.ended));
+    case "workers": return h("div", { key: "workers" }, panels.taskManagers(view));
+    case "settings": return h("div", { key: "settings" }, panels.settings(view));
+    default: return overview(view);
+  }
+}
+
+function page() {
+  const wantsToken = s.away?.status === 401, missing = s.away?.status === 404;
+  if (!s.view || s.tab) { s.charts?.close(); s.charts = null; }
+  return [header(),
+    s.away && !wantsToken && h("p", { class: "away", role: "alert" }, h("b", {}, missing ? "Not found. " : `Not connected since ${moment(s.away.since)}. `), s.away.why),
+    h("main", { class: s.away && s.view ? "stale" : "" }, wantsToken ? askToken() : !s.job ? panels.jobList(s.list, (id) => { location.hash = `#/${id}`; })
+      : !s.view ? h("p", { class: "empty" }, missing ? "" : "Asking…")
+        : [head(s.view), h("nav", { class: "tabs", "aria-label": "views" }, TABS.map(([name, text]) => h("a", { href: `#/${s.job}/${name}`, "aria-current": s.tab === name ? "page" : null }, text,
+          name === "exceptions" && s.view.failures.length > 0 && h("small", {}, s.view.failures.length)))), tab(s.view)]),
+    s.asked && dialog(),
+    h("div", { class: "notes", "aria-live": "polite" }, s.notes.map((one) => h("p", { key: one.key, class: one.kind }, cut(one.text, 600), one.link && h("code", {}, one.link), h("button", { class: "quiet", "aria-label": "dismiss", onclick: () => dismiss(one) }, "✕"))))];
+}
+
+async function start() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) {
+    history.replaceState(null, "", location.pathname + location.search);
+    await login(token).catch(() => {});
+  }
+  await ask("page").then((rights) => { s.rights = rights; }, (error) => { s.away = { why: error.message, status: error.status, since: Date.now() }; });
+  go();
+}
+
+addEventListener("hashchange", go);
+addEventListener("resize", draw);
+document.documentElement.addEventListener("theme", () => s.charts?.build());
+start();

@@ -1,0 +1,101 @@
+// Tables and lists of one job, and the list of jobs.
+import { bytes, chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
+import { state } from "./graph.js";
+import { told } from "./timeline.js";
+
+export const pill = (status) => h("span", { class: `pill is-${status}` }, h("i", { class: "dot" }), status);
+
+const meter = (share, kind) => h("span", { class: "meter", title: percent(share) }, h("i", { class: kind, vars: { "--share": `${Math.min(100, 100 * share)}%` } }));
+
+export function jobList(found, open) {
+  if (!found) return h("p", { class: "empty" }, "Asking…");
+  if (!found.jobs.length) return h("section", { class: "card" }, h("h2", {}, "Jobs"), h("p", { class: "empty" }, "No job has been submitted yet."));
+  return h("section", { class: "card" }, h("h2", {}, "Jobs", h("small", {}, `${found.jobs.filter((job) => !job.ended).length} running, ${found.jobs.length} in all`)),
+    h("div", { class: "scroll" }, h("table", { class: "rows" },
+      h("thead", {}, h("tr", {}, ["job", "status", "started", "duration", "tasks", "restarts", ""].map((name, i) => h("th", { class: i > 2 && i < 6 ? "n" : "" }, name)))),
+      h("tbody", {}, found.jobs.map((job) => h("tr", { key: job.id, onclick: () => open(job.id) },
+        h("td", {}, h("a", { href: `#/${job.id}` }, job.name), h("code", {}, job.id.slice(0, 8))), h("td", {}, pill(job.status)), h("td", {}, moment(job.from)),
+        h("td", { class: "n" }, span((job.to || found.at) - job.from)), h("td", { class: "n" }, job.ended ? job.total : `${job.running}/${job.total}`),
+        h("td", { class: "n" }, job.restarts), h("td", { class: "why" }, job.why)))))));
+}
+
+export function suspects(view, choose) {
+  return h("section", { class: "card" }, h("h2", {}, "Which subtask to look at"),
+    view.suspects.length === 0 ? h("p", { class: "empty" }, view.ended ? "The job has ended." : "None stands out: no subtask is busy, back-pressured, skewed or behind.")
+      : h("ol", { class: "suspects" }, view.suspects.map((each) => {
+        const at = view.vertices.findIndex((vertex) => vertex.id === each.vertex_id);
+        return h("li", { key: `${each.vertex_id} ${each.subtask_index}` }, h("button", { class: "link", onclick: () => choose(at) }, cut(chainName(each.vertex_name), 34), h("b", {}, ` ${each.subtask_index}`)), h("span", {}, each.why));
+      })));
+}
+
+export function vertexPanel(view, chosen, close) {
+  const vertex = view.vertices[chosen], s = view.subtasks;
+  const rows = s.v.flatMap((v, i) => (v === chosen ? [i] : []));
+  const timed = rows.some((i) => s.watermark[i] != null);
+  return h("section", { class: "card" },
+    h("h2", {}, chainName(vertex.name), h("small", {}, `×${vertex.p}, ${state(vertex)}`), h("button", { class: "quiet", "aria-label": "close", onclick: close }, "✕")),
+    h("p", { class: "facts" }, h("span", {}, h("b", {}, count(vertex.totalIn)), " records in"), h("span", {}, h("b", {}, count(vertex.totalOut)), " out"),
+      vertex.late > 0 && h("span", {}, h("b", {}, count(vertex.late)), " late"), vertex.lag != null && h("span", {}, h("b", {}, span(vertex.lag)), " behind"), vertex.skew != null && h("span", {}, "skew ", h("b", {}, `${vertex.skew}×`)),
+      h("span", {}, "key groups ", h("b", {}, vertex.maxP))),
+    h("p", { class: "operators" }, vertex.operators.map((each) => h("span", { class: `op ${each.kind}` }, each.name, each.states.length > 0 && h("small", {}, each.states.map((one) => `${one.name}: ${one.kind}`).join(", "))))),
+    h("div", { class: "scroll tall" }, h("table", { class: "rows" },
+      h("thead", {}, h("tr", {}, ["", "state", "records in", "in", "out", "busy", "waits", timed && "behind", "attempt", "TaskManager"].map((name) => name !== false && h("th", { class: ["records in", "in", "out", "behind", "attempt"].includes(name) ? "n" : "" }, name)))),
+      h("tbody", {}, rows.map((i) => h("tr", { key: s.i[i] },
+        h("td", {}, s.i[i]), h("td", {}, s.idle[i] ? `${s.state[i]}, idle` : s.state[i]), h("td", { class: "n" }, count(s.total[i])), h("td", { class: "n" }, rate(s.in[i])), h("td", { class: "n" }, rate(s.out[i])),
+        h("td", {}, meter(s.busy[i], "busy"), percent(s.busy[i])), h("td", {}, meter(s.waits[i], "wait"), percent(s.waits[i])), timed && h("td", { class: "n" }, span(s.lag[i])),
+        h("td", { class: "n" }, s.attempt[i]), h("td", {}, view.taskManagers[s.tm[i]] ? `${view.taskManagers[s.tm[i]].index} (${view.taskManagers[s.tm[i]].host})` : "–")))))));
+}
+
+export function eventList(timeline) {
+  const found = timeline.events().slice(0, 40);
+  return h("section", { class: "card" }, h("h2", {}, "What happened"), found.length === 0 ? h("p", { class: "empty" }, "Nothing yet.")
+    : h("ul", { class: "events" }, found.map((mark) => h("li", { key: `${mark.at} ${mark.kind} ${mark.no} ${mark.text}`, class: mark.kind },
+      h("time", {}, clock(mark.at)), h("i", { class: `dot ${dotOf(mark)}` }), h("span", {}, told(mark))))));
+}
+
+const dotOf = (mark) => ({ failure: "bad", task_manager_lost: "bad", savepoint: "info", checkpoint_failed: "warn", final: "ok" })[mark.kind] || (mark.text === "running" || mark.text === "finished" ? "ok" : "dim");
+
+export function exceptions(view) {
+  const found = [...view.failures].reverse();
+  if (!found.length) return h("section", { class: "card" }, h("h2", {}, "Exceptions"), h("p", { class: "empty" }, "Nothing has failed."));
+  return found.map((failure, n) => h("section", { class: "card failure", key: `${failure.at} ${n}` },
+    h("h2", {}, h("i", { class: "dot bad" }), `${failure.chain.at(-1).type}: ${cut(failure.chain.at(-1).text, 140)}`, h("small", {}, `${moment(failure.at)}${n === 0 && !view.ended && view.status !== "running" ? ", the job is down because of it" : ""}`)),
+    failure.chain.map((each, depth) => h("div", { class: "cause" },
+      failure.chain.length > 1 && h("h3", {}, depth > 0 && h("small", {}, "caused by "), each.type),
+      h("p", { class: "said" }, each.text), place(each), each.trace && trace(each.trace, depth === failure.chain.length - 1)))));
+}
+
+function place(each) {
+  const parts = [["operator", each.operator], ["vertex", each.vertex], ["subtask", each.subtask >= 0 ? each.subtask : ""], ["attempt", each.attempt >= 0 ? each.attempt : ""],
+    ["record", each.record >= 0 ? `${count(each.record)} of this attempt` : ""], ["record's key", each.key], ["TaskManager", each.tm]].filter(([, value]) => value !== "");
+  return parts.length > 0 && h("dl", { class: "place" }, parts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+// The lines of the user's files stand out: the last one is where it was raised.
+function trace(text, open) {
+  const lines = text.split("\n"), last = lines.findLastIndex((line) => /^\s*File "/.test(line));
+  return h("details", { open }, h("summary", {}, "traceback"), h("pre", { tabindex: 0 }, lines.map((line, i) => h("span", { class: /^\s*File "/.test(line) ? (i === last ? "at last" : "at") : i === last + 1 && last >= 0 ? "last" : "" }, `${line}\n`))));
+}
+
+export function watermarks(found, ended) {
+  if (ended) return h("section", { class: "card" }, h("h2", {}, "Event time"), h("p", { class: "empty" }, "The job has ended."));
+  if (!found) return h("p", { class: "empty" }, "Asking…");
+  return h("section", { class: "card" }, h("h2", {}, "Why event time is where it is", h("small", {}, "from each operator upstream to what holds it")),
+    found.map((each) => h("article", { class: "held", key: each.operator }, h("h3", {}, each.operator, h("small", {}, each.stands ? ` stands for ${span(each.stands)}` : " goes on")), h("ol", {}, each.path.map((step) => h("li", {}, step))), each.stands > 0 && each.advice && h("p", { class: "advice" }, each.advice))));
+}
+
+export function taskManagers(view) {
+  return h("section", { class: "card" }, h("h2", {}, "TaskManagers"), view.taskManagers.length === 0 ? h("p", { class: "empty" }, view.ended ? "They ended with the job." : "None has registered.")
+    : h("div", { class: "scroll" }, h("table", { class: "rows" },
+      h("thead", {}, h("tr", {}, ["", "id", "host", "process", "registered", "heard", "tasks", "slots", "records in", "busy"].map((name) => h("th", { class: ["tasks", "slots", "records in", "heard"].includes(name) ? "n" : "" }, name)))),
+      h("tbody", {}, view.taskManagers.map((each) => h("tr", { key: each.id }, h("td", {}, each.index), h("td", {}, h("code", {}, each.id)), h("td", {}, each.host), h("td", {}, each.pid), h("td", {}, moment(each.since)),
+        h("td", { class: `n${each.silent > 3000 ? " warned" : ""}` }, each.silent == null ? "–" : `${span(each.silent)} ago`), h("td", { class: "n" }, each.tasks), h("td", { class: "n" }, each.slots), h("td", { class: "n" }, rate(each.in)),
+        h("td", {}, meter(each.busy / Math.max(1, each.slots), "busy"), percent(each.busy / Math.max(1, each.slots)))))))));
+}
+
+export function settings(view) {
+  return h("section", { class: "card" }, h("h2", {}, "Settings"), h("dl", { class: "settings" }, Object.entries({ job: view.job, ...view.config }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value))))),
+    h("h2", {}, "State"), h("div", { class: "scroll" }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ["operator", "state", "kind"].map((name) => h("th", {}, name)))),
+      h("tbody", {}, view.vertices.flatMap((vertex) => vertex.operators.flatMap((each) => each.states.map((one) => h("tr", {}, h("td", {}, each.name), h("td", {}, one.name), h("td", {}, h("code", {}, one.kind)))))))),
+    view.checkpoints.list[0] && h("p", { class: "dim" }, `All of it was ${bytes(view.checkpoints.list[0].bytes)} in checkpoint ${view.checkpoints.list[0].id}.`)));
+}

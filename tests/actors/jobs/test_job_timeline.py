@@ -1,0 +1,109 @@
+"""JobTimeline: rates by heartbeats, samples that stay few, and what happened."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from understudy.actors.jobs.job_timeline import MARKS_KEPT, SAMPLES_KEPT, JobTimeline
+from understudy.messages import (
+    CheckpointAborted,
+    CheckpointCompleted,
+    FailureCause,
+    JobStatus,
+    JobStatusChanged,
+    TaskManagerChanged,
+    TaskMetrics,
+)
+
+from .job_stage import graph
+
+
+def task(vertex: str, records: int, *, busy_ms: int = 0, waits_ms: int = 0, attempt: str = "") -> TaskMetrics:
+    name = attempt or f"attempt-{vertex}"
+    return TaskMetrics(name, vertex, vertex, 0, records, records // 2, 1, waits_ms, busy_ms, "running")
+
+
+def attempts(*vertices: str) -> list[str]:
+    return [f"attempt-{vertex}" for vertex in vertices]
+
+
+def test_rates_are_those_between_heartbeats() -> None:
+    timeline = JobTimeline(graph(), 0)
+    timeline.heard([task("source-0", 100), task("sink-0", 40)], 1_000)
+    timeline.heard([task("source-0", 1100, waits_ms=500), task("sink-0", 540, busy_ms=900)], 2_000)
+    timeline.look(attempts("source-0", "sink-0"), 5_000)
+    (sample,) = timeline.samples()
+    assert (sample.records_in_per_second, sample.records_out_per_second) == (1000, 500)
+    assert (sample.busy, sample.back_pressured) == (0.9, 0.5)
+    rates = timeline.rates("attempt-source-0")
+    assert rates is not None
+    assert rates.shares() == (1000, 500, 0, 0.5)
+
+
+def test_a_step_longer_than_a_heartbeat_is_spread_over_the_last_seconds() -> None:
+    timeline = JobTimeline(graph(), 0)
+    for second, records in enumerate([0, 2000, 2000, 4000, 4000]):
+        timeline.heard([task("source-0", records)], 1000 * second)
+    rates = timeline.rates("attempt-source-0")
+    assert rates is not None
+    assert rates.records_in_per_second == 1000
+
+
+def test_an_attempt_that_is_over_counts_no_more() -> None:
+    timeline = JobTimeline(graph(), 0)
+    timeline.heard([task("source-0", 0, attempt="old")], 0)
+    timeline.heard([task("source-0", 1000, attempt="old")], 1_000)
+    timeline.look(["new"], 1_000)
+    assert timeline.rates("old") is None
+    assert timeline.samples()[0].records_in_per_second == 0
+
+
+def test_a_heartbeat_of_the_same_moment_changes_no_rate() -> None:
+    timeline = JobTimeline(graph(), 0)
+    timeline.heard([task("source-0", 10)], 5)
+    timeline.heard([task("source-0", 20)], 5)
+    rates = timeline.rates("attempt-source-0")
+    assert rates is not None
+    assert rates.records_in_per_second == 0
+
+
+@pytest.mark.parametrize("seconds", [SAMPLES_KEPT, 10 * SAMPLES_KEPT])
+def test_a_long_life_is_kept_whole_in_few_samples(seconds: int) -> None:
+    timeline = JobTimeline(graph(), 0)
+    for second in range(seconds):
+        timeline.look([], 1000 * (second + 1))
+    kept = [each.at_ms for each in timeline.samples()]
+    assert SAMPLES_KEPT / 3 < len(kept) <= SAMPLES_KEPT
+    assert kept[0] == 1000
+    assert kept == sorted(kept)
+    steps = [later - earlier for earlier, later in pairwise(kept)]
+    assert max(steps) <= 2 * min(steps)
+    assert timeline.samples(after_ms=kept[-2]) == timeline.samples()[-1:]
+
+
+def test_what_happened_stands_in_its_order_and_failures_outlive_checkpoints() -> None:
+    timeline = JobTimeline(graph(), 0)
+    cause = FailureCause("ValueError", "no price")
+    timeline.happened(TaskManagerChanged("job-1", "tm-0", 0, 7, True, "", 10))
+    timeline.happened(JobStatusChanged("job-1", JobStatus.RUNNING, JobStatus.CREATED, 20))
+    timeline.happened(JobStatusChanged("job-1", JobStatus.RESTARTING, JobStatus.RUNNING, 30, cause))
+    timeline.happened(CheckpointAborted("job-1", 1, "task_failed", 31))
+    timeline.happened(CheckpointCompleted("job-1", 2, 15, 2048, 40, "chk-2"), "savepoint")
+    for number in range(3, 3 + 2 * MARKS_KEPT):
+        timeline.happened(CheckpointCompleted("job-1", number, 15, 2048, 40 + number, "chk"))
+    marks = timeline.marks()
+    assert [each.kind for each in marks[:6]] == [
+        "task_manager",
+        "status",
+        "failure",
+        "status",
+        "checkpoint_failed",
+        "savepoint",
+    ]
+    assert marks[2].text == "ValueError: no price"
+    assert (marks[-1].number, marks[-1].duration_ms) == (2 + 2 * MARKS_KEPT, 15)
+    assert len(marks) == 6 + MARKS_KEPT
+    assert timeline.statuses == {"created": 0, "running": 20, "restarting": 30}
+    assert [each.kind for each in timeline.marks(after_ms=31)][:1] == ["savepoint"]

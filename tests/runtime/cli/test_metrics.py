@@ -1,0 +1,77 @@
+"""`understudy metrics`, `top`, `back-pressure`, `flame-graph` and `logs`, of a job that runs elsewhere."""
+
+from __future__ import annotations
+
+from understudy.messages import SampledFrame
+from understudy.runtime.cli.figures import short
+from understudy.runtime.cli.metrics import folded
+
+from .conftest import Running, Shell
+
+
+def measured(running: Running) -> None:
+    running.until(
+        lambda client: client.metrics(running.job_id).jobs[0].vertex("counting").values.get("numRecordsInPerSecond"),
+        "a rate",
+    )
+
+
+def test_metrics_shows_where_the_time_goes(shared: Shell, running: Running) -> None:
+    measured(running)
+    done = shared("metrics", "job")
+    assert done.code == 0, done.err
+    head, *lines = done.out.splitlines()
+    assert head.split("  ")[0] == "vertex"
+    assert [line.split()[0] for line in lines] == ["numbers", "counting"]
+    assert "the job is running" in done.err
+
+    every = shared("metrics", "job", "--all").out.splitlines()
+    assert any(line.startswith("numberOfCompletedCheckpoints ") for line in every)
+    assert any(line.startswith("numbers[0] numRecordsOutPerSecond ") for line in every)
+
+    found = shared("metrics", running.job_id, "--json").json
+    assert found["vertices"][0]["subtasks"][0]["values"]["numRecordsOut"] > 0
+
+
+def test_top_prints_once_where_there_is_no_terminal(shared: Shell, running: Running) -> None:
+    measured(running)
+    done = shared("top")
+    assert done.code == 0, done.err
+    assert done.out.startswith("1 jobs run, 1 TaskManagers, 0 of 1 slots free\n")
+    assert "running" in done.out
+    assert "TaskManager" in done.out
+    assert shared("top", "--json").json["jobs"][0]["name"] == "job"
+
+
+def test_back_pressure_and_flame_graph_by_the_same_samples(shared: Shell, running: Running) -> None:
+    done = shared("back-pressure", "job", "numbers", "counting")
+    assert done.code == 0, done.err
+    head, *lines = done.out.splitlines()
+    assert head.split() == ["vertex", "subtask", "level", "held", "back", "busy", "idle"]
+    assert all(" OK " in line for line in lines)
+    assert len(lines) == 2
+    stacks = shared("flame-graph", "job", "counting").out.splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in stacks) == 100
+    wrong = shared("back-pressure", "job", "sauce")
+    assert wrong.code == 1
+    assert "has no such vertex or operator; it has 'numbers'" in wrong.err
+
+
+def test_logs_are_there_for_those_who_ask_later(shared: Shell, running: Running) -> None:
+    assert running.until_it_runs() is None
+    done = shared("logs", "job", "--json")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_stacks_are_folded_with_their_own_samples() -> None:
+    def frame(parent: int, name: str, samples: int) -> SampledFrame:
+        return SampledFrame(parent, name, "", 0, "user", samples)
+
+    frames = [frame(-1, "(works)", 10), frame(0, "a;b", 8), frame(1, "c", 8), frame(-1, "(waits for input)", 5)]
+    assert folded(frames) == ["(works) 2", "(works);a,b;c 8", "(waits for input) 5"]
+
+
+def test_numbers_are_short() -> None:
+    assert [short(each) for each in (0, 0.25, 7, 12.3, 9_999, 12_300, 4_600_000, 2e9)] == [
+        "0", "0.2", "7", "12", "9999", "12.3k", "4.6M", "2.0G",
+    ]  # fmt: skip

@@ -1,0 +1,198 @@
+"""Processes that stand alone, as users start them: a TaskManager process that is killed costs no record, one whose
+JobManager is away waits for it, and each ends as it is asked to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from understudy import JobFailed, StandaloneCluster, StreamEnvironment
+from understudy.messages import JobStatus
+from understudy.runtime.hosts.standing_process import ProcessState, running_processes
+from understudy.state import CheckpointStorage
+
+from ...prepared import Prepared
+from ..clusters import jobs
+from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, environment
+from .conftest import WAIT_S, Command, Shell, eventually
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
+SETTINGS = """
+jobmanager.port: {port}
+taskmanager.slots: 2
+storage.dir: storage
+security.key-file: key
+log.dir: log
+run.dir: run
+heartbeat:
+  interval-ms: 100
+  timeout-ms: 10_000
+"""
+
+
+class Yard:
+    """A cluster of processes in the shell's folder."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.folder = shell.folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.file = self.folder / "understudy.yaml"
+        self.file.write_text(SETTINGS.format(port=self.port))
+        assert shell("cluster", "key").out.strip() == str(self.folder / "key")
+
+    def start(self, role: str, *flags: str) -> Command:
+        """In the foreground; returns when it runs."""
+        process = self.shell.start(role, *flags)
+        self.until(lambda: self.state(process) is not None or process.poll() is not None, f"a {role}")
+        assert process.poll() is None, process.communicate(WAIT_S)
+        return process
+
+    def state(self, process: Command) -> ProcessState | None:
+        """What its pid file says, once it listens."""
+        running = running_processes(self.folder / "run")
+        return next((each for each in running if each.pid == process.pid and each.address), None)
+
+    def until_registered(self, process: Command) -> None:
+        self.until(lambda: (state := self.state(process)) is not None and state.is_ready, "a registration")
+
+    def cluster(self) -> StandaloneCluster:
+        return StandaloneCluster(self.file)
+
+    def environment(self, **settings: Any) -> StreamEnvironment:
+        return environment(checkpoint_dir=str(self.folder / "checkpoints"), **settings)
+
+    def log(self, name: str) -> str:
+        return (self.folder / "log" / f"{name}.log").read_text()
+
+    def end(self, process: Command, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Its exit code, and what it has said on standard error."""
+        os.kill(process.pid, number)
+        _, said = process.communicate(WAIT_S)
+        return process.wait(), said
+
+    @staticmethod
+    def until(condition: Callable[[], Any], what: str) -> Any:
+        return eventually(condition, what)
+
+
+@pytest.fixture
+def yard(shell: Shell) -> Yard:
+    return Yard(shell)
+
+
+@pytest.fixture(autouse=True)
+def _ship_by_value() -> Iterator[None]:
+    """TaskManagers cannot import test modules."""
+    cloudpickle.register_pickle_by_value(jobs)
+    yield
+    cloudpickle.unregister_pickle_by_value(jobs)
+
+
+def test_a_killed_taskmanager_process_costs_no_record(yard: Yard) -> None:
+    """Its slots are taken by another one: issue 17, a host's loss."""
+    yard.start("jobmanager")
+    first, second = yard.start("taskmanager"), yard.start("taskmanager")
+    yard.until_registered(first)
+    yard.until_registered(second)
+    gate = Gate(yard.folder)
+    with yard.cluster() as cluster:
+        env = yard.environment(parallelism=2)
+        counting(env, 2_000, 2_000.0, gate=gate).collect(name="out")
+        job = cluster.submit(env, "numbers")
+        witness = Witness(job)
+        witness.checkpoints(2)
+        hosts = cluster.hosts().hosts
+        assert [len(host.task_managers) for host in hosts] == [1, 1], "spread over both"
+        os.kill(first.pid, signal.SIGKILL)
+        witness.status(JobStatus.RESTARTING)
+        witness.status(JobStatus.RUNNING)
+        witness.checkpoints(1)
+        assert [(host.pid, len(host.task_managers)) for host in cluster.hosts().hosts] == [(second.pid, 2)]
+        gate.open()
+        job.wait(WAIT_S)
+        assert counts_of(job.results("out")) == counted(2_000)
+        yard.until(lambda: not list((yard.folder / "storage").rglob("programs/*")), "the job's code to be deleted")
+    status = yard.shell("cluster", "status", "--json", "-D", "cluster.workers=localhost,localhost")
+    assert status.code == 1
+    assert [(each["role"], each["is_alive"]) for each in status.json["processes"]] == [
+        ("jobmanager", True),
+        ("taskmanager", True),
+        ("taskmanager", False),
+    ]
+
+
+def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(yard: Yard, prepared: Prepared) -> None:
+    """Without a successor its job is lost; the next one is not, nor is that of docs/cluster.md."""
+    manager, worker = yard.start("jobmanager"), yard.start("taskmanager")
+    yard.until_registered(worker)
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        counting(env, None, 500.0).collect(name="out")
+        lost = cluster.submit(env, "endless")
+        Witness(lost).checkpoints(1)
+        code, said = yard.end(manager)
+        assert code == 0
+        assert f"cancels 1 jobs, which end with their JobManager: {lost.job_id}" in said
+    yard.until(lambda: "is away" in yard.log("taskmanager-1"), "the JobManager to be missed")
+    manager = yard.start("jobmanager")
+    yard.until(lambda: yard.log("taskmanager-1").count("registered with") == 2, "the second registration")
+    assert yard.log("taskmanager-1").count("is away") == 1
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        counting(env, 100, None).collect(name="out")
+        job = cluster.submit(env, "next")
+        job.wait(WAIT_S)
+        assert counts_of(job.results("out")) == counted(100)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (yard.folder / "page.py").write_text(program)
+    done = prepared.run("page.py", folder=yard.folder, timeout=WAIT_S)
+    assert (done.stdout, done.returncode) == ("['a', 'aa', 'b']\n", 0), done.stderr
+    assert yard.end(worker, signal.SIGINT)[0] == 0
+    assert yard.end(manager, signal.SIGINT)[0] == 0
+    assert list((yard.folder / "run").iterdir()) == []
+    yard.shell.eventually_nothing_is_left()
+
+
+def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard) -> None:
+    yard.start("jobmanager", "-D", "jobs.slot-timeout-ms=200")
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        env.from_collection([1]).collect(name="out")
+        with pytest.raises(JobFailed, match="no TaskManager process is here: start one with `understudy taskmanager`"):
+            cluster.submit(env, "waiting").wait(WAIT_S)
+
+
+def test_code_that_is_not_signed_with_the_clusters_key_is_not_run(yard: Yard) -> None:
+    yard.start("jobmanager", "-D", "jobs.slot-timeout-ms=5000")
+    with yard.cluster() as cluster:
+        env = yard.environment()
+        env.from_collection([1]).collect(name="out")
+        job = cluster.submit(env, "forged")
+        storage = CheckpointStorage(str(yard.folder / "storage"))
+        (path,) = storage.list_files("programs")
+        signed = storage.read_sealed(path)
+        storage.write_sealed(path, signed[:-1] + bytes([signed[-1] ^ 1]))
+        yard.start("taskmanager")
+        with pytest.raises(JobFailed, match="not signed with this cluster's key, and was not looked into"):
+            job.wait(WAIT_S)
+
+
+def test_a_second_jobmanager_here_and_one_on_a_taken_port_are_refused(yard: Yard, tmp_path: Path) -> None:
+    yard.start("jobmanager")
+    second = yard.shell("jobmanager")
+    assert (second.code, second.err.count("jobmanager runs here already")) == (1, 1)
+    on_its_port = yard.shell("jobmanager", "-D", f"run.dir={tmp_path / 'other'}")
+    assert (on_its_port.code, on_its_port.err.count("cannot listen at tcp://127.0.0.1")) == (1, 1)
+    assert "jobmanager.port" in on_its_port.err

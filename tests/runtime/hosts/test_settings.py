@@ -1,0 +1,146 @@
+"""Settings: where they come from, in which order, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy import InvalidSettings
+from understudy.runtime.hosts.settings import SETTINGS, HostSettings
+from understudy.runtime.hosts.settings_sources import load_settings
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "understudy.yaml"
+    path.write_text(text)
+    return path
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(written(folder, text), environment={})
+    return str(raised.value)
+
+
+def test_flags_come_before_the_environment_before_the_file_before_the_defaults(tmp_path: Path) -> None:
+    file = written(tmp_path, "jobmanager: {port: 1}\nlog.level: error\nparallelism.default: 7")
+    environment = {"UNDERSTUDY_JOBMANAGER_PORT": "2", "UNDERSTUDY_LOG_LEVEL": "debug"}
+    loaded = load_settings(file, {"jobmanager.port": "3"}, environment)
+    settings, found = loaded.settings, loaded.found
+    assert (settings.jobmanager_port, settings.log_level, settings.parallelism) == (3, "DEBUG", 7)
+    assert settings.jobmanager_host == "127.0.0.1"
+    origins = [found[key].origin for key in ("jobmanager.port", "log.level", "parallelism.default", "jobmanager.host")]
+    assert origins == ["-D jobmanager.port", "UNDERSTUDY_LOG_LEVEL", "understudy.yaml:3", "default"]
+
+
+def test_keys_may_be_nested_or_flat(tmp_path: Path) -> None:
+    nested = load_settings(written(tmp_path, "savepoints:\n  state:\n    backend: jobmanager\n"), environment={})
+    flat = load_settings(written(tmp_path, "savepoints.state.backend: jobmanager\n"), environment={})
+    assert nested.settings == flat.settings
+    assert nested.found["savepoints.state.backend"].origin == "understudy.yaml:3"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "jobmanager.prot: 1",
+            "understudy.yaml:1: there is no setting 'jobmanager.prot'; did you mean 'jobmanager.port'?",
+        ),
+        ("a: 1\nslots: 2", "understudy.yaml:2: there is no setting 'slots'; did you mean 'taskmanager.slots'?"),
+        ("xyzzy: 1", "there is no setting 'xyzzy'; see `understudy config`"),
+        ("jobmanager: {port: many}", "jobmanager.port: wanted an integer from 1 to 65535, found 'many' (text)"),
+        ("jobmanager.port: true", "wanted an integer from 1 to 65535, found True (a truth value)"),
+        ("jobmanager.port: 70000", "wanted an integer from 1 to 65535, found 70000 (an integer)"),
+        ("jobmanager.host:", "jobmanager.host: wanted text in one line, found nothing"),
+        ("log.level: loud", "wanted DEBUG, INFO, WARNING or ERROR, found 'loud' (text)"),
+        ("cluster.workers: node-1", "wanted a list of hosts, as in [node-1, node-2], found 'node-1' (text)"),
+        ("cluster.workers: [-oProxyCommand=x]", "'-oProxyCommand=x' is no name of a host"),
+        (
+            "log.level: INFO\nlog: {level: DEBUG}",
+            "understudy.yaml:2: log.level is set twice; the first is understudy.yaml:1",
+        ),
+        ("- a\n- b", "wanted settings as `key: value`, found ['a', 'b']"),
+        ("jobmanager: [", "is no YAML"),
+        ("heartbeat: {interval-ms: 500, timeout-ms: 500}", "heartbeat.timeout-ms (500) must be longer than"),
+        ("savepoints.state.backend: filesystem", "savepoints.state.backend.fs.dir must be set"),
+    ],
+)
+def test_a_mistake_in_the_file_is_answered_with_where_it_is_and_what_was_wanted(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    assert said in refusal(tmp_path, text)
+
+
+def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+    file = written(tmp_path, "jobmanager.prot: 1\nlog.level: loud")
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(file, {"nosuch": "1"}, {"UNDERSTUDY_TASKMANAGER_SLOTS": "x"})
+    assert [line.partition(":")[0] for line in str(raised.value).splitlines()] == [
+        *("understudy.yaml", "understudy.yaml"),
+        *("UNDERSTUDY_TASKMANAGER_SLOTS", "-D nosuch"),
+    ]
+
+
+def test_yaml_makes_no_objects(tmp_path: Path) -> None:
+    text = 'jobmanager.host: !!python/object/apply:os.system ["touch made"]'
+    assert "jobmanager.host: wanted text" in refusal(tmp_path, text)
+
+
+def test_paths_of_a_file_are_relative_to_it_and_urls_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    file = written(tmp_path, "log.dir: log\nstorage.dir: s3://bucket/folder\nrun.dir: ~/run")
+    settings = load_settings(file, {"security.key-file": "key"}, {}).settings
+    assert settings.log_dir == str(tmp_path / "log")
+    assert settings.key_file == str(tmp_path / "elsewhere" / "key")
+    assert settings.run_dir == str(Path.home() / "run")
+    assert settings.checkpoint_dir == "s3://bucket/folder/checkpoints"
+
+
+def test_the_file_is_the_named_one_or_the_first_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, home = tmp_path / "here", tmp_path / "home"
+    for folder in (here, home / ".understudy"):
+        folder.mkdir(parents=True)
+        written(folder, "{}")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("HOME", str(home))
+    assert load_settings(environment={}).file == here / "understudy.yaml"
+    (here / "understudy.yaml").unlink()
+    assert load_settings(environment={}).file == home / ".understudy" / "understudy.yaml"
+    (home / ".understudy" / "understudy.yaml").unlink()
+    assert load_settings(environment={}).file is None
+    with pytest.raises(InvalidSettings, match=r"UNDERSTUDY_CONFIG: no file 'nosuch\.yaml'"):
+        load_settings(environment={"UNDERSTUDY_CONFIG": "nosuch.yaml"})
+    with pytest.raises(InvalidSettings, match=r"--config: no file 'nosuch\.yaml'"):
+        load_settings("nosuch.yaml", environment={})
+
+
+def test_hosts_stand_in_the_settings_or_in_files_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "workers").write_text("node-1\n# the new one\nnode-2  # slow\n\n")
+    (tmp_path / "masters").write_text("node-0\n")
+    loaded = load_settings(written(tmp_path, "cluster.masters: [boss]"), environment={})
+    assert (loaded.settings.masters, loaded.settings.workers) == (("boss",), ("node-1", "node-2"))
+    assert loaded.found["cluster.workers"].origin == str(tmp_path / "workers")
+    by_flag = load_settings(tmp_path / "understudy.yaml", {"cluster.workers": "a, b"}, {})
+    assert by_flag.settings.workers == ("a", "b")
+
+
+def test_a_variable_that_looks_like_a_setting_is_noted(tmp_path: Path) -> None:
+    environment = {"UNDERSTUDY_JOBMANGER_PORT": "1", "UNDERSTUDY_SOMETHING_ELSE": "1", "UNDERSTUDY_LOG": "INFO"}
+    loaded = load_settings(written(tmp_path, ""), environment=environment)
+    assert loaded.notes == (
+        "UNDERSTUDY_JOBMANGER_PORT in the environment is no setting; did you mean UNDERSTUDY_JOBMANAGER_PORT?",
+    )
+
+
+def test_each_default_fits_its_own_setting_as_a_value_and_as_text() -> None:
+    for setting in SETTINGS.values():
+        assert setting.kind.read(setting.default) == setting.default, setting.key
+        text = ",".join(setting.default) if isinstance(setting.default, tuple) else str(setting.default)
+        assert setting.kind.parse(text) == setting.default, setting.key
+
+
+def test_an_ipv6_address_is_put_in_brackets() -> None:
+    assert HostSettings(jobmanager_host="fd00::1", jobmanager_port=1).jobmanager_address == "tcp://[fd00::1]:1"

@@ -1,0 +1,339 @@
+"""New savepoints: edited ones and bootstrapped ones, and the jobs that start from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from understudy import (
+    InvalidEdit,
+    KeyedOperator,
+    ListState,
+    LocalCluster,
+    MapState,
+    NoSuchState,
+    Savepoint,
+    StreamEnvironment,
+    Ttl,
+    ValueState,
+)
+from understudy.messages import OperatorId
+from understudy.state import HeapBackend, assign_operator, handle_reader, key_group_range
+
+from .made import ALL, Clock, Declared, declared_states, lists, savepoint
+
+
+def by_key(opened: Savepoint, operator: str, state: str) -> dict[Any, Any]:
+    return {row["key"]: row["value"] for row in opened.operator(operator).state(state).rows()}
+
+
+def restored(opened: Savepoint, operator: str, parallelism: int = 3) -> list[HeapBackend]:
+    """What the subtasks of a job that starts from it hold."""
+    (vertex,) = (each.vertex for each in opened.operators() if each.uid == operator)
+    groups = vertex.max_parallelism
+    shares = assign_operator(vertex.subtasks, OperatorId(operator), vertex.parallelism, parallelism, groups)
+    backends = []
+    for index, share in enumerate(shares):
+        own = key_group_range(groups, parallelism, index)
+        backend = HeapBackend(own.first, own.last, groups)
+        backend.clock = Clock()
+        backend.restore(share.keyed, handle_reader(opened.found.storage))
+        backends.append(backend)
+    return backends
+
+
+def test_what_is_not_edited_is_the_same_in_files_of_its_own(tmp_path: Path) -> None:
+    path = savepoint(tmp_path / "one")
+    before = {file: file.read_bytes() for file in (tmp_path / "one").rglob("*") if file.is_file()}
+    written = Savepoint.open(path).edit().write(tmp_path / "two")
+    assert Savepoint.verify(written).is_whole
+    assert Savepoint.open(path).diff(written).is_same
+    assert {file: file.read_bytes() for file in (tmp_path / "one").rglob("*") if file.is_file()} == before
+    for file in before:
+        file.unlink()
+    assert Savepoint.verify(written).is_whole
+    assert Savepoint.open(written).checkpoint_id == 3
+
+
+Model = dict[Any, int]
+
+
+class Step(NamedTuple):
+    what: str
+    rows: Model
+
+
+def play(step: Step, held: Model) -> Model:
+    match step.what:
+        case "put":
+            return held | step.rows
+        case "remove":
+            return {key: value for key, value in held.items() if key not in step.rows}
+        case "drop":
+            return {}
+    return {key: value * 2 for key, value in held.items() if value % 3}
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(["put", "remove", "drop", "update"]),
+        st.dictionaries(st.integers(0, 9) | st.sampled_from(["JFK", "XYZ"]), st.integers(-9, 9), max_size=5),
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(script=steps, max_parallelism=st.sampled_from([None, 4, 16, 24, 128]))
+def test_any_edit_is_what_it_is_on_a_dict_for_who_reads_and_for_who_restores(
+    script: list[Step], max_parallelism: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("edit")
+    keys = [*range(6), "JFK"]
+    opened = Savepoint.open(savepoint(root, {"declared": declared_states(keys)}))
+    edit = opened.edit()
+    value = edit.operator("declared").state("value")
+    held = {key: at * 10 for at, key in enumerate(keys)}
+    for step in script:
+        held = play(step, held)
+        match step.what:
+            case "put":
+                value.put(step.rows)
+            case "remove":
+                value.remove(step.rows)
+            case "drop":
+                value.drop()
+            case _:
+                value.update(lambda key, number: number * 2 if number % 3 else None)
+    if max_parallelism is not None:
+        edit.max_parallelism(max_parallelism)
+    written = Savepoint.open(edit.write())
+    assert Savepoint.verify(written.path).is_whole
+    if held or "value" in written.operator("declared").table_names():
+        assert by_key(written, "declared", "value") == held
+    assert by_key(written, "declared", "total") == {key: at for at, key in enumerate(keys)}
+    assert written.operator("declared").timers().count() == 2 * len(keys)
+    found: Model = {}
+    for backend in restored(written, "declared"):
+        state = backend.state(Declared.value)
+        for key in backend.keys("value"):
+            backend.current_key = key
+            found[key] = state.value()
+    assert found == held
+
+
+def test_each_kind_of_state_is_put_and_restored_as_the_job_would_have_it(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path)).edit()
+    declared = edit.operator("declared")
+    declared.state("leg").put(pa.table({"key": ["new"], "origin": ["JFK"], "delay": [1.5]}), value=None)
+    declared.state("items").put({"new": [1, 2]})
+    declared.state("table").put({"new": {"a": 1}})
+    declared.state("folded").put({"new": (3, 4.5)})
+    declared.state("fresh").put({"new": 9})
+    declared.state("plain").put({"new": {"any": ("thing", 1)}})
+    declared.timers().put([("new", 5_000), ("new", (6_000, "window"))])
+    declared.timers("processing").drop()
+    written = Savepoint.open(edit.write())
+    (backend,) = restored(written, "declared", 1)
+    timers = backend.timers()
+    backend.current_key = "new"
+    assert backend.state(Declared.leg).value() == Declared.leg.type("JFK", 1.5)
+    assert backend.state(Declared.items).get() == [1, 2]
+    assert backend.state(Declared.table).items() == [("a", 1)]
+    assert backend.state(Declared.folded).get() == (3, 4.5)
+    assert backend.state(Declared.fresh).value() == 9
+    assert backend.state(Declared.plain).value() == {"any": ("thing", 1)}
+    assert {timer for timer in timers.event if timer[1] == "new"} == {(5_000, "new", ()), (6_000, "new", "window")}
+    assert not len(timers.processing)
+
+
+def test_items_of_lists_are_changed_and_dropped(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path, {"lists": lists(3)})).edit()
+    edit.operator("lists").state("noted").update(lambda position, item: None if position == 1 else item + 1)
+    noted = Savepoint.open(edit.write()).operator("lists").state("noted")
+    assert [(row["subtask"], row["value"]) for row in noted.rows()] == [(0, 1), (0, 3), (1, 101), (1, 103)]
+
+
+ROWS = [("JFK", 1), ("LGA", 2), (("EWR", 1), 3)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        dict(ROWS[:2]),
+        ROWS[:2],
+        [{"key": key, "value": value} for key, value in ROWS[:2]],
+        pa.table({"key": ["JFK", "LGA"], "value": [1, 2]}),
+        pd.DataFrame({"key": ["JFK", "LGA"], "value": [1, 2]}),
+    ],
+    ids=["a mapping", "pairs", "dicts", "arrow", "pandas"],
+)
+def test_rows_come_from_whatever_holds_rows(rows: Any, tmp_path: Path) -> None:
+    new = Savepoint.new()
+    new.add("counts").declare(ValueState(int, name="seen")).put(rows)
+    assert by_key(Savepoint.open(new.write(tmp_path)), "counts", "seen") == dict(ROWS[:2])
+
+
+def test_columns_are_named_and_several_make_a_tuple(tmp_path: Path) -> None:
+    table = pa.table({"airport": ["JFK", "LGA"], "gate": [1, 2], "delay": [0.5, math.pi]})
+    new = Savepoint.new(max_parallelism=32)
+    new.add("delays", parallelism=2).declare(ValueState(float, name="delay")).put(
+        table, key=("airport", "gate"), value="delay"
+    )
+    opened = Savepoint.open(new.write(tmp_path))
+    assert by_key(opened, "delays", "delay") == {("JFK", 1): 0.5, ("LGA", 2): math.pi}
+    assert opened.operator("delays").max_parallelism == 32
+
+
+def test_what_was_exported_can_be_put_again(tmp_path: Path) -> None:
+    opened = Savepoint.open(savepoint(tmp_path / "one", {"declared": declared_states([("a", at) for at in range(40)])}))
+    new = Savepoint.new(16)
+    copied = new.add("declared", Declared)
+    for name in ("value", "leg", "items", "table", "total", "folded"):
+        copied.state(name).put(opened.operator("declared").state(name).to_arrow())
+    found = opened.diff(new.write(tmp_path / "two"))
+    assert [each.state for each in found.states() if not each.is_same] == [
+        "fresh", "plain", "event-time timers", "processing-time timers",
+    ]  # fmt: skip
+
+
+def value(edit: Any) -> Any:
+    return edit.operator("declared").state("value")
+
+
+def leg(edit: Any) -> Any:
+    return edit.operator("declared").state("leg")
+
+
+MISTAKES: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda edit: value(edit).put({"JFK": "text"}), "declared.value, key 'JFK': wanted int"),
+    (lambda edit: leg(edit).put({"JFK": {"origin": "x"}}), "'delay' is missing"),
+    (lambda edit: leg(edit).put({"JFK": {"origin": "x", "delay": 1.0, "gate": 2}}), "has no field 'gate'"),
+    (lambda edit: value(edit).put([1, 2]), "dicts or (key, value) pairs, found 1"),
+    (lambda edit: value(edit).put([{"id": 1}]), "there is no column 'key'; there are: 'id'"),
+    (lambda edit: value(edit).put({1.5: None}), "wanted int, found NoneType"),
+    (lambda edit: value(edit).put([((1, [2]), 2)]), "this is no key"),
+    (lambda edit: edit.operator("declared").timers().put({"JFK": "soon"}), "wanted a time in ms"),
+    (lambda edit: edit.operator("declared").timers("wall"), "wanted 'event' or 'processing', found 'wall'"),
+    (lambda edit: edit.operator("lists").state("noted").put({1: 2}), "a list has no keys"),
+    (lambda edit: edit.operator("lists").state("noted").update(lambda at, item: "text"), "item 0: wanted int"),
+    (lambda edit: edit.operator("aggregation").state("columnar aggregation"), "state in columns is not edited"),
+    (lambda edit: edit.max_parallelism(8), "given neither other values nor another max_parallelism"),
+    (lambda edit: edit.max_parallelism(0), "wanted 1 to 32768, found 0"),
+    (lambda edit: edit.operator("declared").rename("lists"), "two operators would have the uid 'lists'"),
+    (lambda edit: edit.operator("declared").declare(ValueState(int, name="value")), "has a state 'value' already"),
+    (lambda edit: edit.add("lists"), "there is an operator 'lists' already"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "text"), MISTAKES)
+def test_a_mistake_is_answered_in_words_and_nothing_is_left(
+    mistake: Callable[[Any], Any], text: str, tmp_path: Path
+) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+
+    def make() -> None:
+        mistake(edit)
+        edit.write(tmp_path / "two")
+
+    with pytest.raises((InvalidEdit, TypeError)) as found:
+        make()
+    assert text in str(found.value)
+    assert [each for each in (tmp_path / "two").rglob("*") if each.is_file()] == []
+
+
+def test_names_that_are_not_there_are_answered_with_those_that_are(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path)).edit()
+    with pytest.raises(NoSuchState, match="'value', 'leg'"):
+        edit.operator("declared").state("valu")
+    with pytest.raises(NoSuchState, match="'declared', 'aggregation'"):
+        edit.operator("declare")
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.state.storage import CheckpointStorage
+
+    opened = Savepoint.open(savepoint(tmp_path / "one", ALL))
+    real, calls = CheckpointStorage.write, 0
+    for failing in range(2, 8):
+        calls = 0
+
+        def write(self: Any, path: str, *args: Any, failing: int = failing, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == failing:
+                raise OSError("the disk is full")
+            return real(self, path, *args, **named)
+
+        monkeypatch.setattr(CheckpointStorage, "write", write)
+        try:
+            path = opened.edit().write(tmp_path / "two")
+        except OSError:
+            assert [each for each in (tmp_path / "two").rglob("*") if each.is_file()] == []
+        else:
+            monkeypatch.undo()
+            assert Savepoint.verify(path).is_whole
+            return
+        monkeypatch.undo()
+    raise AssertionError("it never came to its end")
+
+
+class Seen(KeyedOperator):
+    """How often each number has come, with what it began with; the timer that was put tells itself."""
+
+    seen = ValueState(int, default=0)
+    recent = ListState(int, ttl=Ttl(hours=1))
+    by_text = MapState(str, int)
+
+    def process(self, number: int, out: Any) -> None:
+        self.seen.update(self.seen.value() + 1)
+
+    def on_timer(self, timer: Any, out: Any) -> None:
+        out.collect(("timer", self.key, timer.time_ms))
+
+    def on_end(self, out: Any) -> None:
+        for key in self.keys():
+            out.collect((key, self.seen.value(), self.recent.get(), dict(self.by_text.items())))
+
+
+def job(folder: Path, max_parallelism: int | None = None) -> StreamEnvironment:
+    env = StreamEnvironment(checkpoint_dir=str(folder), max_parallelism=max_parallelism, checkpoint_interval_ms=1000)
+    env.from_collection(list(range(20))).key_by(lambda number: number % 4).process(Seen, name="seen").collect(
+        name="out"
+    )
+    return env
+
+
+@pytest.mark.parametrize("how", ["bootstrapped", "edited", "regrouped"])
+def test_a_job_starts_from_it(how: str, tmp_path: Path) -> None:
+    new = Savepoint.new()
+    seen = new.add("seen", Seen, parallelism=2)
+    seen.state("seen").put({key: 100 * key for key in range(6)})
+    seen.state("recent").put({5: [1, 2]})
+    seen.state("by_text").put([{"key": 5, "value": {"a": 1}}])
+    seen.timers().put([(5, 1_000)])
+    path, groups = new.write(tmp_path), None
+    if how != "bootstrapped":
+        edit = Savepoint.open(path).edit()
+        edit.operator("seen").state("seen").update(lambda key, value: value + 7)
+        if how == "regrouped":
+            groups = 48
+            edit.max_parallelism(groups)
+        path = edit.write()
+    more = 0 if how == "bootstrapped" else 7
+    with LocalCluster(1, debug=True) as cluster:
+        handle = cluster.submit(job(tmp_path, groups), "edited", from_savepoint=path)
+        handle.wait(timeout=60)
+        results = handle.results("out")
+    expected = [(key, 100 * key + more + (5 if key < 4 else 0), [], {}) for key in range(5)]
+    assert sorted(each for each in results if each[0] != "timer") == [*expected, (5, 500 + more, [1, 2], {"a": 1})]
+    assert [each for each in results if each[0] == "timer"] == [("timer", 5, 1_000)]

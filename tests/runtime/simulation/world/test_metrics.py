@@ -1,0 +1,43 @@
+"""Metrics and samples in the simulator: virtual time, and the same figures each time."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy import JobMetrics
+from understudy.actors.ask_errors import NotRunning
+from understudy.messages import VertexBackPressureReport
+from understudy.runtime.simulation.world.cluster import SimulatedCluster
+
+from .test_cluster import counting
+
+
+def played(seed: int) -> tuple[VertexBackPressureReport, JobMetrics, float]:
+    with SimulatedCluster(2, seed=seed) as cluster:
+        job = cluster.submit(counting(records=1_000), "job")
+        cluster.run_for(2_000)
+        report = job.back_pressure("count")
+        return report, job.metrics(), cluster.now_ms
+
+
+def test_samples_take_virtual_time_and_the_figures_are_the_same_each_time() -> None:
+    report, metrics, now_ms = played(7)
+    assert (report.status, report.level, len(report.subtasks)) == ("ok", "ok", 2)
+    assert now_ms > 2_000 + 99 * 50
+    assert metrics.vertex("count").values["numRecordsIn"] > 0
+    assert metrics.vertices[0].values["numRecordsOutPerSecond"] == pytest.approx(10, abs=2)
+    again_report, again, _ = played(7)
+    assert again_report.subtasks == report.subtasks
+    assert [each.values for each in again.vertices] == [each.values for each in metrics.vertices]
+
+
+def test_figures_stay_after_the_jobs_end_and_samples_do_not_begin() -> None:
+    with SimulatedCluster(1) as cluster:
+        job = cluster.submit(counting())
+        job.wait(timeout=60)
+        metrics = job.metrics()
+        assert metrics.vertex("count").values["numRecordsIn"] == 20
+        assert metrics.values["numberOfCompletedCheckpoints"] > 0
+        with pytest.raises(NotRunning, match="none of its tasks runs; the job is finished"):
+            job.back_pressure("count")
+        assert job.back_pressure("count", wait=False).status == "deprecated"

@@ -1,0 +1,277 @@
+"""Flink's REST: each endpoint that its command line and dashboard call, and what is wrong about a request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from understudy.messages import (
+    CancelJob,
+    CancelWithSavepoint,
+    DisposeSavepoint,
+    JobStatus,
+    StopWithSavepoint,
+    TriggerSavepoint,
+)
+from understudy.runtime.web.app import App
+
+from .views import HEX, JOB, START_MS, AnsweringJobs, job_view
+
+Clients = Callable[..., httpx.AsyncClient]
+J, V = f"/v1/jobs/{HEX}", f"/v1/jobs/{HEX}/vertices/v1"
+
+
+def ask(clients: Clients, app: App, *paths: str) -> list[Any]:
+    """GET each; all must be found."""
+
+    async def all_of_them() -> list[Any]:
+        async with clients(app) as client:
+            answers = [await client.get(path) for path in paths]
+        assert [(answer.url.path, answer.status_code) for answer in answers if answer.status_code != 200] == []
+        return [answer.json() for answer in answers]
+
+    return asyncio.run(all_of_them())
+
+
+def send(clients: Clients, app: App, *requests: tuple[str, str, Any]) -> list[httpx.Response]:
+    async def all_of_them() -> list[httpx.Response]:
+        async with clients(app) as client:
+            return [await client.request(method, path, json=body) for method, path, body in requests]
+
+    return asyncio.run(all_of_them())
+
+
+async def completed(client: httpx.AsyncClient, path: str) -> Any:
+    """What became of an order."""
+    for _ in range(100):
+        found = (await client.get(path)).json()
+        if found["status"]["id"] == "COMPLETED":
+            return found
+        await asyncio.sleep(0)
+    raise AssertionError(f"{path} is not completed")
+
+
+def test_the_list_of_jobs_has_what_the_command_line_reads(jobs: AnsweringJobs, client_of: Clients) -> None:
+    (found,) = ask(client_of, App(jobs), "/v1/jobs/overview")
+    (job,) = found["jobs"]
+    assert (job["jid"], job["name"], job["state"]) == (HEX, "orders", "RUNNING")
+    assert (job["start-time"], job["end-time"]) == (START_MS, -1)
+    assert job["tasks"]["total"] == job["tasks"]["running"] == 6
+
+
+def test_each_endpoint_is_there_with_and_without_its_version(jobs: AnsweringJobs, client_of: Clients) -> None:
+    app = App(jobs)
+    paths = [
+        route.path.replace(":jobid", HEX)
+        .replace(":vertexid", "v1")
+        .replace(":subtaskindex", "0")
+        .replace(":attempt", "1")
+        .replace(":checkpointid", "2")
+        .replace(":taskmanagerid", "tm-0")
+        for route in app._routes.all
+        if route.method == "GET" and route.path != "/live" and "flamegraph" not in route.path
+    ]
+    paths = [path for path in paths if ":triggerid" not in path]
+    assert len(paths) > 35
+    assert ask(client_of, app, *paths)
+    assert ask(client_of, app, *(f"/v1{path}" for path in paths))
+
+
+def test_one_job_by_flinks_id_and_by_our_own(jobs: AnsweringJobs, client_of: Clients) -> None:
+    flinks, ours = ask(client_of, App(jobs), J, f"/jobs/{JOB}")
+    assert flinks == ours
+    assert [each["name"] for each in flinks["vertices"]] == ["step-0", "step-1", "step-2"]
+    assert flinks["vertices"][1]["tasks"]["RUNNING"] == 2
+    assert flinks["status-counts"]["RUNNING"] == 6
+    assert flinks["plan"]["nodes"][1]["inputs"][0] == {
+        "num": 0,
+        "id": "v0",
+        "ship_strategy": "HASH",
+        "exchange": "pipelined",
+    }
+    assert flinks["timestamps"]["RESTARTING"] == START_MS + 30_000
+
+
+def test_checkpoints_with_counts_latest_and_quantiles(jobs: AnsweringJobs, client_of: Clients) -> None:
+    found, details, subtasks, config = ask(
+        client_of,
+        App(jobs),
+        f"{J}/checkpoints",
+        f"{J}/checkpoints/details/2",
+        f"{J}/checkpoints/details/2/subtasks/v0",
+        f"{J}/checkpoints/config",
+    )
+    assert found["counts"] == {"restored": 1, "total": 3, "in_progress": 1, "completed": 1, "failed": 1}
+    assert found["latest"]["savepoint"]["id"] == 2
+    assert found["latest"]["savepoint"]["external_path"] == f"/checkpoints/{JOB}/chk-2/_metadata"
+    assert found["latest"]["failed"]["failure_message"] == "task_failed: step-1"
+    assert found["summary"]["end_to_end_duration"]["p99"] == 400.0
+    assert details["tasks"]["v1"]["num_acknowledged_subtasks"] == 2
+    assert [each["end_to_end_duration"] for each in subtasks["subtasks"]] == [400, 21]
+    assert subtasks["subtasks"][0]["checkpoint"] == {"sync": 0, "async": 6}
+    assert (config["mode"], config["interval"]) == ("exactly_once", 1000)
+
+
+def test_exceptions_are_a_chain_newest_first(jobs: AnsweringJobs, client_of: Clients) -> None:
+    (found,) = ask(client_of, App(jobs), f"{J}/exceptions?maxExceptions=5")
+    (entry,) = found["exceptionHistory"]["entries"]
+    assert entry["taskName"] == "step-1 (2/2)"
+    assert "\nCaused by: ValueError: " in entry["stacktrace"]
+    assert found["timestamp"] == START_MS + 30_000
+
+
+def test_metrics_by_subtask_and_over_subtasks(jobs: AnsweringJobs, client_of: Clients) -> None:
+    listed, values, over, watermarks, pressure = ask(
+        client_of,
+        App(jobs),
+        f"{V}/metrics",
+        f"{V}/metrics?get=0.numRecordsIn,1.busyTimeMsPerSecond,nosuch",
+        f"{V}/subtasks/metrics?get=numRecordsInPerSecond&agg=min,max",
+        f"{V}/watermarks",
+        f"{V}/backpressure",
+    )
+    assert {"id": "1.numRecordsOutPerSecond"} in listed
+    assert values == [{"id": "0.numRecordsIn", "value": "60000"}, {"id": "1.busyTimeMsPerSecond", "value": "970"}]
+    assert over == [{"id": "numRecordsInPerSecond", "min": 1000.0, "max": 1010.0}]
+    assert watermarks[0] == {"id": "0.currentInputWatermark", "value": str(START_MS + 58_500)}
+    assert pressure["backpressureLevel"] == "ok"
+
+
+def test_upstream_of_a_slow_operator_waits(jobs: AnsweringJobs, client_of: Clients) -> None:
+    (found,) = ask(client_of, App(jobs), f"{J}/vertices/v0/backpressure")
+    assert found["backpressure-level"] == "high"
+    assert found["subtasks"][0]["ratio"] == 0.8
+
+
+def test_orders_reach_the_job_manager_and_their_outcome_can_be_asked_for(
+    jobs: AnsweringJobs, client_of: Clients
+) -> None:
+    app = App(jobs)
+
+    async def all_of_them() -> list[Any]:
+        async with client_of(app) as client:
+            found = []
+            for path, body in (
+                (f"{J}/savepoints", {"target-directory": "nightly", "cancel-job": False, "triggerId": "ab" * 16}),
+                (f"{J}/savepoints", {"cancel-job": True}),
+                (f"{J}/stop", {"targetDirectory": None, "drain": True}),
+            ):
+                ordered = await client.post(path, json=body)
+                assert ordered.status_code == 202
+                found.append(await completed(client, f"{J}/savepoints/{ordered.json()['request-id']}"))
+            disposal = await client.post("/v1/savepoint-disposal", json={"savepoint-path": "/savepoints/x"})
+            found.append(await completed(client, f"/v1/savepoint-disposal/{disposal.json()['request-id']}"))
+            assert (await client.patch(f"{J}?mode=cancel")).status_code == 202
+            return found
+
+    *savepoints, disposal = asyncio.run(all_of_them())
+    for each in savepoints:
+        assert each == {"status": {"id": "COMPLETED"}, "operation": {"location": "/savepoints/savepoint-1"}}
+    assert disposal == {"status": {"id": "COMPLETED"}, "operation": {}}
+    assert jobs.orders == [
+        TriggerSavepoint(JOB, "nightly"),
+        CancelWithSavepoint(JOB, None),
+        StopWithSavepoint(JOB, None, True),
+        DisposeSavepoint("/savepoints/x"),
+        CancelJob(JOB),
+    ]
+
+
+def test_the_same_order_sent_again_is_one_order(jobs: AnsweringJobs, client_of: Clients) -> None:
+    order = ("POST", f"{J}/savepoints", {"triggerId": "cd" * 16})
+    assert [each.json() for each in send(client_of, App(jobs), order, order)] == [{"request-id": "cd" * 16}] * 2
+    assert len(jobs.orders) == 1
+
+
+def test_a_savepoint_that_fails_says_why(jobs: AnsweringJobs, client_of: Clients) -> None:
+    app = App(jobs)
+
+    async def outcome() -> Any:
+        async with client_of(app) as client:
+            ordered = await client.post(f"{J}/savepoints", json={"target-directory": "../../etc"})
+            return await completed(client, f"{J}/savepoints/{ordered.json()['request-id']}")
+
+    failure = asyncio.run(outcome())["operation"]["failure-cause"]
+    assert failure["stack-trace"] == "../../etc is not below the root"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "says"),
+    [
+        ("GET", "/v1/jobs/nosuch", None, 404, "'nosuch' not found"),
+        ("GET", f"{J}/vertices/nosuch", None, 404, "there are v0, v1, v2"),
+        ("GET", f"{V}/subtasks/7", None, 404, "it has 2 subtasks"),
+        ("GET", f"{J}/checkpoints/details/77", None, 404, "kept of 3, 2, 1"),
+        ("GET", f"{J}/savepoints/{'0' * 32}", None, 404, "not found"),
+        ("GET", "/v1/nosuch", None, 404, "openapi.json"),
+        ("DELETE", J, None, 405, "GET, PATCH"),
+        ("PATCH", f"{J}?mode=stop", None, 400, "wanted cancel"),
+        ("POST", f"{J}/savepoints", {"target-directory": 7}, 400, "wanted a path"),
+        ("POST", f"{J}/savepoints", {"triggerId": "x"}, 400, "32 hexadecimal digits"),
+        ("POST", f"{J}/stop", {"drain": "yes"}, 400, "true or false"),
+        ("POST", "/v1/savepoint-disposal", {}, 400, "savepoint-path"),
+        ("GET", f"{V}/subtasks/metrics?get=x&agg=mean", None, 400, "min, max, sum, avg, skew"),
+        ("GET", f"{V}/subtasks/metrics?get=x&subtasks=a", None, 400, "0,2-4"),
+        ("GET", f"{J}/exceptions?maxExceptions=-1", None, 400, "wanted a number"),
+        ("GET", "/v1/taskmanagers/tm-9", None, 404, "tm-9"),
+    ],
+)
+def test_what_is_wrong_is_said_in_flinks_shape(
+    jobs: AnsweringJobs, client_of: Clients, method: str, path: str, body: Any, status: int, says: str
+) -> None:
+    (answer,) = send(client_of, App(jobs), (method, path, body))
+    assert answer.status_code == status
+    (text,) = answer.json()["errors"]
+    assert says in text
+    assert jobs.orders == []
+
+
+def test_without_a_job_manager_it_is_503_and_after_its_return_200(jobs: AnsweringJobs, client_of: Clients) -> None:
+    app = App(jobs)
+    jobs.away = True
+    (answer,) = send(client_of, app, ("GET", J, None))
+    assert answer.status_code == 503
+    assert "does it still run?" in answer.json()["errors"][0]
+    jobs.away = False
+    assert ask(client_of, app, J)
+
+
+def test_a_page_that_only_shows_takes_no_order(jobs: AnsweringJobs, client_of: Clients) -> None:
+    orders = [("POST", f"{J}/stop", {}), ("PATCH", J, None), ("POST", f"{J}/savepoints", {})]
+    answers = send(client_of, App(jobs, read_only=True), *orders)
+    assert [each.status_code for each in answers] == [403] * 3
+    assert jobs.orders == []
+
+
+def test_an_ended_job_counts_its_tasks_as_ended(client_of: Clients) -> None:
+    (found,) = ask(client_of, App(AnsweringJobs(job_view(status=JobStatus.CANCELED))), "/jobs/overview")
+    assert found["jobs"][0]["tasks"]["canceled"] == 6
+    assert found["jobs"][0]["end-time"] == START_MS + 60_000
+
+
+def test_many_who_ask_at_once_are_one_question(jobs: AnsweringJobs, client_of: Clients) -> None:
+    app = App(jobs)
+
+    async def crowd() -> None:
+        async with client_of(app) as client:
+            await client.get("/jobs/overview")
+            before = jobs.questions
+            await asyncio.gather(*(client.get(J) for _ in range(50)))
+            assert jobs.questions == before + 1
+
+    asyncio.run(crowd())
+
+
+def test_the_description_names_each_endpoint(jobs: AnsweringJobs, client_of: Clients) -> None:
+    app = App(jobs)
+    (described,) = ask(client_of, app, "/openapi.json")
+    assert described["openapi"] == "3.1.0"
+    assert "/jobs/{jobid}/checkpoints/details/{checkpointid}/subtasks/{vertexid}" in described["paths"]
+    operations = [each["operationId"] for path in described["paths"].values() for each in path.values()]
+    assert len(operations) == len(set(operations))
+    json.dumps(described)

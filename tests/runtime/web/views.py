@@ -1,0 +1,225 @@
+"""Views of jobs that never ran, as large as a test wants, and a JobManager's side that answers with them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from understudy.messages import (
+    CancelJob,
+    CancelWithSavepoint,
+    CheckpointConfig,
+    CheckpointHistory,
+    CheckpointStatistics,
+    DisposeSavepoint,
+    DisposeSavepointSuccess,
+    ExecutionState,
+    FailureAt,
+    FailureCause,
+    FailureKind,
+    JobDetails,
+    JobEdge,
+    JobGraph,
+    JobList,
+    JobStatus,
+    JobSummary,
+    JobVertex,
+    JobView,
+    ListJobs,
+    OperatorDescription,
+    Partitioning,
+    RequestCheckpointStatistics,
+    RequestJobView,
+    RestartStrategyConfig,
+    RestartStrategyKind,
+    SnapshotMetrics,
+    StateDescription,
+    StopWithSavepoint,
+    SubtaskStatistics,
+    SubtaskView,
+    TaskEventTime,
+    TaskManagerView,
+    TaskMetrics,
+    TimelineMark,
+    TimelineSample,
+    TriggerSavepoint,
+    TriggerSavepointFailure,
+    TriggerSavepointSuccess,
+)
+from understudy.runtime.clusters.watermark_explanation import explain_all
+from understudy.runtime.web.errors import HttpError, JobManagerAway
+
+HEX = "0123456789abcdef0123456789abcdef"
+JOB = f"job-{HEX}"
+START_MS = 1_795_380_000_000
+TRACEBACK = 'Traceback:\n  File "job.py", line 3, in price\n    raise ValueError'
+HOSTILE = "<img src=x onerror=alert(1)><script>alert('x')</script>\"'`&amp;"
+
+
+def job_graph(vertices: int, parallelism: int, name: str = "orders", job_id: str = JOB) -> JobGraph:
+    """A pipeline that forks: vertex i feeds i + 1, and every third one also i + 2."""
+    made = [
+        JobVertex(
+            f"v{i}",
+            f"step-{i}",
+            parallelism,
+            128,
+            (
+                OperatorDescription(
+                    f"v{i}",
+                    f"step-{i}",
+                    "source" if i == 0 else "sink" if i == vertices - 1 else "operator",
+                    (StateDescription("seen", "ValueState"),) if i else (),
+                ),
+            ),
+        )
+        for i in range(vertices)
+    ]
+    edges = [JobEdge(f"v{i}", f"v{i + 1}", Partitioning.HASH) for i in range(vertices - 1)]
+    edges += [JobEdge(f"v{i}", f"v{i + 2}", Partitioning.REBALANCE) for i in range(0, vertices - 2, 3)]
+    return JobGraph(
+        job_id,
+        name,
+        tuple(made),
+        tuple(edges),
+        CheckpointConfig("/checkpoints", interval_ms=1000),
+        RestartStrategyConfig(RestartStrategyKind.FIXED_DELAY),
+    )
+
+
+def job_view(
+    vertices: int = 3,
+    parallelism: int = 2,
+    *,
+    status: JobStatus = JobStatus.RUNNING,
+    name: str = "orders",
+    job_id: str = JOB,
+    slow_vertex: int | None = 1,
+    seconds: int = 60,
+) -> JobView:
+    """A job that has run for a minute, with a failure in the middle; one vertex is busy, those before it wait."""
+    graph, at_ms = job_graph(vertices, parallelism, name, job_id), START_MS + 1000 * seconds
+    subtasks, tasks = [], []
+    state = ExecutionState.RUNNING if not status.is_terminal else ExecutionState.CANCELED
+    for v, vertex in enumerate(graph.vertices):
+        for i in range(parallelism):
+            busy, waits = (0.97, 0.0) if v == slow_vertex else (0.1, 0.8 if slow_vertex and v < slow_vertex else 0.0)
+            attempt = f"attempt-{v}-{i}"
+            host = f"tm-{i % 2}"
+            subtasks.append(
+                SubtaskView(
+                    vertex.vertex_id, i, attempt, 1, state, host, i, START_MS, START_MS + 10, START_MS + 20,
+                    at_ms if status.is_terminal else 0, 1000.0 + 10 * i, 990.0, busy, waits,
+                )
+            )  # fmt: skip
+            time = TaskEventTime(at_ms - 1500, at_ms - 1500, 200, 1500, False, False, 3)
+            tasks.append(
+                TaskMetrics(attempt, vertex.vertex_id, vertex.name, i, 60_000, 59_000, 600, 40, 900, "running", time)
+            )
+    failure = FailureCause(
+        "UserCodeError", "operator 'step-1' raised at record 17", "", name, "step-1", "step-1", 1, 0, 17,
+        task_manager="tm-1", kind=FailureKind.USER_CODE,
+        cause=FailureCause("ValueError", HOSTILE, TRACEBACK),
+    )  # fmt: skip
+    ended_ms = at_ms if status.is_terminal else 0
+    summary = JobSummary(
+        job_id, name, status, START_MS, ended_ms, 1, len(subtasks) if not ended_ms else 0, len(subtasks)
+    )
+    details = JobDetails(
+        job_id, name, status, 1, (failure,), 5, 5, f"/checkpoints/{job_id}/chk-5/_metadata", tuple(tasks)
+    )
+    statuses = {"created": START_MS, "restarting": START_MS + 30_000, "running": START_MS + 31_000, status.value: at_ms}
+    marks = [TimelineMark(START_MS + 1000 * n, "checkpoint", "1 KiB", 40 + n, n) for n in range(1, seconds, 5)]
+    marks += [
+        TimelineMark(START_MS + 30_000, "failure", f"ValueError: {HOSTILE}"),
+        TimelineMark(START_MS + 30_000, "status", "restarting"),
+        TimelineMark(START_MS + 31_000, "status", "running"),
+        TimelineMark(START_MS + 45_000, "savepoint", "2 KiB", 80, 99),
+    ]
+    samples = [
+        TimelineSample(START_MS + 1000 * n, 2000.0 if n != 30 else 0.0, 1900.0 if n != 30 else 0.0, 0.97, 0.8, 1500)
+        for n in range(seconds)
+    ]
+    workers = [
+        TaskManagerView(f"tm-{i}", i, "127.0.0.1", 100 + i, parallelism, "tcp://127.0.0.1:1/x",
+                        f"tcp://127.0.0.1:{4000 + i}", START_MS, at_ms - 300)
+        for i in range(2)
+    ]  # fmt: skip
+    return JobView(
+        at_ms, summary, details, graph, tuple(subtasks), (), tuple(workers), statuses,
+        (FailureAt(START_MS + 30_000, failure),), tuple(samples), tuple(sorted(marks, key=lambda each: each.at_ms)),
+    )  # fmt: skip
+
+
+def history_of(view: JobView, checkpoints: int = 3) -> CheckpointHistory:
+    """The last checkpoints, newest first; the newest is under way, one has failed, one is a savepoint."""
+    kinds = [("checkpoint", "in_progress"), ("savepoint", "completed"), ("checkpoint", "failed")]
+    found = []
+    for n in range(checkpoints):
+        kind, status = kinds[n] if n < len(kinds) else ("checkpoint", "completed")
+        rows = [
+            SubtaskStatistics(
+                each.vertex_id,
+                each.subtask_index,
+                20 + place if place else 400,
+                1024,
+                SnapshotMetrics(0.4, 6.0, 3.0, 128),
+            )
+            for place, each in enumerate(view.subtasks)
+            if status == "completed" or place % 2
+        ]
+        number = checkpoints - n
+        found.append(
+            CheckpointStatistics(
+                number, kind, status, START_MS + 1000 * number, 400, 1024 * len(rows), len(view.subtasks),
+                "task_failed: step-1" if status == "failed" else "",
+                f"{view.summary.job_id}/chk-{number}/_metadata" if status == "completed" else "", tuple(rows),
+            )
+        )  # fmt: skip
+    return CheckpointHistory(view.graph.job_id, checkpoints, checkpoints - 2, 1, 1, tuple(found))
+
+
+class AnsweringJobs:
+    """In place of a JobManager: answers with the views it was given, and keeps the orders that it gets."""
+
+    def __init__(self, *views: JobView) -> None:
+        self.views = {each.graph.job_id: each for each in views}
+        self.histories = {each.graph.job_id: history_of(each) for each in views}
+        self.orders: list[Any] = []
+        self.questions = 0
+        self.away = False
+
+    def ask(self, message: Any, timeout_ms: float | None = None) -> Awaitable[Any]:
+        return self._answer(message)
+
+    def explain(self, report: Any) -> Iterable[Any]:
+        return explain_all(report)
+
+    async def _answer(self, message: Any) -> Any:
+        self.questions += 1
+        if self.away:
+            raise JobManagerAway("no JobManager answers at tcp://127.0.0.1:1: does it still run?")
+        match message:
+            case ListJobs():
+                return JobList(tuple(each.summary for each in self.views.values()))
+            case RequestJobView(job_id, after_ms) if job_id in self.views:
+                view = self.views[job_id]
+                samples = tuple(each for each in view.samples if each.at_ms > after_ms)
+                return replace(view, samples=samples, marks=tuple(each for each in view.marks if each.at_ms > after_ms))
+            case RequestCheckpointStatistics(job_id) if job_id in self.views:
+                return self.histories[job_id]
+            case TriggerSavepoint() | StopWithSavepoint() | CancelWithSavepoint():
+                self.orders.append(message)
+                if message.target_directory and ".." in message.target_directory:
+                    return TriggerSavepointFailure(message.job_id, f"{message.target_directory} is not below the root")
+                return TriggerSavepointSuccess(message.job_id, "/savepoints/savepoint-1")
+            case DisposeSavepoint(path):
+                self.orders.append(message)
+                return DisposeSavepointSuccess(path)
+            case CancelJob(job_id):
+                self.orders.append(message)
+                return self.views[job_id].details
+            case _:
+                raise HttpError(HTTPStatus.BAD_REQUEST, f"{type(message).__name__} is not understood here")

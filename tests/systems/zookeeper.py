@@ -1,0 +1,52 @@
+"""A ZooKeeper of one's own, on loopback: `zookeeper` is one server for all tests of a worker, each of which uses a
+cluster id of its own; an ensemble of three is made by the test that needs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from understudy.runtime.high_availability.errors import NoZooKeeperHere
+from understudy.runtime.high_availability.trial_zookeeper import TrialZooKeeper, free_peers
+
+from . import SystemMissing, given
+
+
+class Ensemble:
+    """Some servers, started. Raises SystemMissing."""
+
+    def __init__(self, count: int = 1) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="understudy-zookeeper-", dir="/tmp"))
+        self.servers: list[TrialZooKeeper] = []
+        peers = free_peers(count)
+        try:
+            for number, peer in enumerate(peers, 1):
+                server = TrialZooKeeper(self._folder / str(number), peer, number, peers if count > 1 else ())
+                self.servers.append(server)
+                server.start()
+            for server in self.servers:
+                server.await_ready()
+        except NoZooKeeperHere as error:
+            self.stop()
+            raise SystemMissing("ZooKeeper", str(error)) from error
+
+    @property
+    def quorum(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[Ensemble]:
+    ensemble = given(Ensemble)
+    yield ensemble
+    ensemble.stop()
