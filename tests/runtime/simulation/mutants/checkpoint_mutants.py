@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,12 +22,10 @@ from understudy.actors.tasks import task_setup
 from understudy.actors.tasks.task import Task
 from understudy.actors.tasks.task_checkpoints import Progress, TaskCheckpoints
 from understudy.actors.tasks.task_state import TaskState
-from understudy.messages import AcknowledgeCheckpoint, CheckpointId, StateHandle, SubtaskState
-from understudy.runtime.simulation.histories.scenario import Scenario
+from understudy.messages import AcknowledgeCheckpoint, StateHandle, SubtaskState
 from understudy.runtime.simulation.world.faults import FailingStorage, SlowStorage
 from understudy.state import CheckpointStorage
 from understudy.state.backends.heap_backend import HeapBackend
-from understudy.state.backends.run_ledger import RunLedger, RunPlan
 from understudy.state.checkpoints.completed_checkpoints import StandaloneCompletedCheckpointStore
 
 from .mutant import (
@@ -300,35 +297,3 @@ def the_newest_checkpoint_is_discarded(patch: Patch) -> None:
         return [completed] if add(self, completed) else []
 
     patch.setattr(StandaloneCompletedCheckpointStore, "add", confuse)
-
-
-# ---- incremental checkpoints
-
-
-def in_columns(seed: int) -> Scenario:
-    """Aggregations, whose checkpoints are declined now and then, and which the user takes up from them again."""
-    return replace(Scenario.of(seed), topology=("columnar", "columnar-updates")[seed % 2])
-
-
-@mutant(OUTPUT, within=60, scenarios=in_columns)
-def changes_are_in_one_run_alone_whatever_becomes_of_it(patch: Patch) -> None:
-    plan = RunLedger.plan
-
-    def planned(self: RunLedger, checkpoint_id: CheckpointId, count: int) -> RunPlan:
-        made = plan(self, checkpoint_id, count)
-        self._unconfirmed[:] = False
-        return made
-
-    patch.setattr(RunLedger, "plan", planned)
-
-
-@mutant(OUTPUT, LOST, LIVENESS, within=60, scenarios=in_columns)
-def runs_of_checkpoints_that_have_not_completed_are_used(patch: Patch) -> None:
-    plan = RunLedger.plan
-
-    def planned(self: RunLedger, checkpoint_id: CheckpointId, count: int) -> RunPlan:
-        if self._newest is not None:
-            self.complete(self._newest.checkpoint_id)
-        return plan(self, checkpoint_id, count)
-
-    patch.setattr(RunLedger, "plan", planned)
