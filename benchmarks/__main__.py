@@ -19,6 +19,7 @@ from .latency import latency
 from .nexmark.comparison import nexmark
 from .outlet import outlet
 from .recovery import recovery
+from .rocksdb import rocksdb
 from .savepoint_data import savepoint_data
 from .simulator import simulator
 from .sql import sql
@@ -53,6 +54,7 @@ for command in (
     savepoint_data,
     kafka,
     lakes,
+    rocksdb,
 ):
     main.add_command(command)
 

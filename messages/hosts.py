@@ -8,7 +8,7 @@ process per TaskManager of a job. What is said between that child and the JobMan
 from __future__ import annotations
 
 from .ids import HostId, JobId, LaunchId, LeaderSessionId
-from .job import StoredProgram
+from .job import ProgramFile
 from .job_graph import CheckpointConfig
 from .registry import message
 
@@ -65,7 +65,7 @@ class LaunchTaskManager:
 
     task_manager: HostedTaskManager
     job_name: str
-    program: StoredProgram
+    program: ProgramFile
     checkpoints: CheckpointConfig
     state_backend: str
     buffer_timeout_ms: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from .event_time import TaskEventTime
 from .failures import FailureCause
 from .ids import (
@@ -19,7 +21,7 @@ from .registry import Message, Plain, message
 
 
 @message
-class StoredProgram:
+class ProgramFile:
     """The code of a job, signed with the cluster's key, for TaskManagers that no parent hands it to."""
 
     path: str
@@ -43,7 +45,7 @@ class SubmitJob:
     """Whether it is to go on from the newest checkpoint of the jobs of this name, and to own the name. `restore_from`
     then counts only when there is none.
     """
-    program: StoredProgram | None = None
+    program: ProgramFile | None = None
     """None where the launcher of TaskManagers has the code already."""
 
 
@@ -81,6 +83,8 @@ class JobSubmitted:
     """The job whose checkpoint it was started from, before it the one that this was started from, ...: oldest first."""
     restored_from: RestoredFrom | None = None
     """None for a fresh start."""
+    restored_states: dict[str, str] = field(default_factory=dict)
+    """By "operator.state", for each one that was found: "compatible", or "migrated: was ..., is ..."."""
 
 
 @message

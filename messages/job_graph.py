@@ -32,6 +32,8 @@ class StateDescription:
     """"ValueState", "ListState", "OperatorListState", ..."""
     schema: Plain = None
     """Of what one key, or one item, holds; None when it is not known before the job runs."""
+    formerly: tuple[str, ...] = ()
+    """Names that it was stored under before."""
 
 
 @message

@@ -47,6 +47,7 @@ class FoundOrigin:
             tuple(map(str, self.report.left_behind)),
             self.origin.predecessors,
             RestoredFrom(checkpoint.job_id, checkpoint.checkpoint_id, path, checkpoint.timestamp_ms),
+            self.report.states,
         )
 
 

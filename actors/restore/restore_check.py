@@ -6,8 +6,8 @@ VertexFinishedStateChecker.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
 from ...state.kinds.rows_fit import ROWS
-from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, state_misfit
+from ...state.kinds.state_descriptions import CALLS, is_columnar, is_keyed, names_of, state_change, state_misfit
 from ..errors import StateDoesNotFit
 from .restored_operators import FoundOperator, RestoredOperators, holds_something
 
@@ -38,6 +38,8 @@ class RestoreReport:
     """Names of operators that declare state and find none: they start without state."""
     left_behind: tuple[OperatorId, ...]
     """Operators whose state, or some of whose state, nobody takes."""
+    states: dict[str, str] = field(default_factory=dict)
+    """By "operator.state", for each one that is taken over: "compatible", or "migrated: ..."."""
 
 
 def check_restore(
@@ -58,7 +60,7 @@ def with_carried_states(graph: JobGraph, checkpoint: CompletedCheckpoint) -> Job
         stored = found.get(operator.operator_id)
         if stored is None or stored.description is None:
             return operator
-        declared = {(is_keyed(state), state.name) for state in operator.states}
+        declared = {(is_keyed(state), name) for state in operator.states for name in names_of(state)}
         carried = (each for each in stored.description.states if (is_keyed(each), each.name) not in declared)
         return replace(operator, states=(*operator.states, *carried))
 
@@ -88,6 +90,12 @@ class _Check:
             matched=tuple(each.name for each in matched),
             fresh=tuple(each.name for each in described if each.states and each not in matched),
             left_behind=tuple(each.operator_id for each in self._left_behind()),
+            states={
+                f"{operator.name}.{wanted.name}": state_change(wanted, state)
+                for _, operator, found in self._pairs
+                if found.has_state
+                for wanted, state in _taken_over(operator, _stored(found))
+            },
         )
         if problems := tuple(self._problems()):
             raise StateDoesNotFit(self._text(report, problems), report.matched, problems)
@@ -186,7 +194,7 @@ def _not_taken(operator: OperatorDescription, found: FoundOperator) -> list[str]
 
     Keyed state is carried along as long as there are keys; which of several states held something is not known here.
     """
-    declared = {state.name for state in operator.states if not is_keyed(state)}
+    declared = {name for state in operator.states if not is_keyed(state) for name in names_of(state)}
     lost = [f"the list {name!r}" for name in _held_lists(found) if name not in declared]
     if _lost_its_keys(operator, found):
         lost.append("state by key")
@@ -240,11 +248,20 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
         if was != now:
             yield f"operator {operator.name!r} held {was} and declares {now}: give it another name or uid"
             return
-    declared = {(is_keyed(state), state.name): state for state in operator.states}
+    for wanted, state in _taken_over(operator, stored):
+        if has_keyed if is_keyed(state) else state.name in held:
+            yield from _misfit(operator, wanted, state)
+
+
+def _taken_over(
+    operator: OperatorDescription, stored: Iterable[StateDescription]
+) -> Iterator[tuple[StateDescription, StateDescription]]:
+    """Declared states and those that they take over."""
+    declared = {(is_keyed(state), name): state for state in operator.states for name in names_of(state)}
     for state in stored:
         wanted = declared.get((is_keyed(state), state.name))
-        if wanted is not None and (has_keyed if is_keyed(state) else state.name in held):
-            yield from _misfit(operator, wanted, state)
+        if wanted is not None:
+            yield wanted, state
 
 
 def _misfit(operator: OperatorDescription, wanted: StateDescription, stored: StateDescription) -> Iterator[str]:

@@ -16,6 +16,7 @@ from ...messages import JobSummary
 from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
+from ..hosts.leaders import leader_address
 from ..hosts.settings_sources import load_settings
 from ..system import CurveKeys
 from ..system.remote.address import is_reachable_base
@@ -115,6 +116,8 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     for what in found.unreadable:
         note(f"ignored {what}")
     meant = [each for each in found.running if address is None or each.address == address.rstrip("/")]
+    if len(meant) > 1 and (loaded := load_settings()).file is not None:
+        meant = [each for each in meant if each.key_file == loaded.settings.key_file] or meant
     if len(meant) == 1:
         return meant[0].address, meant[0].key_file
     if meant:
@@ -124,7 +127,7 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     if address is not None:
         raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
     if (loaded := load_settings()).file is not None:
-        return loaded.settings.jobmanager_address, loaded.settings.key_file
+        return leader_address(loaded.settings, SEARCH_SECONDS), loaded.settings.key_file
     raise click.ClickException(
         f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
         "or name one with --jobmanager and --key-file, or in an understudy.yaml"

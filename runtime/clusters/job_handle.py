@@ -16,7 +16,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout
+from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, Unreachable
 from ...actors.failure import tell_line
 from ...actors.timeouts import timeout_seconds
 from ...messages import (
@@ -140,7 +140,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
                 details = self.details()
         except (FutureTimeout, AskTimeout) as error:
             raise self._overdue(timeout, self._details_soon()) from error
-        except ActorDead as error:
+        except (ActorDead, Unreachable) as error:
             details = self._details_without_job_manager(error)
         self._client.settle_output(_OUTPUT_SECONDS)
         return self._outcome(details)
@@ -155,7 +155,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
                     details = await self.request_details()
         except TimeoutError as error:
             raise self._overdue(timeout, None) from error
-        except ActorDead as error:
+        except (ActorDead, Unreachable) as error:
             details = self._details_without_job_manager(error)
         await asyncio.to_thread(self._client.settle_output, _OUTPUT_SECONDS)
         return self._outcome(details)
@@ -311,8 +311,10 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
         why = f"; last failure: {tell_line(failure)}" if failure is not None else ""
         return TimeoutError(f"job {self.name!r} is {status.value} after {timeout} seconds{restarts}{why}")
 
-    def _details_without_job_manager(self, error: ActorDead) -> JobDetails:
+    def _details_without_job_manager(self, error: ActorDead | Unreachable) -> JobDetails:
         """How it ended, if that was known before its cluster went away."""
+        if self._last_details is None and isinstance(error, Unreachable):
+            self.lost(f"its JobManager is away: {error.reason}")
         if self._last_details is None:
             raise self._lost or error
         return self._last_details

@@ -146,6 +146,8 @@ class Host(Actor):
         self._running: dict[LaunchId, _Running] = {}
         self._registration = _Registration()
         self._address: str | None = None
+        self._led_by: str | None = None
+        """The address of the latest leader."""
         self._manager: Ref | None = None
         self._is_leaving = False
 
@@ -192,10 +194,18 @@ class Host(Actor):
     def _leader_is(self, address: str | None) -> None:
         if self._address is not None and address != self._address and self._registration.lost_ms is None:
             self._lost("another one leads" if address else "it does not lead any more")
+        if address is not None and address != self._led_by:
+            self._end_those_of_another_leader(address)
         self._address = address
         self._manager = None if address is None else self.context.actor_of(f"{address}/{RESOURCE_MANAGER}")
         if self._manager is not None:
             self._seek()
+
+    def _end_those_of_another_leader(self, address: str) -> None:
+        """They know no other JobManager than theirs, and the new one starts its jobs from a checkpoint."""
+        self._led_by = address
+        for launch_id in list(self._running):
+            self._end(launch_id)
 
     def _seek(self) -> None:
         """Begin the next registration."""
@@ -219,7 +229,7 @@ class Host(Actor):
                 spec.host,
                 spec.pid,
                 spec.slots,
-                tuple(each.made for each in self._running.values()),
+                tuple(each.made for each in self._running.values() if not each.is_to_end),
             )
         )
         if registration.retry_ms == FIRST_RETRY_MS * 4:  # it should have answered by now

@@ -1,9 +1,9 @@
 """A JobManager as a process that stands alone: `understudy jobmanager`.
 
-    elected -> leads: its JobManager and ResourceManager run -> deposed, or stopped
+    waits to lead -> leads: its JobManager and ResourceManager run -> deposed, and waits again; or stopped
 
-Without a successor (recovery.mode standalone) it leads from its start to its end, and what runs ends with it. It does
-not run any user code, and unpickles nothing.
+Without a successor (recovery.mode standalone) it leads from its start to its end, and what runs ends with it. It runs
+no user code, and unpickles nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import zmq
@@ -21,14 +22,18 @@ from ...actors.context import Ref
 from ...actors.job_manager.job_manager import JobManager
 from ...messages import CancelJob, JobList, JobSummary, LeaderSessionId, ListJobs
 from ...state import CheckpointStorage
-from ...state.checkpoints.high_availability import HighAvailability, StandaloneHighAvailability
+from ...state.checkpoints.high_availability import HighAvailability
 from ...state.checkpoints.job_runs import Claimant
 from ...state.checkpoints.savepoints import Savepoints
+from ...state.errors import LostLeadership
 from ..clusters.announcement import WORK_DIR_PREFIX, Announced
+from ..clusters.cluster import SUBMIT_TIMEOUT_MS
 from ..clusters.configuration import Configuration
+from ..clusters.leading import Leading, leading
 from ..clusters.remote_cluster import in_digits
 from ..clusters.this_process import is_gone, this_process
 from ..clusters.watch import Watch
+from ..high_availability.kept_jobs import TakenOver
 from ..output import OutputDelivery
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
@@ -50,7 +55,7 @@ LOOK_SECONDS = 0.05
 def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> str:
     """Run until SIGTERM, SIGINT or SIGHUP, on the main thread; returns why it ended.
 
-    Raises HostError, InsecureKeyFile, UnwritableRoot where it cannot begin.
+    Raises HostError, InsecureKeyFile, UnwritableRoot, HighAvailabilityError where it cannot begin.
     """
     keys, stop = load_keys(settings), Stop()
     CheckpointStorage(settings.storage_dir).check()
@@ -58,19 +63,49 @@ def run_job_manager(settings: HostSettings, *, in_background: bool = False) -> s
         pid_file = stack.enter_context(contextlib.closing(PidFile(settings.run_dir, "jobmanager", settings.log_dir)))
         log_to_file(settings, pid_file.state.log_file, in_background=in_background)
         stack.enter_context(stop.on_signals())
+        while not stop.reason:
+            lead = leading(settings.high_availability())
+            try:
+                if settings.has_successors:
+                    log.info("JobManager, process %d: waits to lead", pid_file.state.pid)
+                    pid_file.update(address="", is_ready=True)
+                if stop.unless(lead.begin, lead.end):
+                    _lead(settings, keys, lead, stop, pid_file)
+            except LostLeadership as error:
+                log.warning("this JobManager leads no more: %s", error)
+            finally:
+                lead.end()
+        log.info("the JobManager ends: %s", stop.reason)
+        return stop.reason
+
+
+def _lead(settings: HostSettings, keys: CurveKeys, lead: Leading, stop: Stop, pid_file: PidFile) -> None:
+    """One term: until this process is stopped, or leads no more."""
+    over: list[str] = []
+
+    def ended(reason: str) -> None:
+        over.append(reason)
+        stop.nudge()
+
+    with ExitStack() as stack:
         system = _listening(settings, keys)
         stack.callback(system.shutdown)
         work_dir = tempfile.mkdtemp(prefix=WORK_DIR_PREFIX)
         stack.callback(shutil.rmtree, work_dir, ignore_errors=True)
-        leader = Leading(settings, keys, system, StandaloneHighAvailability(LeaderSessionId(system.new_id("session"))))
-        stack.enter_context(contextlib.closing(leader))
-        leader.watch(stop)
+        jobs = _Jobs(settings, keys, system, lead.high_availability(lambda: LeaderSessionId(system.new_id("session"))))
+        stack.callback(lambda: jobs.close(cancel=bool(stop.reason) and not settings.has_successors))
+        jobs.watch(ended)
+        if not stop.unless(lambda: lead.inherited(jobs.take_over), lead.end):
+            return
+        lead.publish(system.address, ended)  # whoever finds it finds its jobs, too
         stack.enter_context(contextlib.closing(Announced(work_dir, system.address, settings.key_file)))
         pid_file.update(address=system.address, is_ready=True)
         log.info("JobManager at %s, process %d", system.address, pid_file.state.pid)
-        reason = stop.wait()
-        log.info("the JobManager ends: %s", reason)
-        return reason
+        stop.wait(lambda: bool(over))
+        if over and not stop.reason:
+            log.warning("this JobManager leads no more: %s", over[0])
+            if not settings.has_successors:
+                stop.request(over[0])
 
 
 def _listening(settings: HostSettings, keys: CurveKeys) -> ActorSystem:
@@ -87,8 +122,8 @@ def _listening(settings: HostSettings, keys: CurveKeys) -> ActorSystem:
         ) from error
 
 
-class Leading:
-    """A JobManager that leads, with all that it needs, until `close`."""
+class _Jobs:
+    """The JobManager of a leader, with all that it needs, until `close`."""
 
     def __init__(
         self, settings: HostSettings, keys: CurveKeys, system: ActorSystem, high_availability: HighAvailability
@@ -119,15 +154,20 @@ class Leading:
             name=JOB_MANAGER,
         )
 
-    def watch(self, stop: Stop) -> None:
-        """The process ends when one of its actors has."""
+    def watch(self, ended: Callable[[str], None]) -> None:
+        """Say when one of its actors has ended, which they do only when it does not lead any more."""
         for ref in (self._job_manager, self._resource_manager):
-            self._system.spawn(Watch(ref, stop.request))
+            self._system.spawn(Watch(ref, ended))
 
-    def close(self) -> None:
-        """Cancel what still runs, as nothing goes on without it, and end."""
-        with contextlib.suppress(Exception):  # whatever is in the way, the process ends
-            self._cancel_all()
+    def take_over(self, left: TakenOver) -> None:
+        """Go on with a job of an earlier leader. Its code lies where it was stored when it was submitted."""
+        self._job_manager.ask(left.submitted, timeout_ms=SUBMIT_TIMEOUT_MS).result()
+
+    def close(self, *, cancel: bool) -> None:
+        """End. `cancel`: what still runs, as nothing goes on without it; else a successor goes on with that."""
+        if cancel:
+            with contextlib.suppress(Exception):  # whatever is in the way, the process ends
+                self._cancel_all()
         self._system.shutdown()
         self._claimant.close()
         self._delivery.close()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import msgpack
 
-from ...messages import JobId, StoredProgram
+from ...messages import JobId, ProgramFile
 from ...state import CheckpointStorage
 from ...state.errors import CorruptState, MissingState
 from ..system import CurveKeys
@@ -54,7 +54,7 @@ class Programs:
         self._storage = open_storage(url)
         self._key = hmac.digest(keys.secret, b"understudy: programs", "sha256")
 
-    def store(self, job_id: JobId, shipped: ShippedProgram) -> StoredProgram:
+    def store(self, job_id: JobId, shipped: ShippedProgram) -> ProgramFile:
         """Raises OSError where the shared folder cannot be written."""
         body = msgpack.packb(
             {
@@ -66,9 +66,9 @@ class Programs:
         )
         path = f"{FOLDER}/{quote(job_id, safe='')}"
         self._storage.write_sealed(path, _MAGIC + self._signature(job_id, body) + body)
-        return StoredProgram(path)
+        return ProgramFile(path)
 
-    def load(self, job_id: JobId, stored: StoredProgram) -> ShippedProgram:
+    def load(self, job_id: JobId, stored: ProgramFile) -> ShippedProgram:
         """Raises ProgramRefused."""
         where = f"the code of job {job_id} ({stored.path} in {self._storage.url})"
         try:
@@ -91,7 +91,7 @@ class Programs:
         said = msgpack.unpackb(body)
         return ShippedProgram(said["program"], tuple(said["warm_up"]), tuple(said["sys_path"]), said["files"])
 
-    def delete(self, stored: StoredProgram) -> None:
+    def delete(self, stored: ProgramFile) -> None:
         """One that is gone is fine."""
         self._storage.delete(stored.path)
 
@@ -107,7 +107,7 @@ def files_to_ship(paths: Iterable[str | os.PathLike[str]]) -> dict[str, bytes]:
     ValueError for two of one name and for more than 64 MB.
     """
     found: dict[str, bytes] = {}
-    for each in paths:
+    for each in [paths] if isinstance(paths, str | os.PathLike) else paths:
         path = Path(each).resolve()
         if not path.exists():
             raise FileNotFoundError(f"no file or folder {os.fspath(each)!r} to ship")

@@ -26,9 +26,9 @@ from ...messages import (
     LeaderSessionId,
     LeaderSessionMessage,
     ListHosts,
+    ProgramFile,
     RegisterHost,
     ReleaseJob,
-    StoredProgram,
     SubmitJob,
     TaskManagerAwaited,
     TaskManagerExited,
@@ -111,7 +111,7 @@ class ResourceManager(Actor):
         session: LeaderSessionId,
         job_manager: Ref,
         times: HostTimes,
-        delete_program: Callable[[StoredProgram], None],
+        delete_program: Callable[[ProgramFile], None],
     ) -> None:
         self._session = session
         self._job_manager = job_manager
@@ -235,7 +235,7 @@ class ResourceManager(Actor):
                 case Ended(job_id, index, reason):
                     self._job_manager.tell(TaskManagerExited(job_id, index, reason))
                 case Awaits(job_id, index, why):
-                    log.warning("TaskManager %d of %s waits: %s", index, job_id, why)
+                    log.info("TaskManager %d of %s waits: %s", index, job_id, why)
                     self._job_manager.tell(TaskManagerAwaited(job_id, index, why))
                 case _:
                     assert_never(effect)

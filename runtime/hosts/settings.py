@@ -15,14 +15,30 @@ from typing import Any
 from ...actors.job_manager.job_manager import JobManagerSettings
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..clusters.cluster_settings import ClusterSettings
-from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration, InvalidConfiguration
+from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration
+from ..high_availability.settings import (
+    AUTH_FILE,
+    CA_FILE,
+    CERT_FILE,
+    CLUSTER_ID,
+    DEFAULT_TIMEOUT_MS,
+    KEY_FILE,
+    PATH_ROOT,
+    QUORUM,
+    RECOVERY_MODE,
+    SESSION_TIMEOUT,
+    STORAGE_DIR,
+    TLS_KEY_FILE,
+    HighAvailabilitySettings,
+    RecoveryMode,
+)
 from .errors import InvalidSettings
 from .setting_kinds import Folder, FolderOrUrl, Kind, Names, OneOf, Text, Whole
 
 HOME = "~/.understudy"
 DEFAULT_PORT = 7420
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-RECOVERY_MODES = ("standalone",)
+RECOVERY_MODES = tuple(mode.value for mode in RecoveryMode)
 _YEAR_MS = 365 * 86_400_000
 
 
@@ -92,8 +108,27 @@ class HostSettings:
     )
     command: str = _setting("cluster.command", Text(), "understudy", "The command understudy on other hosts.")
     recovery_mode: str = _setting(
-        "recovery.mode", OneOf(RECOVERY_MODES), "standalone", "What survives the JobManager: standalone, nothing."
+        RECOVERY_MODE,
+        OneOf(RECOVERY_MODES),
+        "standalone",
+        "Who takes over from a JobManager; standalone: nobody.",
     )
+    cluster_id: str = _setting(CLUSTER_ID, Text(), "default", "JobManagers of one cluster-id compete to lead.")
+    session_timeout_ms: int = _setting(
+        SESSION_TIMEOUT, Whole(500, 600_000), DEFAULT_TIMEOUT_MS, "How long a leader may be silent."
+    )
+    zookeeper_quorum: str = _setting(
+        QUORUM, Text(may_be_empty=True), "", "host:port of each ZooKeeper server, with commas between."
+    )
+    zookeeper_root: str = _setting(PATH_ROOT, Text(), "/understudy", "Our nodes' path there.")
+    zookeeper_auth: str = _setting(
+        AUTH_FILE, Folder(may_be_empty=True), "", "A file with user:password, mode 0600: whose nodes they are."
+    )
+    zookeeper_ca: str = _setting(
+        CA_FILE, Folder(may_be_empty=True), "", "Certificates to trust: the connection to ZooKeeper is encrypted."
+    )
+    zookeeper_cert: str = _setting(CERT_FILE, Folder(may_be_empty=True), "", "Our certificate for ZooKeeper.")
+    zookeeper_key: str = _setting(TLS_KEY_FILE, Folder(may_be_empty=True), "", "Its key.")
     heartbeat_interval_ms: int = _setting(
         "heartbeat.interval-ms", Whole(10, _YEAR_MS), 1_000, "How often JobManager and TaskManagers beat."
     )
@@ -135,7 +170,8 @@ class HostSettings:
             )
         try:
             Configuration.of(self.configuration)
-        except InvalidConfiguration as error:
+            self.high_availability()
+        except ValueError as error:
             raise InvalidSettings(str(error)) from error
 
     @property
@@ -143,6 +179,11 @@ class HostSettings:
         """tcp://host:port of the JobManager, where recovery.mode is standalone."""
         host = f"[{self.jobmanager_host}]" if ":" in self.jobmanager_host else self.jobmanager_host
         return f"tcp://{host}:{self.jobmanager_port}"
+
+    @property
+    def has_successors(self) -> bool:
+        """Whether another JobManager takes over from one that dies."""
+        return self.recovery_mode != RecoveryMode.STANDALONE.value
 
     @property
     def checkpoint_dir(self) -> str:
@@ -155,6 +196,28 @@ class HostSettings:
         pairs = {SAVEPOINT_BACKEND: self.savepoint_backend, SAVEPOINT_DIRECTORY: self.savepoint_dir}
         return {key: value for key, value in pairs.items() if value}
 
+    def high_availability(self) -> HighAvailabilitySettings:
+        """Raises ValueError where what is needed for the recovery.mode is not set."""
+        if not self.has_successors:
+            return HighAvailabilitySettings()
+        pairs = {
+            RECOVERY_MODE: self.recovery_mode,
+            STORAGE_DIR: f"{self.storage_dir.rstrip('/')}/high-availability",
+            KEY_FILE: self.key_file,
+            CLUSTER_ID: self.cluster_id,
+            SESSION_TIMEOUT: str(self.session_timeout_ms),
+        }
+        if self.recovery_mode == RecoveryMode.ZOOKEEPER.value:
+            pairs |= {
+                QUORUM: self.zookeeper_quorum,
+                PATH_ROOT: self.zookeeper_root,
+                AUTH_FILE: self.zookeeper_auth,
+                CA_FILE: self.zookeeper_ca,
+                CERT_FILE: self.zookeeper_cert,
+                TLS_KEY_FILE: self.zookeeper_key,
+            }
+        return HighAvailabilitySettings.of({key: value for key, value in pairs.items() if value})
+
     def job_manager_settings(self) -> JobManagerSettings:
         return JobManagerSettings(
             self.heartbeat_interval_ms, self.heartbeat_timeout_ms, self.slot_timeout_ms, self.cancel_timeout_ms
@@ -165,7 +228,7 @@ class HostSettings:
 
     def is_on_this_host(self) -> bool:
         """Whether all is: nobody else reaches the JobManager."""
-        return self.jobmanager_host in ("127.0.0.1", "localhost", "::1")
+        return not self.has_successors and self.jobmanager_host in ("127.0.0.1", "localhost", "::1")
 
 
 SETTINGS: Mapping[str, Setting] = {

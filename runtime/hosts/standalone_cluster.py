@@ -34,6 +34,7 @@ from ..clusters.remote_errors import Refused
 from ..clusters.resuming import to_be_resumed
 from ..clusters.watch import Watch
 from .keys import load_keys
+from .leaders import leader_address
 from .programs import Programs, ShippedProgram, files_to_ship
 from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
@@ -63,7 +64,9 @@ class StandaloneCluster(RemoteCluster):
         self._handles: list[JobHandle] = []
 
     def start(self) -> Self:
-        """Open this side. Raises NoJobManager when it cannot connect to the address."""
+        """Open this side. Raises NoJobManager when it cannot connect to the address, and when nobody leads."""
+        if self.settings.has_successors:
+            self.address = leader_address(self.settings, self._answer_timeout_ms / 1000)
         super().start()
         system, job_manager = self._reached()
         system.spawn(Watch(job_manager, lambda reason: self._lose_jobs(f"its JobManager is away: {reason}")))

@@ -18,10 +18,11 @@ import json
 import logging
 import logging.handlers
 import os
+import queue
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -51,9 +52,11 @@ class ProcessState:
     """Of its actor system, once that listens; empty before."""
     log_file: str
     is_ready: bool = False
-    """A JobManager listens; a TaskManager is registered, for the first time."""
+    """A JobManager listens, or waits to lead; a TaskManager is registered, for the first time."""
 
     def __str__(self) -> str:
+        if self.role == "jobmanager" and self.is_ready and not self.address:
+            return f"{self.name}, process {self.pid}, waits to lead; its log is {self.log_file}"
         at = f" at {self.address}" if self.address else ""
         what = "registered" if self.role == "taskmanager" else "listening"
         not_yet = "" if self.is_ready else f", not yet {what}"
@@ -74,14 +77,19 @@ class PidFile:
             self.state = ProcessState(role, name, os.getpid(), "", str(Path(log_dir) / f"{name}.log"))
             self._write()
 
-    def update(self, *, address: str = "", is_ready: bool = False) -> None:
-        """Any thread may call it."""
+    def update(self, *, address: str | None = None, is_ready: bool = False) -> None:
+        """What is new. Any thread may call it."""
         with self._lock:
             if self._file.closed:
                 return
             was = self.state
             self.state = ProcessState(
-                was.role, was.name, was.pid, address or was.address, was.log_file, is_ready or was.is_ready
+                was.role,
+                was.name,
+                was.pid,
+                was.address if address is None else address,
+                was.log_file,
+                is_ready or was.is_ready,
             )
             self._write()
 
@@ -209,20 +217,56 @@ class _PrintedLines(io.TextIOBase):
 
 
 class Stop:
-    """Set by SIGTERM, SIGINT or SIGHUP, or by `request`; `wait` returns then, with why. On the main thread."""
+    """Requested by SIGTERM, SIGINT or SIGHUP, or by `request`; `wait` returns then, with why. On the main thread.
+
+    A queue carries that, whose `put` may come in the middle of its `get`, as in a signal's handler.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.reason = ""
 
     def request(self, reason: str) -> None:
         """Any thread may call it; the first reason counts."""
         self.reason = self.reason or reason
-        self._event.set()
+        self._queue.put(None)
 
-    def wait(self) -> str:
-        self._event.wait()
+    def nudge(self) -> None:
+        """Let `wait` look again; any thread may call it."""
+        self._queue.put(None)
+
+    def wait(self, is_over: Callable[[], bool] = lambda: False) -> str:
+        """Until it is requested, or something else is over, which is looked at after each nudge; the reason, empty if
+        it was not requested.
+        """
+        while not self.reason and not is_over():
+            self._queue.get()
         return self.reason
+
+    def unless(self, work: Callable[[], object], withdraw: Callable[[], None]) -> bool:
+        """Do blocking work on a thread of its own; whether it was done. If this is requested before, `withdraw` has to
+        end the work. Raises what the work raises.
+        """
+        errors: list[BaseException] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - it is raised again, on the main thread
+                errors.append(error)
+            finally:
+                done.set()
+                self.nudge()
+
+        thread = threading.Thread(target=run, name="understudy-waiting", daemon=True)
+        thread.start()
+        if self.wait(done.is_set) and not done.is_set():
+            withdraw()
+        thread.join()
+        if errors and not self.reason:
+            raise errors[0]
+        return not errors
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:

@@ -16,19 +16,19 @@ from functools import partial
 from pathlib import Path
 
 from ...actors.context import Ref
-from ...messages import HostId, JobId, LaunchTaskManager, LeaderSessionId, TaskManagerExited
+from ...messages import HostId, JobId, LaunchTaskManager, TaskManagerExited
 from ..clusters.announcement import WORK_DIR_PREFIX
 from ..clusters.local_launcher import LocalLauncher
 from ..clusters.remote_cluster import in_digits, own_host
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..clusters.watch import Watch
-from ..high_availability import FixedLeader, Leader, LeaderRetrieval
 from ..output import LogLevels
 from ..system import ActorSystem, CurveKeys
 from .errors import ProcessFailed
 from .host import Host, HostSpec, Leave
 from .jobmanager_process import JOB_MANAGER
 from .keys import load_keys
+from .leaders import leaders_of
 from .programs import Programs, unpack
 from .settings import HostSettings
 from .standing_process import PidFile, Stop, log_to_file
@@ -59,7 +59,7 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
 
         spec = HostSpec(HostId(system.new_id("host")), host, os.getpid(), settings.taskmanager_slots)
         registered = partial(pid_file.update, is_ready=True)
-        made = Host(spec, _leaders(settings), launcher, starts.make, registered, starts.forget)
+        made = Host(spec, leaders_of(settings), launcher, starts.make, registered, starts.forget)
         actor.append(system.spawn(made, name="host"))
         system.spawn(Watch(actor[0], stop.request))
         pid_file.update(address=system.address)
@@ -71,24 +71,24 @@ def run_task_manager_process(settings: HostSettings, *, in_background: bool = Fa
         return reason
 
 
-def _leaders(settings: HostSettings) -> LeaderRetrieval:
-    """How the JobManager is found."""
-    return FixedLeader(Leader(settings.jobmanager_address, LeaderSessionId("")))
-
-
 def _host(settings: HostSettings) -> str:
     """The address of this host for others, in digits. Raises ProcessFailed."""
     try:
         if settings.taskmanager_host:
             return in_digits(settings.taskmanager_host)
-        return own_host(settings.jobmanager_address)
+        return own_host(f"tcp://{_master(settings)}:{settings.jobmanager_port}")
     except OSError as error:
         what = (
             f"taskmanager.host {settings.taskmanager_host!r}"
             if settings.taskmanager_host
-            else f"jobmanager.host {settings.jobmanager_host!r}"
+            else f"the JobManager's host {_master(settings)!r}"
         )
         raise ProcessFailed(f"{what} cannot be resolved here: {error}") from error
+
+
+def _master(settings: HostSettings) -> str:
+    """A host that the route to tells by which address this one is reached."""
+    return settings.masters[0] if settings.has_successors and settings.masters else settings.jobmanager_host
 
 
 def _tell(actor: list[Ref], exited: TaskManagerExited) -> None:

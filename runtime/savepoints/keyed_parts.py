@@ -6,9 +6,11 @@ aggregations, windows and joins keep is Arrow already.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -25,9 +27,11 @@ from ...state.kinds.aggregation_fit import AGGREGATION, STATE_NAME
 from ...state.kinds.rows_fit import ROWS as ROWS_KIND
 from ...state.kinds.rows_fit import ROWS_NAME
 from ...state.kinds.schema_fit import Schema
+from ..connectors.errors import require
 from .errors import UnreadableState
 from .state_files import StateFiles
 
+ROCKS = "rocksdb"
 HEAP_FORMATS = frozenset({HEAP, "memory", "filesystem"})
 _DAMAGED = (MalformedMessage, LookupError, TypeError, ValueError, AttributeError, OSError)
 
@@ -63,20 +67,59 @@ class StoredTable:
         return any(isinstance(schema, dict) and "ttl" in schema for schema in self.schemas)
 
 
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One keyed handle and its header."""
 
-    handle: KeyedStateHandle
-    header: dict[str, Any]
+    def __init__(self, handle: KeyedStateHandle, header: dict[str, Any]) -> None:
+        self.handle, self.header = handle, header
 
     @property
     def is_heap(self) -> bool:
         return self.handle.backend in HEAP_FORMATS
 
     @property
-    def groups(self) -> list[int]:
+    def groups(self) -> Sequence[int]:
         return sorted(group for group in self.handle.offsets if group >= 0)
+
+
+class RocksParts(Snapshot):
+    """A snapshot of RocksDB: its files are fetched when the first key group is read, into a temporary folder."""
+
+    def __init__(self, handle: KeyedStateHandle, files: StateFiles) -> None:
+        require("rocksdict", extra="rocksdb", wanted_by="state in RocksDB")
+        from ...state.rocks.rocks_snapshot import MainPart
+
+        self._read = files.read
+        main = MainPart.read(handle, self._read)
+        listed: list[list[Any]] = []
+        kept = main.kept_states(main.key_groups, None)
+        for state in chain(
+            ([each.name, each.kind, each.schema] for each in main.states),
+            ([each.name, each.kind, each.schema] for each in kept),
+        ):
+            listed += [] if state in listed else [state]
+        header = {"max_parallelism": main.max_parallelism, "key": main.key_schema, "states": listed}
+        super().__init__(handle, header)
+        self._opened: Any = None
+
+    @property
+    def is_heap(self) -> bool:
+        return True
+
+    @property
+    def groups(self) -> range:
+        """Any of them may hold something."""
+        return range(self.handle.first_key_group, self.handle.last_key_group + 1)
+
+    def common(self, group: int) -> KeyedStateHandle | None:
+        """What a key group holds, in the common format. Raises a StateError."""
+        if self._opened is None:
+            from ...state.rocks.common_format import RocksSnapshot
+
+            self._opened = RocksSnapshot(self.handle, self._read)
+            weakref.finalize(self, self._opened.close)
+        found: KeyedStateHandle | None = self._opened.of(range(group, group + 1))
+        return found
 
 
 class KeyedParts:
@@ -84,7 +127,10 @@ class KeyedParts:
 
     def __init__(self, operator: str, handles: Sequence[KeyedStateHandle], files: StateFiles) -> None:
         self.files = files
-        self.snapshots = [Snapshot(handle, self._header(operator, handle)) for handle in handles]
+        self.snapshots = [
+            RocksParts(handle, files) if handle.backend == ROCKS else Snapshot(handle, self._header(operator, handle))
+            for handle in handles
+        ]
         self.max_parallelism: int | None = None
         for each in self.snapshots:
             self.max_parallelism = self._checked(each, partial(_max_parallelism, each))
@@ -106,7 +152,7 @@ class KeyedParts:
     def entries(self, name: str, group: int) -> Iterator[tuple[Schema, Schema, Entries]]:
         """The schema of the keys, that of the values, and entries. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if snapshot.is_heap and group in snapshot.handle.offsets:
+            if snapshot.is_heap and group in snapshot.groups:
                 yield from self._entries(snapshot, name, group)
 
     def rows(self, name: str, group: int) -> Iterator[pa.RecordBatch]:
@@ -127,10 +173,15 @@ class KeyedParts:
     def payloads(self, group: int) -> Iterator[tuple[str, Schema, bytes]]:
         """Name and schema of a state, and entries of its as they were written. Raises a StorageError."""
         for snapshot in self.snapshots:
-            if snapshot.is_heap and group in snapshot.handle.offsets:
+            if snapshot.is_heap and group in snapshot.groups:
                 yield from self._payloads(snapshot, group)
 
     def _payloads(self, snapshot: Snapshot, group: int) -> Iterator[tuple[str, Schema, bytes]]:
+        if isinstance(snapshot, RocksParts):
+            common = snapshot.common(group)
+            if common is not None:
+                yield from self._payloads(Snapshot(common, self._header("", common)), group)
+            return
         states = snapshot.header["states"]
         data = self.files.group(snapshot.handle, group)
         for at, payload in self._checked(snapshot, partial(_payloads, data)):
@@ -140,8 +191,8 @@ class KeyedParts:
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
         if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
             raise UnreadableState(
-                f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which is not "
-                "read as data: take a savepoint of the job, which is the same for every state backend, and open that"
+                f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which this "
+                "release does not know: read it with the release that wrote it"
             )
         data = self.files.group(handle, HEADER)
         header = self._checked(Snapshot(handle, {}), partial(unpack_plain, data))

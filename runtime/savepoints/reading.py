@@ -17,6 +17,7 @@ from ...state.backends.timer_queue import KIND
 from ...state.checkpoints.assignment import operator_states
 from ...state.checkpoints.completed_checkpoints import VertexSnapshot
 from ...state.kinds.state_descriptions import LIST_KINDS
+from ...state.rocks.common_format import in_common_format
 from .errors import NoSuchState
 from .found import Found, find
 from .keyed_parts import KeyedParts, StoredTable
@@ -128,7 +129,10 @@ class SavepointOperator:
     def keyed(self) -> KeyedParts:
         """Its keyed snapshots. Raises a StorageError, or UnreadableState."""
         states = operator_states(self.vertex.subtasks, self.uid, self.vertex.parallelism)
-        return KeyedParts(self.name, [handle for state in states for handle in state.keyed], self.savepoint.files)
+        files = self.savepoint.files
+        handles = [handle for state in states for handle in state.keyed]
+        every_group = range(self.vertex.max_parallelism)
+        return KeyedParts(self.name, in_common_format(handles, files.storage.read, every_group), files)
 
     @cached_property
     def _tables(self) -> dict[str, StateTable]:

@@ -38,6 +38,11 @@ class StateFiles:
         part.verified(data, self.path_of(handle))
         return data
 
+    def read(self, handle: StateHandle) -> bytes:
+        """All of it. Raises as `part`."""
+        with self._named(handle):
+            return self.storage.read(handle)
+
     def group(self, handle: KeyedStateHandle, group: int) -> bytes:
         """The part of a key group, or the header. Raises as `part`."""
         try:

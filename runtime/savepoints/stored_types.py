@@ -32,7 +32,7 @@ class StoredType(Protocol):
 
 def stored_type(schema: Schema) -> StoredType:
     match schema:
-        case {"ttl": inner} | {"values": inner, "made by": _}:
+        case {"ttl": inner} | {"values": inner}:
             return stored_type(inner)
         case {"list": inner}:
             return ListType(stored_type(inner))

@@ -46,7 +46,7 @@ from ...state.storage import CheckpointStorage, checkpoint_directory
 from .edit import OperatorEdit, SavepointEdit
 from .edited_entries import EditedEntries
 from .errors import InvalidEdit, UnreadableState
-from .keyed_parts import HEAP_FORMATS
+from .keyed_parts import HEAP_FORMATS, ROCKS
 from .state_files import StateFiles
 from .stored_types import NoSuchValue, stored_type
 
@@ -174,9 +174,9 @@ class _Writer:
         keyed_edits = [each for each in edit.states.values() if each.is_touched and each.kind not in LIST_KINDS]
         is_regrouped = groups != vertex.max_parallelism
         if not keyed_edits and not is_regrouped:
-            return tuple(self._copied(edit, handle) for handle in old.keyed)
+            return tuple(each for handle in old.keyed for each in self._copied(handle))
         assert edit.source is not None
-        if in_columns := [each for each in old.keyed if each.backend not in HEAP_FORMATS]:
+        if in_columns := [each for each in old.keyed if each.backend not in (*HEAP_FORMATS, ROCKS)]:
             raise InvalidEdit(
                 f"operator {edit.uid!r}: its state is in columns ({in_columns[0].backend}), which can be dropped with "
                 "the operator, and given neither other values nor another max_parallelism"
@@ -191,15 +191,24 @@ class _Writer:
             known = self._entries[id(edit)] = EditedEntries(edit, groups, self._time_ms)
         return known
 
-    def _copied(self, edit: OperatorEdit, handle: KeyedStateHandle) -> KeyedStateHandle:
+    def _copied(self, handle: KeyedStateHandle) -> Iterator[KeyedStateHandle]:
+        if handle.backend == ROCKS:
+            yield from self._in_common_format(handle)
+            return
         if handle.shared:
             raise UnreadableState(
-                f"operator {edit.uid!r}: its checkpoint is an incremental one ({handle.backend}), in files that it "
-                "shares with others: take a savepoint, and edit that"
+                f"a snapshot of the format {handle.backend!r} shares files, and cannot be copied here"
             )
         groups = [HEADER, *(group for group in handle.offsets if group != HEADER)]
         offsets, inline = lay_out({group: self._files.group(handle, group) for group in groups})
-        return replace(handle, offsets=offsets, handle=inline)
+        yield replace(handle, offsets=offsets, handle=inline)
+
+    def _in_common_format(self, handle: KeyedStateHandle) -> Iterator[KeyedStateHandle]:
+        """A snapshot of RocksDB as it would be on the heap: the new savepoint needs no RocksDB."""
+        from ...state.rocks.common_format import in_common_format
+
+        groups = range(handle.first_key_group, handle.last_key_group + 1)
+        yield from in_common_format([handle], self._files.read, groups)
 
     def _list(self, edit: OperatorEdit, handle: OperatorListHandle) -> Iterator[OperatorListHandle]:
         state = edit.states.get(handle.name)

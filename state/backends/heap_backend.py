@@ -47,8 +47,9 @@ class HeapBackend(HeapScope):
         if known is None:
             accessors = ACCESSORS if declaration.ttl is None else EXPIRING_ACCESSORS
             known = accessors[declaration.kind](declaration, self)
-            for stored in self._restored.pop(declaration.name, ()):
-                _load(known, stored)
+            for name in (declaration.name, *declaration.former_names):
+                for stored in self._restored.pop(name, ()):
+                    _load(known, stored)
             self._states[declaration.name] = known
         return cast(S, known)
 

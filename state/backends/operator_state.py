@@ -113,7 +113,8 @@ class OperatorStateBackend:
         if known is None:
             items = [
                 item
-                for restored in self._restored.pop(declaration.name, ())
+                for name in (declaration.name, *declaration.former_names)
+                for restored in self._restored.pop(name, ())
                 for item in _decode(declaration, *restored)
             ]
             known = self._states[declaration.name] = OperatorList(declaration, self, items)

@@ -1,13 +1,14 @@
 """UploadedFiles: which files of one subtask's state are stored already, so that a snapshot may name them again.
 
-For backends whose state consists of files that never change. Only files of checkpoints of this very job that have
-completed may be named again: a pending checkpoint may still go, with its files (SnapshotTarget). A new snapshot's files
-are noted on the thread that writes it, and count from the time that the task learns that its checkpoint is complete.
+For backends whose state consists of files that never change. A snapshot may name a file again if a completed checkpoint
+of this very job has it, and each checkpoint between the two, which is still pending, names it too: as soon as one of
+those completes, the older one goes, with all files that nobody has acknowledged since. A pending checkpoint's own new
+files may go with it (SnapshotTarget), so they count from the time that the task learns that it is complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from ...messages import CheckpointId, SharedFileId, SharedStateHandle
@@ -20,27 +21,41 @@ class UploadedFiles:
 
     def __init__(self) -> None:
         self._completed: dict[SharedFileId, SharedStateHandle] = {}
-        self._pending: dict[CheckpointId, dict[SharedFileId, SharedStateHandle]] = {}
+        self._named: dict[CheckpointId, Collection[SharedFileId]] = {}
+        """By checkpoint after the completed one, the completed one's files that it names."""
+        self._written: dict[CheckpointId, dict[SharedFileId, SharedStateHandle]] = {}
 
     def restored(self, handles: Iterable[SharedStateHandle]) -> None:
         """These files make the state that the backend begins with."""
         self._completed = {handle.file_id: handle for handle in handles}
 
-    def completed(self) -> Mapping[SharedFileId, SharedStateHandle]:
-        """Those that a snapshot of now may name; a copy."""
-        return dict(self._completed)
+    def begin(
+        self, checkpoint_id: CheckpointId, files: Iterable[SharedFileId]
+    ) -> dict[SharedFileId, SharedStateHandle]:
+        """Of the files of the snapshot that is taken now those that it names again, and where they lie."""
+        known = {
+            file: self._completed[file]
+            for file in files
+            if file in self._completed and all(file in named for named in self._named.values())
+        }
+        self._named[checkpoint_id] = known.keys()
+        return known
 
     def written(self, checkpoint_id: CheckpointId, handles: Iterable[SharedStateHandle]) -> None:
-        """The snapshot of this checkpoint names these."""
-        self._pending[checkpoint_id] = {handle.file_id: handle for handle in handles}
+        """The snapshot of this checkpoint consists of these. On any thread."""
+        self._written[checkpoint_id] = {handle.file_id: handle for handle in handles}
 
     def complete(self, checkpoint_id: CheckpointId) -> None:
         """This checkpoint is: its files may be named from now on, and those of older ones no longer."""
-        found = self._pending.pop(checkpoint_id, None)
-        if found is not None:
-            self._completed = found
-        for older in [each for each in self._pending if each < checkpoint_id]:
-            del self._pending[older]
+        found = self._written.pop(checkpoint_id, None)
+        if found is None:  # an attempt before this one took the snapshot
+            return
+        before, self._completed = self._completed, found
+        for pending in (self._named, self._written):
+            for older in [each for each in pending if each <= checkpoint_id]:
+                del pending[older]
+        for newer, named in self._named.items():
+            self._named[newer] = {file for file in named if found.get(file) == before[file]}
 
 
 def store_shared(

@@ -206,8 +206,9 @@ class SlotBackend(SlotScope):
         if known is None:
             ValueKinds.of(declaration)
             known = SLOT_ACCESSORS[declaration.kind](declaration, self)
-            for stored in self._restored.pop(declaration.name, ()):
-                load_into(known, stored, self.slot_keys)
+            for name in (declaration.name, *declaration.former_names):
+                for stored in self._restored.pop(name, ()):
+                    load_into(known, stored, self.slot_keys)
             self._states[declaration.name] = known
             self.make_room()
         return known

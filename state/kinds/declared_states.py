@@ -18,6 +18,11 @@ def declared_states(cls: type) -> dict[str, StateDeclaration]:
     names = [declared.name for declared in found.values()]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidState(f"{cls.__qualname__} declares two states named {sorted(twice)[0]!r}")
+    for attribute, declared in found.items():
+        if again := set(declared.former_names) & {each for each in names if each != declared.name}:
+            raise InvalidState(
+                f"{cls.__qualname__}.{attribute} was formerly {sorted(again)[0]!r}, and another state has that name now"
+            )
     return found
 
 

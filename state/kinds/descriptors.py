@@ -13,11 +13,11 @@ What is taken out of state belongs to the state: change it, and put it back in t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
 from ...messages import Serializer
 from ..errors import InvalidState, UnboundState
-from .record_serializer import ListNode, MadeNode, MapNode, TypeNode, node_of
+from .record_serializer import ListNode, MadeNode, MapNode, MigratingNode, TypeNode, node_of
 from .schema_fit import schema_text
 from .storable_types import unstorable
 from .ttl import Ttl, check_ttl
@@ -44,9 +44,33 @@ class StateDeclaration:
     values that were made in another way are refused.
     """
 
+    former_names: tuple[str, ...] = ()
+    """Under which it is looked for in a savepoint that does not have its name."""
+
+    migrations: tuple[tuple[Any, Callable[[Any], Any]], ...] = ()
+    """Earlier types, and the functions that make values of today of theirs."""
+
     def __init__(self, name: str | None, serializer: Serializer | str | None) -> None:
         self.name = name or ""
         self.serializer = serializer
+
+    def formerly(self, *names: str) -> Self:
+        """This state, which snapshots may hold under another name: `ValueState(int).formerly("count")`."""
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InvalidState(f"{self.kind}.formerly: wanted the names that the state had before, found {names!r:.60}")
+        self.former_names = names
+        return self
+
+    def migrating(self, earlier: Any, migrate: Callable[[Any], Any]) -> Self:
+        """This state, whose values may have been stored as the type `earlier`: `migrate(old)` makes those of today.
+
+        It is called for each value; of a list for each item, of a map for each of its values. Several may be named, the
+        newest type first: `ValueState(Leg).migrating(LegV2, from_v2).migrating(int, from_minutes)`.
+        """
+        if not callable(migrate):
+            raise InvalidState(f"{self.kind}.migrating: wanted a function of a stored value, found {migrate!r:.60}")
+        self.migrations = (*self.migrations, (earlier, migrate))
+        return self
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.name = self.name or attribute
@@ -54,6 +78,11 @@ class StateDeclaration:
     def node(self) -> TypeNode:
         """The serialiser of what one key holds."""
         raise NotImplementedError(self.kind)  # abstract
+
+    def _value_node(self, hint: Any) -> TypeNode:
+        node = node_of(hint, self.serializer)
+        earlier = tuple((node_of(each), migrate) for each, migrate in self.migrations)
+        return MigratingNode(node, earlier) if earlier else node
 
     def stored_node(self) -> TypeNode:
         """The same, which also asks what stored values were made by."""
@@ -165,7 +194,7 @@ class ValueState(KeyedStateDeclaration, Generic[T]):
         self._check_first("default", default)
 
     def node(self) -> TypeNode:
-        return node_of(self.type, self.serializer)
+        return self._value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -195,7 +224,7 @@ class ListState(MergingStateDeclaration, Generic[T]):
         self.type = type
 
     def node(self) -> TypeNode:
-        return ListNode(node_of(self.type, self.serializer))
+        return ListNode(self._value_node(self.type))
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -233,7 +262,7 @@ class MapState(KeyedStateDeclaration, Generic[K, V]):
         self.key_type, self.value_type = key_type, value_type
 
     def node(self) -> TypeNode:
-        return MapNode(node_of(self.key_type), node_of(self.value_type, self.serializer))
+        return MapNode(node_of(self.key_type), self._value_node(self.value_type))
 
     def fit(self) -> Fit:
         return fit_of(self.value_type, self.serializer)
@@ -291,7 +320,7 @@ class ReducingState(MergingStateDeclaration, Generic[T]):
         self.type, self.reduce = type, reduce
 
     def node(self) -> TypeNode:
-        return node_of(self.type, self.serializer)
+        return self._value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -328,7 +357,7 @@ class FoldingState(MergingStateDeclaration, Generic[A]):
         self._check_first("initial accumulator", initial)
 
     def node(self) -> TypeNode:
-        return node_of(self.type, self.serializer)
+        return self._value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)
@@ -364,7 +393,7 @@ class OperatorListState(StateDeclaration, Generic[T]):
         self.type, self.mode = type, mode
 
     def node(self) -> TypeNode:
-        return node_of(self.type, self.serializer)
+        return self._value_node(self.type)
 
     def fit(self) -> Fit:
         return fit_of(self.type, self.serializer)

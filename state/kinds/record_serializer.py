@@ -28,7 +28,7 @@ from ...messages import (
     serializer_for,
     shape_of,
 )
-from .schema_fit import Schema, misfit, values_of
+from .schema_fit import Schema, misfit, stored_field, values_of
 
 Convert: TypeAlias = Callable[[Any], Any] | None
 """None stands for "as it is", which is the fast path of all plain types."""
@@ -81,6 +81,11 @@ def type_name(hint: Any) -> str:
     return str(hint).replace("typing.", "")
 
 
+def declared_schema(node: TypeNode) -> Schema:
+    """The schema that stored values are held against: the node's own, and what else it can make its values of."""
+    return getattr(node, "declared", node.schema)
+
+
 def _check_fit(declared: Schema, stored: Schema) -> None:
     if problem := misfit(declared, stored):
         raise SchemaMismatch(problem)
@@ -111,11 +116,15 @@ class ListNode:
         return {"list": self.item.schema}
 
     @property
+    def declared(self) -> Schema:
+        return {"list": declared_schema(self.item)}
+
+    @property
     def encode(self) -> Convert:
         return _each(self.item.encode)
 
     def decoder(self, stored: Schema) -> Convert:
-        _check_fit(self.schema, stored)
+        _check_fit(self.declared, stored)
         return _each(self.item.decoder(stored["list"]))
 
 
@@ -129,11 +138,15 @@ class MapNode:
         return {"map": [self.key.schema, self.value.schema]}
 
     @property
+    def declared(self) -> Schema:
+        return {"map": [declared_schema(self.key), declared_schema(self.value)]}
+
+    @property
     def encode(self) -> Convert:
         return _each_pair(self.key.encode, self.value.encode)
 
     def decoder(self, stored: Schema) -> Convert:
-        _check_fit(self.schema, stored)
+        _check_fit(self.declared, stored)
         key, value = stored["map"]
         return _each_pair(self.key.decoder(key), self.value.decoder(value))
 
@@ -168,12 +181,46 @@ class MadeNode:
         return {"made by": dict(self.made_by), "values": self.inner.schema}
 
     @property
+    def declared(self) -> Schema:
+        return {"made by": dict(self.made_by), "values": declared_schema(self.inner)}
+
+    @property
     def encode(self) -> Convert:
         return self.inner.encode
 
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.schema, stored)
         return self.inner.decoder(values_of(stored))
+
+
+@dataclass(frozen=True, slots=True)
+class MigratingNode:
+    """Values that may have been stored as another type, from which a function of the user's makes those of today."""
+
+    inner: TypeNode
+    earlier: tuple[tuple[TypeNode, Callable[[Any], Any]], ...]
+
+    @property
+    def schema(self) -> Schema:
+        return self.inner.schema
+
+    @property
+    def declared(self) -> Schema:
+        earlier = [declared_schema(node) for node, _ in self.earlier]
+        return {"migrates": earlier, "values": declared_schema(self.inner)}
+
+    @property
+    def encode(self) -> Convert:
+        return self.inner.encode
+
+    def decoder(self, stored: Schema) -> Convert:
+        if not misfit(declared_schema(self.inner), stored):
+            return self.inner.decoder(stored)
+        for node, migrate in self.earlier:
+            if not misfit(declared_schema(node), stored):
+                return _migrating(node.decoder(stored), migrate)
+        _check_fit(self.declared, stored)
+        raise AssertionError("it fits none of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +278,9 @@ class RecordNode:
     @property
     def schema(self) -> Schema:
         own = {name: node.schema for name, node in self.nodes.items()}
-        return {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.shape.optional)}
+        schema = {"record": self.kind.__qualname__, "fields": own, "defaults": sorted(self.shape.optional)}
+        formerly = former_names_of(self.kind)
+        return schema | {"formerly": formerly} if formerly else schema
 
     @property
     def encode(self) -> Convert:
@@ -253,10 +302,12 @@ class RecordNode:
     def decoder(self, stored: Schema) -> Convert:
         _check_fit(self.schema, stored)
         kept = list(stored["fields"])
+        declared = self.schema
+        there = {name: stored_field(declared, stored, name) for name in self.nodes}
         steps = [
-            (kept.index(name), name, node.decoder(stored["fields"][name]))
-            for name, node in self.nodes.items()
-            if name in kept
+            (kept.index(was), name, self.nodes[name].decoder(stored["fields"][was]))
+            for name, was in there.items()
+            if was is not None
         ]
         make, has_more = self.shape.make, self.shape.beside is not None
 
@@ -265,6 +316,23 @@ class RecordNode:
             return make({name: step(raw[at]) if step else raw[at] for at, name, step in steps}, beside)
 
         return decode
+
+
+def former_names_of(kind: type) -> dict[str, list[str]]:
+    """What `__formerly__` of a record's class says: by field, or "class", the names that it had before."""
+    formerly = vars(kind).get("__formerly__", {})
+    return {name: [each] if isinstance(each, str) else list(each) for name, each in formerly.items()}
+
+
+def _migrating(decode: Convert, migrate: Callable[[Any], Any]) -> Convert:
+    def made(raw: Any) -> Any:
+        value = raw if decode is None else decode(raw)
+        try:
+            return migrate(value)
+        except Exception as error:
+            raise SchemaMismatch(f"migrating {value!r:.80} raised {type(error).__name__}: {error}") from error
+
+    return made
 
 
 def hints_of(kind: type) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Schemas are plain data, so the question can be put where the user's classes are 
 decodes a snapshot asks the same question, so the two cannot disagree.
 
 A value fits as it is, or is converted (bool -> int -> float, T -> Optional[T], anything plain -> Any, records that
-gained fields with defaults, or lost fields), or does not fit. Flink: TypeSerializerSchemaCompatibility.
+gained fields with defaults, lost fields, or whose fields or class were renamed; by a function of the user's), or does
+not fit. Flink: TypeSerializerSchemaCompatibility.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = Any
-"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer`, `ttl` or
-`made by`.
+"""Plain data: a type's name, or a map that says `list`, `map`, `optional`, `record`, `enum`, `serializer`, `ttl`,
+`made by` or `migrates`.
 """
 
 WIDENED = frozenset({("bool", "int"), ("bool", "float"), ("int", "float")})
@@ -37,7 +38,7 @@ def schema_text(schema: Schema) -> str:
             return f"{kind} by serializer {name!r} version {version}"
         case {"enum": name}:
             return str(name)
-        case {"made by": _, "values": inner}:
+        case {"made by": _, "values": inner} | {"migrates": _, "values": inner}:
             return schema_text(inner)
         case {"ttl": inner, "clock": clock}:
             return f"{schema_text(inner)} with a TTL by {clock} time"
@@ -47,8 +48,11 @@ def schema_text(schema: Schema) -> str:
 def misfit(declared: Schema, stored: Schema) -> str:
     """Why values written under `stored` cannot become values of `declared`; empty if they can."""
     match declared, stored:
-        case _, {"ttl": inner}:
+        case _, {"ttl": inner} | {"migrates": _, "values": inner}:
             return misfit(declared, inner)
+        case {"migrates": earlier, "values": inner}, _:
+            problem = misfit(inner, stored)
+            return problem and (problem if all(misfit(each, stored) for each in earlier) else "")
         case {"made by": rules, "values": inner}, _:
             return _rules_misfit(rules, stored) or misfit(inner, values_of(stored))
         case str(), str():
@@ -66,7 +70,7 @@ def misfit(declared: Schema, stored: Schema) -> str:
         case {"serializer": name, "version": version}, {"serializer": stored_name, "version": written}:
             if name == stored_name:
                 return "" if written <= version else f"version {written} is newer than {version}"
-        case {"record": name}, {"record": stored_name} if name == stored_name:
+        case {"record": name}, {"record": stored_name} if stored_name in (name, *former_names(declared, CLASS)):
             return _record_misfit(declared, stored)
     return _refused(declared, stored)
 
@@ -96,12 +100,50 @@ def _rules_misfit(declared: dict[str, str], stored: Schema) -> str:
 def _record_misfit(declared: dict[str, Any], stored: dict[str, Any]) -> str:
     kept = stored["fields"]
     for name, schema in declared["fields"].items():
-        if name in kept:
-            if problem := misfit(schema, kept[name]):
+        if (there := stored_field(declared, stored, name)) is not None:
+            if problem := misfit(schema, kept[there]):
                 return problem
         elif name not in declared.get("defaults", ()):
             return f"field {name!r} is new and has no default"
     return ""
+
+
+CLASS = "class"
+"""Among the former names of a record's fields: those of the class. No field can be called so."""
+
+
+def former_names(declared: dict[str, Any], what: str) -> tuple[str, ...]:
+    """What a record says that this field, or CLASS, was called before."""
+    found = declared.get("formerly", {}).get(what, ())
+    return tuple(found)
+
+
+def stored_field(declared: dict[str, Any], stored: dict[str, Any], name: str) -> str | None:
+    """The name of the stored field that becomes this one; None if there is none."""
+    kept = stored["fields"]
+    names = (name, *(each for each in former_names(declared, name) if each not in declared["fields"]))
+    return next((each for each in names if each in kept), None)
+
+
+def is_converted(declared: Schema, stored: Schema) -> bool:
+    """Whether values that fit become other ones: they are migrated, and not taken over as they are."""
+    return bool(_essence(declared) != _essence(stored))
+
+
+def _essence(schema: Schema) -> Schema:
+    """What decides over the stored form of values."""
+    match schema:
+        case {"ttl": inner} | {"values": inner}:
+            return _essence(inner)
+        case {"record": name, "fields": fields}:
+            return [name, [(field, _essence(each)) for field, each in fields.items()]]
+        case {"list": inner}:
+            return ["list", _essence(inner)]
+        case {"optional": inner}:
+            return ["optional", _essence(inner)]
+        case {"map": [key, value]}:
+            return ["map", _essence(key), _essence(value)]
+    return schema
 
 
 def _refused(declared: Schema, stored: Schema) -> str:

@@ -9,8 +9,9 @@ from ..errors import InvalidState
 from .aggregation_fit import AGGREGATION, aggregation_misfit
 from .declared_states import declared_states
 from .descriptors import OperatorListState, StateDeclaration
+from .record_serializer import declared_schema
 from .rows_fit import ROWS, rows_misfit
-from .schema_fit import misfit
+from .schema_fit import is_converted, misfit, schema_text
 
 LIST_KINDS = frozenset({OperatorListState.kind, "SourceOffset"})
 """State of an operator, not of its keys."""
@@ -33,10 +34,10 @@ def description_of(declared: StateDeclaration) -> StateDescription:
     if why := declared.unstorable():
         raise InvalidState(f"state {declared.name!r} is a {type(declared).__name__}: {why}")
     try:
-        schema = declared.stored_node().schema
+        schema = declared_schema(declared.stored_node())
     except LookupError:
         schema = None
-    return StateDescription(declared.name, declared.kind, schema)
+    return StateDescription(declared.name, declared.kind, schema, declared.former_names)
 
 
 def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
@@ -55,6 +56,20 @@ def state_misfit(declared: StateDescription, stored: StateDescription) -> str:
             was, now = stored.schema["source"], declared.schema["source"]
             return "" if was == now else f"the source was a {was} and is a {now} now: its offset means nothing to that"
     return misfit(declared.schema, stored.schema)
+
+
+def names_of(state: StateDescription) -> tuple[str, ...]:
+    """Its name, and those that it may have been stored under."""
+    return (state.name, *state.formerly)
+
+
+def state_change(declared: StateDescription, stored: StateDescription) -> str:
+    """What becomes of the values of a stored state that fits: "compatible", or "migrated: was ..., is ..."."""
+    named = f"was called {stored.name!r}" if stored.name != declared.name else ""
+    is_plain = declared.kind not in (AGGREGATION, ROWS, "SourceOffset") and None not in (declared.schema, stored.schema)
+    if is_plain and is_converted(declared.schema, stored.schema):
+        named += f"{', ' * bool(named)}was {schema_text(stored.schema)}, is {schema_text(declared.schema)}"
+    return f"migrated: {named}" if named else "compatible"
 
 
 def is_keyed(state: StateDescription) -> bool:

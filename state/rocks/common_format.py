@@ -42,24 +42,41 @@ def in_common_format(
 
 
 def _converted(handle: KeyedStateHandle, read: ReadState, key_groups: range) -> KeyedStateHandle | None:
-    main = MainPart.read(handle, read)
-    first, last = max(handle.first_key_group, key_groups[0]), min(handle.last_key_group, key_groups[-1])
-    own = range(first, last + 1)
-    options = StoreOptions.temporary(RocksMemory(_MEMORY_MB), compacts=False)
-    store = RocksStore(options.new_path(), options)
+    snapshot = RocksSnapshot(handle, read)
     try:
+        return snapshot.of(key_groups)
+    finally:
+        snapshot.close()
+
+
+class RocksSnapshot:
+    """One snapshot, fetched into a temporary folder, whose key groups are converted as they are asked for."""
+
+    def __init__(self, handle: KeyedStateHandle, read: ReadState) -> None:
+        """Blocks. Raises LocalStateFailed, or a StorageError."""
+        self.handle = handle
+        self.main = MainPart.read(handle, read)
+        options = StoreOptions.temporary(RocksMemory(_MEMORY_MB), compacts=False)
+        self._store = RocksStore(options.new_path(), options)
         if handle.shared:
-            fetch(handle, main, read, store.path)
+            fetch(handle, self.main, read, self._store.path)
+
+    def of(self, key_groups: range) -> KeyedStateHandle | None:
+        """What these key groups hold, in the common format and inline; None if that is nothing."""
+        handle, main = self.handle, self.main
+        first, last = max(handle.first_key_group, key_groups[0]), min(handle.last_key_group, key_groups[-1])
+        own = range(first, last + 1)
+        store = self._store if handle.shared else None
         views = [
-            RowsView(entry.name, entry.kind, entry.schema, number, store if handle.shared else None, own)
-            for number, entry in enumerate(main.states)
+            RowsView(each.name, each.kind, each.schema, number, store, own) for number, each in enumerate(main.states)
         ]
         kept = list(main.kept_states(own, None))
         writer = SnapshotWriter(own, main.max_parallelism, PlainNode(main.key_schema), views, kept)
         writer.release = lambda: None
         return writer(_NO_TARGET)
-    finally:
-        store.close()
+
+    def close(self) -> None:
+        self._store.close()
 
 
 _NO_TARGET: Final[SnapshotTarget] = None  # type: ignore[assignment]

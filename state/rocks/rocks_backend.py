@@ -88,11 +88,11 @@ class RocksBackend(HeapScope):
         return len(self._table) - 1
 
     def _take_over(self, state: RocksState) -> None:
-        """What was restored under its name. Raises StateIncompatible."""
-        name = state.declaration.name
-        for number in [each for each in sorted(self._restored) if self._table[each].name == name]:
+        """What was restored under its name, or a former one. Raises StateIncompatible."""
+        names = (state.declaration.name, *state.declaration.former_names)
+        for number in [each for each in sorted(self._restored) if self._table[each].name in names]:
             entry = self._table[number]
-            stored = StoredState(name, entry.kind, entry.schema, None)
+            stored = StoredState(entry.name, entry.kind, entry.schema, None)
             if self._has_rows(number):
                 with stored.loaded_for(state.declaration):
                     decode = state.node.decoder(stored.value_schema)

@@ -137,18 +137,18 @@ class RocksSnapshot:
         self._key_node = key_node
         self._views = views
         self._uploaded = uploaded
-        self._known = uploaded.completed()
+        self._tables = [SharedFileId(name) for name in names if is_table(name)]
+        self._known = uploaded.begin(checkpoint_id, self._tables)
         # Also when nobody holds it any more because it was cancelled.
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __call__(self, target: SnapshotTarget) -> KeyedStateHandle | None:
         try:
-            tables = [SharedFileId(name) for name in self._names if is_table(name)]
             kept = (*self._main.kept, *(self._frozen(view) for view in self._views))
-            if not tables and not kept:
+            if not self._tables and not kept:
                 return None
             offsets, handle = self._main_part(tuple(each for each in kept if each[1]))
-            shared = tuple(store_shared(tables, self._known, target, self._read, self._path))
+            shared = tuple(store_shared(self._tables, self._known, target, self._read, self._path))
             self._uploaded.written(self._checkpoint_id, shared)
             in_flight = sum(getattr(view, "in_flight", 0) for view in self._views)
             groups = self._main.key_groups

@@ -27,8 +27,10 @@ from .row_keys import end_of
 _FILE_BYTES: Final = 16 * 1024 * 1024
 """Of a table file: what is fetched, checked and sent as one piece."""
 _MANIFEST_BYTES: Final = 256 * 1024
-_MOST_OVERLAPPING: Final = 4
-"""Files that overlap, beyond which they are merged."""
+_MOST_OVERLAPPING: Final = 6
+"""Runs of files that overlap, beyond which some are merged."""
+_MOST_STALE_PERCENT: Final = 100
+"""Of the size of what counts: beyond it all is merged, and what was overwritten goes."""
 _BLOOM_BITS: Final = 10
 _EVERYTHING: Final = b"\xff\xff\xff"
 """Behind all rows: there are at most 2**15 key groups."""
@@ -168,7 +170,7 @@ class RocksStore:
         return options
 
     def _opened_with(self) -> Any:
-        from rocksdict import BlockBasedOptions, DBCompressionType, Options
+        from rocksdict import BlockBasedOptions, DBCompactionStyle, DBCompressionType, Options, UniversalCompactOptions
 
         options, tables, memory = Options(raw_mode=True), BlockBasedOptions(), self.options.memory
         cache, write_buffers = memory.shared()
@@ -179,6 +181,12 @@ class RocksStore:
         tables.set_format_version(5)
         options.create_if_missing(True)
         options.set_block_based_table_factory(tables)
+        # Files are merged with others of their size, so that a small change does not rewrite what is large and old.
+        merging = UniversalCompactOptions()
+        merging.max_size_amplification_percent = _MOST_STALE_PERCENT
+        options.set_compaction_style(DBCompactionStyle.universal())
+        options.set_universal_compaction_options(merging)
+        options.set_level_zero_file_num_compaction_trigger(_MOST_OVERLAPPING)
         options.set_compression_type(DBCompressionType.lz4())
         options.set_write_buffer_manager(write_buffers)
         options.set_write_buffer_size(memory.write_buffer_bytes)

@@ -107,7 +107,7 @@ class SourceContract(Contract):
         raise NotImplementedError(f"{type(self).__name__}.wanted is not defined")  # abstract
 
     def compared(self, record: Any) -> Any:
-        """What of a record is in `wanted`: all of it, unless this leaves out what differs from run to run."""
+        """The part of a record that is in `wanted`: all of it, unless overridden to leave out what always differs."""
         return record
 
     # -- the tests

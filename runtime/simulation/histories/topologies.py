@@ -51,6 +51,7 @@ class Workload:
     batch_rows: int | None = None
     inline_threshold_bytes: int = 1
     """Of each subtask's state: less of it makes no file."""
+    state_backend: str = "filesystem"
 
     @property
     def duration_ms(self) -> float:
@@ -165,6 +166,7 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         batch_rows=workload.batch_rows,
         tolerable_checkpoint_failures=1_000_000,
         restart_strategy=fixed_delay(1_000_000, delay_ms=300),
+        state_backend=workload.state_backend,
         mode=mode,
     )
     env.checkpoints = replace(

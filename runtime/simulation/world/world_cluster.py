@@ -18,6 +18,7 @@ from ....actors.context import Ref
 from ....actors.job_manager.launcher import Launcher
 from ....actors.tasks.job_program import JobProgram
 from ....messages import JobId, TaskManagerId
+from ....state import WorkingState
 from ...api.errors import InvalidProgram
 from ...api.translation import DataFrameBinding, Translation
 from ...clusters.cluster import Cluster
@@ -214,6 +215,7 @@ class WorldCluster(Cluster):
                 pid=len(self.world.processes),
                 call_loop=SimulatedCallLoop(process),
                 when_failed=partial(self._task_failed, launch.job_id),
+                local=WorkingState(memory_mb=8, compacts=False),
             ),
             name="task-manager",
         )

@@ -28,6 +28,7 @@ from understudy.messages import (
     NotifyCheckpointComplete,
     NotifyEndOfData,
     SubmitTask,
+    TaskManagerAwaited,
     TaskManagerExited,
     TaskMetrics,
     TriggerCheckpoint,
@@ -59,6 +60,17 @@ def test_too_few_slots_fail_the_job_with_the_numbers() -> None:
     assert ended.status is JobStatus.FAILED
     assert ended.failure is not None
     assert "needs 2 slots, 1 are offered" in ended.failure.error_message
+
+
+def test_a_task_manager_that_cannot_be_started_yet_is_waited_for_and_the_error_says_why() -> None:
+    stage = Stage(graph())
+    (overdue,) = [s.event for s in stage.of(Schedule) if isinstance(s.event, SlotsOverdue)]
+    stage.register(0)
+    assert stage.tell(TaskManagerAwaited("job-1", 1, "all slots are taken")) == []
+    stage.tell(overdue)
+    (ended,) = stage.of(JobEnded)
+    assert ended.failure is not None
+    assert ended.failure.error_message.endswith("; TaskManager 1 waits: all slots are taken")
 
 
 def test_the_slot_timer_means_nothing_once_the_job_runs() -> None:

@@ -45,7 +45,9 @@ SAVED = checkpoint((chain(operator("sum", TOTAL)), [{"sum": keyed_state(ALL)}]))
 
 def test_the_report_says_who_finds_state_and_who_begins_anew() -> None:
     program = graph(chain(operator("sum", TOTAL), operator("new", WORST), "stateless"))
-    assert check_restore(SAVED, program) == RestoreReport(matched=("sum",), fresh=("new",), left_behind=())
+    assert check_restore(SAVED, program) == RestoreReport(
+        matched=("sum",), fresh=("new",), left_behind=(), states={"sum.total": "compatible"}
+    )
 
 
 def test_an_operator_is_known_by_its_id_whatever_its_name() -> None:

@@ -15,14 +15,16 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from understudy import JobFailed, StandaloneCluster, StreamEnvironment
+from understudy import FileSink, JobFailed, JobLost, StandaloneCluster, StreamEnvironment
 from understudy.messages import JobStatus
+from understudy.runtime.hosts.leaders import leader_address
+from understudy.runtime.hosts.settings_sources import load_settings
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 from understudy.state import CheckpointStorage
 
 from ...prepared import Prepared
 from ..clusters import jobs
-from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, environment
+from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, environment, read_output
 from .conftest import WAIT_S, Command, Shell, eventually
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
@@ -165,6 +167,37 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
     yard.shell.eventually_nothing_is_left()
 
 
+def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: Yard) -> None:
+    """By files of the shared folder: docs/high-availability.md. The TaskManager process follows the leader."""
+    mode = ("-D", "recovery.mode=storage", "-D", "high-availability.session-timeout-ms=1000")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        other = ("-D", f"jobmanager.port={probe.getsockname()[1]}", "-D", f"run.dir={yard.folder / 'standby'}")
+    leader, worker = yard.start("jobmanager", *mode), yard.start("taskmanager", *mode)
+    standby = yard.shell.start("jobmanager", *mode, *other)
+    yard.until_registered(worker)
+    gate, out = Gate(yard.folder), yard.folder / "out"
+    flags = {"recovery.mode": "storage", "high-availability.session-timeout-ms": "1000"}
+    with StandaloneCluster(yard.file, flags=flags) as cluster:
+        env = yard.environment()
+        counting(env, 1_000, 2_000.0, gate=gate).sink_to(FileSink(str(out), "jsonl"), name="out")
+        job = cluster.submit(env, "numbers")
+        Witness(job).checkpoints(2)
+        os.kill(leader.pid, signal.SIGKILL)
+        with pytest.raises(JobLost, match="its JobManager is away"):
+            job.wait(WAIT_S)
+    settings, port = load_settings(yard.file, flags).settings, other[1].partition("=")[2]
+    yard.until(lambda: leader_address(settings, WAIT_S).endswith(f":{port}"), "the next leader")
+    with StandaloneCluster(settings) as cluster:
+        (found,) = cluster.jobs()
+        assert found.job_id == job.job_id
+        gate.open()
+        yard.until(lambda: cluster.details(job.job_id).status is JobStatus.FINISHED, "the end of the job")
+        assert read_output(out, "jsonl") == counted(1_000)
+    assert yard.end(standby)[0] == 0
+    assert yard.end(worker)[0] == 0
+
+
 def test_a_job_that_gets_no_slot_says_what_is_missing_and_what_to_do(yard: Yard) -> None:
     yard.start("jobmanager", "-D", "jobs.slot-timeout-ms=200")
     with yard.cluster() as cluster:
@@ -196,3 +229,17 @@ def test_a_second_jobmanager_here_and_one_on_a_taken_port_are_refused(yard: Yard
     on_its_port = yard.shell("jobmanager", "-D", f"run.dir={tmp_path / 'other'}")
     assert (on_its_port.code, on_its_port.err.count("cannot listen at tcp://127.0.0.1")) == (1, 1)
     assert "jobmanager.port" in on_its_port.err
+
+
+def test_the_settings_say_which_of_several_jobmanagers_is_meant(yard: Yard) -> None:
+    """And name it where none was started here, as on another host."""
+    yard.start("jobmanager")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    other = ("-D", f"jobmanager.port={port}", "-D", "run.dir=other", "-D", "security.key-file=another")
+    assert yard.shell("cluster", "key", *other).code == 0
+    yard.shell.start("jobmanager", *other)
+    yard.until(lambda: [each.address for each in running_processes(yard.folder / "other") if each.address], "the other")
+    assert yard.shell("list", "--json").json == []
+    assert yard.shell("list", "--json", TMPDIR=str(yard.folder)).json == []

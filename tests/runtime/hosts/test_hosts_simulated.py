@@ -22,9 +22,9 @@ from understudy.messages import (
     JobId,
     LaunchTaskManager,
     LeaderSessionId,
+    ProgramFile,
     RestartStrategyConfig,
     RestartStrategyKind,
-    StoredProgram,
     SubmitJob,
     TaskManagerAwaited,
     TaskManagerExited,
@@ -48,7 +48,7 @@ MANAGER = "manager"
 def submission(slots: int = 1) -> SubmitJob:
     restart = RestartStrategyConfig(RestartStrategyKind.NONE)
     graph = JobGraph(JOB, "numbers", (), (), CheckpointConfig("sim://checkpoints"), restart)
-    return SubmitJob(graph, 2, slots, program=StoredProgram("programs/job-1"))
+    return SubmitJob(graph, 2, slots, program=ProgramFile("programs/job-1"))
 
 
 class Wanting(Actor):
@@ -115,7 +115,7 @@ class Yard:
         self.hosts: dict[str, Any] = {}
         self.refusal: Exception | None = None
         """What reading a job's code raises."""
-        self.deleted: list[StoredProgram] = []
+        self.deleted: list[ProgramFile] = []
         self.numbers = 0
         self.manage()
 
@@ -279,7 +279,7 @@ def test_a_job_that_is_over_is_forgotten_everywhere_and_its_code_deleted(yard: Y
     yard.launcher.forget(JOB)
     yard.run(1_000)
     assert yard.children["a"].forgotten == [JOB]
-    assert yard.deleted == [StoredProgram("programs/job-1")]
+    assert yard.deleted == [ProgramFile("programs/job-1")]
 
 
 def test_one_that_leaves_says_so(yard: Yard) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy import CurveKeys, ProgramRefused, StateError
-from understudy.messages import JobId, StoredProgram
+from understudy.messages import JobId, ProgramFile
 from understudy.runtime.hosts.programs import Programs, ShippedProgram, files_to_ship, unpack
 from understudy.state import CheckpointStorage
 
@@ -60,13 +60,13 @@ def test_a_pickle_in_its_place_is_not_unpickled(programs: Programs, tmp_path: Pa
 
     CheckpointStorage(str(tmp_path)).write_sealed("programs/bomb", pickle.dumps(Bomb()))
     with pytest.raises(ProgramRefused, match="is none"):
-        programs.load(JOB, StoredProgram("programs/bomb"))
+        programs.load(JOB, ProgramFile("programs/bomb"))
     assert not (tmp_path / "exploded").exists()
 
 
 def test_a_path_that_leads_out_of_the_folder_is_refused(programs: Programs) -> None:
     with pytest.raises(StateError):
-        programs.load(JOB, StoredProgram("../elsewhere"))
+        programs.load(JOB, ProgramFile("../elsewhere"))
 
 
 def test_files_and_packages_are_shipped_by_the_names_by_which_they_are_imported(tmp_path: Path) -> None:

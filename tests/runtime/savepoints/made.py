@@ -20,7 +20,7 @@ from understudy.messages import (
     SubtaskState,
     VertexId,
 )
-from understudy.state import HeapBackend, OperatorStateBackend
+from understudy.state import OperatorStateBackend, backend_named, channel_handle
 from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.checkpoints.checkpoint_metadata import encode_metadata
 from understudy.state.checkpoints.completed_checkpoints import CompletedCheckpoint, VertexSnapshot
@@ -34,6 +34,9 @@ from understudy.state.columnar.columnar_backend import ColumnarBackend
 from understudy.state.columnar.keyed_rows import KeptRows, KeyedRows
 from understudy.state.keys.key_groups import KeyGroupRange, key_group, key_group_range, key_groups_of
 from understudy.state.kinds.state_descriptions import describe_states
+from understudy.state.rocks.memory import RocksMemory
+from understudy.state.rocks.rocks_backend import RocksBackend
+from understudy.state.rocks.store import StoreOptions
 from understudy.state.storage import CheckpointStorage, checkpoint_directory
 
 MAX_PARALLELISM = 16
@@ -87,11 +90,13 @@ Fill = Callable[[SubtaskSnapshot, Subtask], None]
 """Adds to the snapshot of one subtask what an operator holds there."""
 
 
-def declared_states(keys: Sequence[Any] = KEYS, value: Callable[[int], int] = lambda at: at * 10) -> Fill:
+def declared_states(
+    keys: Sequence[Any] = KEYS, value: Callable[[int], int] = lambda at: at * 10, state_backend: str = "filesystem"
+) -> Fill:
     """`value(i)` is what the i-th key holds."""
 
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
-        backend = HeapBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM)
+        backend = backend_named(state_backend).keyed_backend(subtask.groups, MAX_PARALLELISM)
         backend.clock = Clock()
         states = {name: backend.state(each) for name, each in vars(Declared).items() if not name.startswith("_")}
         timers = backend.timers()
@@ -161,9 +166,17 @@ _STATES = {"declared": describe_states(Declared), "lists": describe_states(Lists
 
 
 def savepoint(
-    root: Path, operators: Mapping[str, Fill] = ALL, *, parallelism: int = 2, checkpoint_id: int = 3, inline: int = 0
+    root: Path,
+    operators: Mapping[str, Fill] = ALL,
+    *,
+    parallelism: int = 2,
+    checkpoint_id: int = 3,
+    inline: int = 0,
+    in_flight: bool = False,
 ) -> Path:
-    """Store it below this checkpoint directory as a job does, and return the path of the pointer."""
+    """Store it below this checkpoint directory as a job does, and return the path of the pointer. `in_flight`: with a
+    batch on its way.
+    """
     storage = CheckpointStorage(str(root))
     job_id = JobId(f"job-{checkpoint_id:08}0000")
     vertices = {}
@@ -176,7 +189,8 @@ def savepoint(
                 storage, job_id, CheckpointId(checkpoint_id), VertexId(name), SubtaskIndex(index),
                 ExecutionAttemptId(f"attempt-{index}"), inline,
             )  # fmt: skip
-            states[SubtaskIndex(index)] = snapshot.write(target, store_in_file)
+            channels = (channel_handle(0, SubtaskIndex(0), [b"a batch"]),) if in_flight else ()
+            states[SubtaskIndex(index)] = snapshot.write(target, store_in_file, channels)
         described = (OperatorDescription(OperatorId(name), name, "operator", _STATES.get(name, ())),)
         vertices[VertexId(name)] = VertexSnapshot(parallelism, MAX_PARALLELISM, states, described)
     completed = CompletedCheckpoint(job_id, CheckpointId(checkpoint_id), 1_000, 1_001, 0, vertices, is_savepoint=True)
@@ -187,3 +201,21 @@ def savepoint(
     store = FilesystemSavepointStore(storage, folder="savepoints", new_suffix=lambda: f"{checkpoint_id:012}")
     pointer = SavepointPointer(POINTER_VERSION, job_id, completed.checkpoint_id, str(root), metadata, 1_000)
     return Path(store.store(pointer))
+
+
+def rocks_states(folder: Path, keys: Sequence[Any] = KEYS) -> Fill:
+    """Two of the declared states, and timers, in RocksDB."""
+
+    def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
+        options = StoreOptions(str(folder / f"rocks-{subtask.index}"), RocksMemory(8))
+        backend = RocksBackend(subtask.groups.first, subtask.groups.last, MAX_PARALLELISM, options)
+        value, leg, timers = backend.state(Declared.value), backend.state(Declared.leg), backend.timers()
+        for at, key in enumerate(keys):
+            if key_group(key, MAX_PARALLELISM) in subtask.groups.groups:
+                backend.current_key = key
+                value.update(at * 10)
+                leg.update(Leg(f"origin {at}", at / 2))
+                timers.event.add((1_000 + at, key, ()))
+        snapshot.add(OperatorId("declared"), backend.snapshot(CheckpointId(3)))
+
+    return fill

@@ -337,3 +337,28 @@ def test_a_job_starts_from_it(how: str, tmp_path: Path) -> None:
     expected = [(key, 100 * key + more + (5 if key < 4 else 0), [], {}) for key in range(5)]
     assert sorted(each for each in results if each[0] != "timer") == [*expected, (5, 500 + more, [1, 2], {"a": 1})]
     assert [each for each in results if each[0] == "timer"] == [("timer", 5, 1_000)]
+
+
+def test_an_unaligned_checkpoint_is_not_edited(tmp_path: Path) -> None:
+    """Its records on their way belong to channels of the very same job."""
+    path = savepoint(tmp_path, {"lists": lists(1)}, in_flight=True)
+    assert Savepoint.verify(path).is_whole
+    assert Savepoint.open(path).operator("lists").state("noted").count() == 2
+    with pytest.raises(InvalidEdit, match="it is an unaligned checkpoint"):
+        Savepoint.open(path).edit().write()
+
+
+@pytest.mark.parametrize(("was", "now"), [("memory", "filesystem"), ("filesystem", "memory")])
+def test_a_savepoint_goes_from_one_backend_to_the_other(was: str, now: str, tmp_path: Path) -> None:
+    """By way of a job's own checkpoint: what the first job leaves, the second one goes on from."""
+    new = Savepoint.new()
+    new.add("seen", Seen).state("seen").put(dict.fromkeys(range(4), 100))
+    paths = [new.write(tmp_path)]
+    for backend in (was, now):
+        env = job(tmp_path)
+        env.state_backend = backend
+        with LocalCluster(1, debug=True) as cluster:
+            handle = cluster.submit(env, "backends", from_savepoint=paths[-1])
+            handle.wait(timeout=60)
+            assert sorted(each[:2] for each in handle.results("out")) == [(key, 105) for key in range(4)]
+            assert handle.submitted.restored_states["seen.seen"] == "compatible"

@@ -12,7 +12,7 @@ import pytest
 from understudy import IncompleteSavepoint, MissingState, NoSuchState, NotASavepoint, QueryFailed, Savepoint
 from understudy.state.errors import MissingSavepoint
 
-from .made import KEYS, MAX_PARALLELISM, savepoint
+from .made import KEYS, MAX_PARALLELISM, Declared, declared_states, savepoint
 
 STORED = Path(__file__).parent.parent / "clusters" / "stored"
 
@@ -34,6 +34,17 @@ def test_each_kind_of_declared_state_has_its_values(opened: Savepoint) -> None:
     assert found["table"] == {key: {f"entry {at}": at} for at, key in enumerate(KEYS)}
     assert found["total"] == {key: at for at, key in enumerate(KEYS)}
     assert found["folded"] == dict.fromkeys(KEYS, (0, 0.0))
+
+
+def test_state_of_rocksdb_reads_the_same(opened: Savepoint, tmp_path: Path) -> None:
+    other = Savepoint.open(savepoint(tmp_path, {"declared": declared_states(state_backend="rocksdb")}))
+    declared, in_rocksdb = opened.operator("declared"), other.operator("declared")
+    names = sorted(each.name for each in declared.states() if each.name in vars(Declared))
+    assert sorted(each.name for each in in_rocksdb.states() if each.name in vars(Declared)) == names
+    for name in names:
+        found = in_rocksdb.state(name).to_dicts()
+        assert sorted(found, key=repr) == sorted(declared.state(name).to_dicts(), key=repr)
+    assert sorted(in_rocksdb.timers().to_dicts(), key=repr) == sorted(declared.timers().to_dicts(), key=repr)
 
 
 def test_a_record_is_a_dict_of_its_fields_whether_its_class_is_loaded_or_not(opened: Savepoint) -> None:

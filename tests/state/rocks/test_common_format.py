@@ -34,6 +34,7 @@ from understudy.messages import (
 from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
 from understudy.state.backends.heap_backend import HeapBackend
 from understudy.state.checkpoints.assignment import cut_handle
+from understudy.state.kinds.descriptors import ListState, ValueState
 from understudy.state.kinds.ttl import Ttl
 from understudy.state.rocks.common_format import in_common_format
 from understudy.state.rocks.memory import RocksMemory
@@ -52,6 +53,19 @@ def rocks(key_groups: range = ALL) -> RocksBackend:
 
 def heap(key_groups: range = ALL) -> HeapBackend:
     return HeapBackend(key_groups[0], key_groups[-1], MAX_PARALLELISM)
+
+
+def test_states_are_found_under_former_names_and_migrated() -> None:
+    before, after = rocks(), rocks()
+    before.current_key = after.current_key = 7
+    before.state(ValueState(int, name="count")).update(3)
+    before.state(ListState(str, name="causes")).add_all(["5 fog", "6 ice"])
+    after.restore(written(before.snapshot(CheckpointId(1))), STORAGE.read)
+    assert after.state(ValueState(float, name="seen").formerly("count")).value() == 3.0
+    minutes = ListState(int, name="minutes").formerly("causes").migrating(str, lambda text: int(text[0]))
+    assert after.state(minutes).get() == [5, 6]
+    before.close()
+    after.close()
 
 
 def written(snapshot: KeyedSnapshot) -> list[KeyedStateHandle]:

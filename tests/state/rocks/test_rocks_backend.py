@@ -21,6 +21,7 @@ from understudy.messages import (
     VertexId,
 )
 from understudy.state.backends.backend import KeyedSnapshot, KeyedStateBackend, SnapshotTarget
+from understudy.state.rocks import cached_rows
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.store import StoreOptions
@@ -33,7 +34,9 @@ class _Rocks:
     options: StoreOptions
 
     @pytest.fixture(autouse=True)
-    def _folder(self) -> Iterator[None]:
+    def _folder(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """With so small a cache that its entries are always on their way to RocksDB."""
+        monkeypatch.setattr(cached_rows, "GENERATION_ENTRIES", 2)
         in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with TemporaryDirectory(dir=in_memory, ignore_cleanup_errors=True) as folder:
             type(self).options = StoreOptions(folder, RocksMemory(8))

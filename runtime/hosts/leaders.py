@@ -1,0 +1,39 @@
+"""How the leader of a cluster is found, as its settings say: at a fixed address, or by ZooKeeper or shared storage."""
+
+from __future__ import annotations
+
+import threading
+
+from ...messages import LeaderSessionId
+from ..clusters.remote_errors import NoJobManager
+from ..high_availability import FixedLeader, Leader, LeaderRetrieval
+from ..high_availability.services import HighAvailabilityServices
+from .settings import HostSettings
+
+
+def leaders_of(settings: HostSettings) -> LeaderRetrieval:
+    """To be closed by its user. Raises NotReachable, NotOurs."""
+    if not settings.has_successors:
+        return FixedLeader(Leader(settings.jobmanager_address, LeaderSessionId("")))
+    return HighAvailabilityServices(settings.high_availability()).retrieval()
+
+
+def leader_address(settings: HostSettings, timeout_s: float) -> str:
+    """The leader's address now, or as soon as there is one. Raises NoJobManager when there is none for so long."""
+    leaders, found, known = leaders_of(settings), threading.Event(), list[str]()
+
+    def changed(leader: Leader | None) -> None:
+        if leader is not None:
+            known.append(leader.address)
+            found.set()
+
+    try:
+        leaders.on_change(changed)
+        if not found.wait(timeout_s):
+            raise NoJobManager(
+                f"no JobManager leads cluster {settings.cluster_id!r} (recovery.mode {settings.recovery_mode}): start "
+                "one with `understudy jobmanager`"
+            )
+        return known[-1]
+    finally:
+        leaders.close()
