@@ -15,8 +15,8 @@ class TriggerCheckpoint:
 
     `stop`: emit nothing after that barrier until the outcome of the checkpoint is known. Completed, it is final and the
     task finishes; aborted, the source goes on where it was. Flink: stop-with-savepoint without drain.
-    `whole`: nothing in it may lie in files of earlier checkpoints, as in those that are incremental. What a job stops
-    with is whole in any case.
+    `whole`: nothing in it may lie in files of earlier checkpoints. Snapshots with which a job stops are
+    whole in any case.
     """
 
     job_id: JobId

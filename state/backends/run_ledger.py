@@ -7,7 +7,7 @@ snapshot is a list of runs, in which newer ones replace what older ones say of a
   that is declined, aborted or never heard of again.
 - A run is used only as long as each snapshot since has used it. So when a checkpoint completes, and the files that it
   does not name go, no later snapshot that is still being written needs one of them.
-- MOST_OF_A_LEVEL runs of one level and the changes at hand become one of the next level, written anew from memory:
+- MOST_OF_A_LEVEL runs of one level and the changes at hand become one of the next level, written again from memory:
   nothing is read for it. As soon as the runs after the first one hold more rows than half of the slots, everything is
   written. So files take at most one and a half times what the state does, and there are at most
   `1 + MOST_OF_A_LEVEL * log(slots)` of them, to the base MOST_OF_A_LEVEL + 1.
@@ -83,7 +83,7 @@ class RunLedger:
     """Of `changed`, since the last look at how many slots are marked."""
 
     def changed(self, slots: Slots | int, rows: int, count: int) -> None:
-        """These slots, in so many rows, hold something else now, or nothing. `count`: how many slots there are."""
+        """These slots, in this number of rows, hold something else now, or nothing. `count`: how many slots there are."""
         if not self._marks:
             return
         if count > len(self._changed):
@@ -97,7 +97,7 @@ class RunLedger:
             self._marks = bool(2 * marked <= count)
 
     def plan(self, checkpoint_id: CheckpointId, count: int) -> RunPlan:
-        """What the snapshot that is taken now is made of; there are `count` slots."""
+        """The runs of the snapshot that is taken now; there are `count` slots."""
         self._take_changes(count)
         if not self._marks:
             self._runs.clear()

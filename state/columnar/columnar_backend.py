@@ -133,7 +133,7 @@ class ColumnarBackend:
                 self._restore(run, data, replaces=number > 0)
 
     def _restore(self, handle: KeyedStateHandle, data: bytes, *, replaces: bool) -> None:
-        """`replaces`: what was restored of the same keys before is older."""
+        """`replaces`: the rows take the place of older ones of the same keys."""
         path = handle.handle.path or "inline state"
         try:
             header = read_header(data, handle)

@@ -75,7 +75,7 @@ class SlotScope:
         """There where changes are tracked."""
 
     def changed(self, slots: Slots | int, rows: int = 1) -> None:
-        """These slots, in so many rows, may hold something else from now on, or nothing."""
+        """These slots, in this number of rows, may hold something else from now on, or nothing."""
         if self.runs is not None:
             self.runs.changed(slots, rows, len(self.slot_keys))
 
