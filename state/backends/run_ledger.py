@@ -83,7 +83,7 @@ class RunLedger:
     """Of `changed`, since the last look at how many slots are marked."""
 
     def changed(self, slots: Slots | int, rows: int, count: int) -> None:
-        """These slots, in this number of rows, hold something else now, or nothing. `count`: how many slots there are."""
+        """These slots, in `rows` rows, hold something else now or nothing. `count`: how many slots there are."""
         if not self._marks:
             return
         if count > len(self._changed):
