@@ -15,6 +15,8 @@ class TriggerCheckpoint:
 
     `stop`: emit nothing after that barrier until the outcome of the checkpoint is known. Completed, it is final and the
     task finishes; aborted, the source goes on where it was. Flink: stop-with-savepoint without drain.
+    `whole`: nothing in it may lie in files of earlier checkpoints. Snapshots with which a job stops are
+    whole in any case.
     """
 
     job_id: JobId
@@ -22,6 +24,7 @@ class TriggerCheckpoint:
     checkpoint_id: CheckpointId
     timestamp_ms: int
     stop: bool = False
+    whole: bool = False
 
 
 @message

@@ -151,6 +151,8 @@ class CheckpointConfig:
     as long as it takes. Only periodic checkpoints, and only with `exactly_once`; a savepoint is always aligned.
     """
     retention: CheckpointRetention = CheckpointRetention.ON_FAILURE
+    incremental: bool = False
+    """Whether periodic checkpoints may hold files of earlier ones, instead of what has not changed since."""
 
 
 @message

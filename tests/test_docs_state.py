@@ -14,7 +14,7 @@ from understudy.testing import OperatorHarness
 from .prepared import Prepared
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "state.md").read_text()
-EXAMPLE, EXPIRING = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLE, EXPIRING, INCREMENTAL = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 EXPIRED, WRONG_TYPE, NO_KEY = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)
 
 
@@ -24,6 +24,13 @@ def test_the_example_emits_one_row_per_key(tmp_path: Path, prepared: Prepared) -
     done = prepared.run("example.py", folder=tmp_path, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{[(origin, 25, 19.0) for origin in ('EWR', 'JFK', 'LGA')]}\n"
+
+
+@pytest.mark.processes
+def test_the_example_of_incremental_checkpoints_counts_all_accounts(tmp_path: Path, prepared: Prepared) -> None:
+    (tmp_path / "example.py").write_text(INCREMENTAL)
+    done = prepared.run("example.py", folder=tmp_path, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr
 
 
 def test_the_example_of_state_that_expires_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,9 +66,12 @@ class CheckpointTasks:
 
     def trigger(self, pending: PendingCheckpoint) -> Iterator[Send]:
         stop = pending.kind is CheckpointKind.STOP
+        whole = pending.kind in (CheckpointKind.SAVEPOINT, CheckpointKind.FINAL)
         for subtask in self._plan.trigger:
             attempt_id = self._attempts[subtask]
-            message = TriggerCheckpoint(pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop)
+            message = TriggerCheckpoint(
+                pending.job_id, attempt_id, pending.checkpoint_id, pending.timestamp_ms, stop, whole
+            )
             yield Send(attempt_id, message)
         for subtask in self._plan.expect:
             attempt_id = self._attempts[subtask]

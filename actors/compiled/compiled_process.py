@@ -106,6 +106,7 @@ class CompiledProcess:
             return False
         keys = self._keys_of(slots)
         prepared = self._prepared_for(signature_of(operator, pa.schema([]), [key.type for key in keys]).of_timers)
+        self.state.changed(slots, len(slots))
         kept = self._fill(prepared, None, keys, slots, times)
         fired = prepared.kernel(len(times), address_of(prepared.work))
         del kept

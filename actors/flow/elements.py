@@ -33,6 +33,8 @@ class CheckpointBarrier:
     timestamp_ms: int
     stop: bool = False
     """The job stops there: what comes of timers that are due then is for the job that goes on from it."""
+    whole: bool = False
+    """Its snapshots hold no file of an earlier one; nor do those with which the job stops."""
 
 
 @dataclass(frozen=True, slots=True)

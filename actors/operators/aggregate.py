@@ -88,8 +88,10 @@ class ColumnarAggregate(_Aggregation):
             self.keyed_state.expect(self._schema, partials=self.takes_partials)
 
     def process_batch(self, batch: pa.RecordBatch, out: Collector) -> None:
-        table = self.keyed_state.table_for(batch.schema, partials=self.takes_partials)
+        state = self.keyed_state
+        table = state.table_for(batch.schema, partials=self.takes_partials)
         slots = table.merge(batch) if self.takes_partials else table.update(batch)
+        state.changed(slots)
         if self._emits_updates:
             out.emit(table.results(table.distinct(slots)))
 

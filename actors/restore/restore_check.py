@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from ...messages import JobGraph, JobVertex, OperatorDescription, OperatorId, StateDescription
+from ...state.backends.stored_runs import format_of
 from ...state.checkpoints.completed_checkpoints import CompletedCheckpoint
 from ...state.columnar.group_sections import FORMAT_NAME as AGGREGATION_FORMAT
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS_FORMAT
@@ -241,7 +242,7 @@ def _misfits(operator: OperatorDescription, found: FoundOperator) -> Iterator[st
     held = _held_lists(found)
     has_keyed = _has_keyed(found)
     if has_keyed and not _lost_its_keys(operator, found):
-        formats = {handle.backend for state in found.states() for handle in state.keyed}
+        formats = {format_of(handle) for state in found.states() for handle in state.keyed}
         was = next(filter(None, map(_IN_COLUMNS.get, sorted(formats))), "keyed state of its own")
         now = next((_columnar_text(state) for state in operator.states if is_columnar(state)), "keyed state of its own")
         if was != now:

@@ -252,8 +252,8 @@ class Task(Actor):
                 self._end(ExecutionState.CANCELED)
             case StopTask():
                 self._end_input()
-            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop):
-                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms, stop))
+            case TriggerCheckpoint(checkpoint_id=checkpoint_id, timestamp_ms=timestamp_ms, stop=stop, whole=whole):
+                self._trigger(CheckpointBarrier(checkpoint_id, timestamp_ms, stop, whole))
             case NotifyCheckpointComplete():
                 self._complete(message)
             case NotifyCheckpointAborted(checkpoint_id=checkpoint_id):

@@ -69,7 +69,11 @@ class TaskCheckpoints:
         offset = None if self._source is None else (self._offset_of(self._source, progress),)
         data_ended = progress.data_ended or parts.state.data_ended
         finish = parts.state.snapshot(
-            barrier.checkpoint_id, offset, data_ended=data_ended, watermarks=progress.watermarks
+            barrier.checkpoint_id,
+            offset,
+            data_ended=data_ended,
+            watermarks=progress.watermarks,
+            whole=barrier.whole or barrier.stop,
         )
         parts.outputs.broadcast(barrier)
         snapshot = SnapshotUnderWay(

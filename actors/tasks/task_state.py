@@ -37,7 +37,7 @@ from ...state import (
     read_channel,
     state_size_bytes,
 )
-from ...state.backends.backend import CountedBackend, ReadState
+from ...state.backends.backend import CountedBackend, IncrementalBackend, KeyedSnapshot, ReadState
 from ...state.backends.frozen_state import KeptState
 from ...state.backends.shared_backend import SharedBackend
 from ...state.checkpoints.local_copies import LocalCopies
@@ -68,9 +68,11 @@ class StateServices:
     open_storage: Callable[[str], CheckpointStorage] = CheckpointStorage
     """Opens the root of another job's checkpoints, which the JobManager names."""
     call_loop: Callable[[], CallLoop] = no_call_loop
+    """The event loop that the coroutines of operators run on."""
     copies_folder: str | None = None
     """On this machine, for copies of snapshots; None: there are none."""
-    """The event loop that the coroutines of operators run on."""
+    incremental: bool = False
+    """Whether snapshots may hold files of earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,9 @@ class TaskState:
             for operator_id, operator in operators.items()
         }
         self._offset: OperatorListState[Any] | None = None
+        for operator_id, state in self._states.items():
+            if services.incremental and isinstance(state.keyed, IncrementalBackend):
+                state.keyed.track_changes(operator_id)
 
     def restore(self) -> None:
         """Read what the deployment restores, and put accessors in place of the operators' declarations. Blocks."""
@@ -159,10 +164,11 @@ class TaskState:
         *,
         data_ended: bool,
         watermarks: tuple[InputWatermark, ...] = (),
+        whole: bool = False,
     ) -> Callable[..., tuple[SubtaskState, int]]:
         """The synchronous part; the callable writes, and returns the handles and their size in bytes.
 
-        It takes the state of channels, for a snapshot that is not aligned.
+        It takes the state of channels, for a snapshot that is not aligned. `whole`: it names no file of earlier ones.
         """
         if offset is not None and self._offset is not None:
             where = self._deployment
@@ -171,7 +177,7 @@ class TaskState:
         taken = SubtaskSnapshot(data_ended=data_ended, watermarks=watermarks)
         for operator_id, state in self._states.items():
             with blame(state.operator):
-                keyed = state.keyed.snapshot(checkpoint_id) if state.keyed is not None else None
+                keyed = self._keyed(state, checkpoint_id, whole)
                 if isinstance(state.keyed, CountedBackend):
                     entries[operator_id] = state.keyed.stored_entries()
                 taken.add(operator_id, keyed, state.lists.snapshot(), state.operator.context.name)
@@ -202,6 +208,13 @@ class TaskState:
                 state.keyed.checkpoint_complete(checkpoint_id)
         if self._copies is not None:
             self._copies.complete(checkpoint_id)
+
+    def _keyed(self, state: _OperatorState, checkpoint_id: CheckpointId, whole: bool) -> KeyedSnapshot | None:
+        if state.keyed is None:
+            return None
+        if self._services.incremental and not whole and isinstance(state.keyed, IncrementalBackend):
+            return state.keyed.increment(checkpoint_id)
+        return state.keyed.snapshot(checkpoint_id)
 
     @contextmanager
     def reading(self, operator: Operator, has_key: bool, key: Any) -> Iterator[None]:

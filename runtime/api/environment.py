@@ -68,6 +68,8 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
     `alignment_timeout_ms`: how long after its trigger a periodic checkpoint waits for barriers to be aligned; then they
     overtake what is in flight, which becomes part of it, so that it completes under back-pressure. None: as long as it
     takes; 0: not at all. Only with "exactly-once".
+    `incremental_checkpoints`: a periodic checkpoint writes only the keys that have changed, of columnar aggregations
+    and compiled operators; all other state is written whole, as with "memory", and in savepoints. See docs/state.md.
     `buffer_timeout_ms`: how long a task may keep small batches to send them together, once it has no pause in which to
     send them; 0: each is sent at once.
     `batch_rows`: the largest number of records a batch, if Spark does not make them; each source's default when None.
@@ -102,6 +104,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
         retain_checkpoints: str = "on_failure",
         tolerable_checkpoint_failures: int = 0,
         alignment_timeout_ms: int | None = None,
+        incremental_checkpoints: bool = False,
         buffer_timeout_ms: int = 5,
         restart_strategy: RestartStrategyConfig | None = None,
         max_same_failures: int | None = 5,
@@ -140,6 +143,7 @@ class StreamEnvironment(FrameSources, FileSources, SqlSources, KafkaSources, Lak
             retained=at_least("retained_checkpoints", retained_checkpoints, 1),
             tolerable_failures=at_least("tolerable_checkpoint_failures", tolerable_checkpoint_failures, 0),
             alignment_timeout_ms=_alignment_timeout(alignment_timeout_ms, mode),
+            incremental=yes_or_no("incremental_checkpoints", incremental_checkpoints),
             retention=CheckpointRetention(one_of("retain_checkpoints", retain_checkpoints, RETENTIONS)),
         )
         self.graph = StreamGraph()

@@ -166,6 +166,7 @@ def make_task_manager(
             open_storage,
             call_loop,
             local.copies,
+            launch.checkpoints.incremental and launch.state_backend != "memory",
         ),
         exactly_once=launch.checkpoints.exactly_once,
         buffer_timeout_ms=launch.buffer_timeout_ms,

@@ -38,6 +38,7 @@ class FrameKind(IntEnum):
     END_OF_PARTITION = 16  # producer
     IDLE = 17  # producer: 1 if it is idle, 0 if it is not any more
     STOP_BARRIER = 18  # producer: checkpoint id, timestamp; the job stops there
+    WHOLE_BARRIER = 19  # producer: checkpoint id, timestamp; its snapshots are whole
 
     # A batch: producer, with payload
     ARROW = BatchFormat.ARROW

@@ -87,8 +87,9 @@ def _halves(batch: Batch | TimedBatch, middle: int) -> tuple[Batch | TimedBatch,
 
 def _encode_control(control: Control) -> Content:
     match control:
-        case CheckpointBarrier(checkpoint_id, timestamp_ms, stop):
-            return Content(FrameKind.STOP_BARRIER if stop else FrameKind.BARRIER, checkpoint_id, timestamp_ms)
+        case CheckpointBarrier(checkpoint_id, timestamp_ms, stop, whole):
+            kind = FrameKind.STOP_BARRIER if stop else FrameKind.WHOLE_BARRIER if whole else FrameKind.BARRIER
+            return Content(kind, checkpoint_id, timestamp_ms)
         case CancelCheckpointMarker(checkpoint_id):
             return Content(FrameKind.CANCEL_MARKER, checkpoint_id)
         case Watermark(timestamp_ms):
@@ -107,10 +108,15 @@ def _decode_batch(format: BatchFormat, _: Header, payload: Payload) -> Batch | T
     return decode(format, payload)
 
 
+def _decode_barrier(header: Header, _: Payload | None, *, stop: bool = False, whole: bool = False) -> CheckpointBarrier:
+    return CheckpointBarrier(CheckpointId(header.first), header.second, stop, whole)
+
+
 _DECODE: dict[FrameKind, Callable[[Header, Any], Element]] = {
     **{FrameKind(each): partial(_decode_batch, each) for each in BatchFormat},
-    FrameKind.BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second),
-    FrameKind.STOP_BARRIER: lambda header, _: CheckpointBarrier(CheckpointId(header.first), header.second, True),
+    FrameKind.BARRIER: _decode_barrier,
+    FrameKind.STOP_BARRIER: partial(_decode_barrier, stop=True),
+    FrameKind.WHOLE_BARRIER: partial(_decode_barrier, whole=True),
     FrameKind.CANCEL_MARKER: lambda header, _: CancelCheckpointMarker(CheckpointId(header.first)),
     FrameKind.WATERMARK: lambda header, _: Watermark(header.first),
     FrameKind.IDLE: lambda header, _: WatermarkStatus(bool(header.first)),

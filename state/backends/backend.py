@@ -202,6 +202,17 @@ class CountedBackend(KeyedStateBackend, Protocol):
         """As `entry_count`, with what has expired and is still there. On the thread of its task."""
 
 
+@runtime_checkable
+class IncrementalBackend(KeyedStateBackend, Protocol):
+    """One whose checkpoints hold files of earlier ones if that is wanted."""
+
+    def track_changes(self, owner: str) -> None:
+        """From now on note what changes. Before any use. `owner`: names the operator within its subtask."""
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        """As `snapshot`, but what has not changed since the last completed checkpoint may stay where it lies."""
+
+
 class KeepingBackend(KeyedStateBackend, Protocol):
     """One that holds the state of operators of the user's."""
 

@@ -9,6 +9,9 @@ blamed on its state.
 Of a state with a TTL the schema is `{"ttl": schema of the values, "clock": name}`, and its values are pairs in columns,
 `["tuples", values, times]`: the time of the last update in ms, and of a list, or a map, those of its items in their
 order.
+
+The runs of an incremental snapshot (stored_runs.py) are such snapshots of some keys. Those that do not begin a list
+have one state more, of the kind RUN_KEYS, with all keys of the run: of these it says everything, in all states.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
@@ -26,7 +29,7 @@ from ...messages import (
     pack_plain,
     unpack_plain,
 )
-from ..columns.packed_columns import unpacked
+from ..columns.packed_columns import chosen, unpacked
 from ..errors import CorruptState, StateIncompatible, StateNotStorable, WrongStateType
 from ..keys.key_hash import with_same_nans
 from ..kinds.descriptors import KeyedStateDeclaration, describe_state
@@ -36,9 +39,13 @@ from ..kinds.value_fit import Misfit
 from .backend import ReadState, SnapshotTarget
 from .frozen_state import FrozenState
 from .group_parts import HEADER, Part, lay_out
+from .stored_runs import runs_of
 
 FORMAT_NAME: Final = "heap"
 """What a handle says of the format; written before there was one name for it: "memory" and "filesystem"."""
+
+RUN_KEYS: Final = "RunKeys"
+"""The kind of what lists the keys of a run."""
 
 _FORMAT = 2
 
@@ -63,6 +70,8 @@ class StoredState:
     decode_key: Convert
     payloads: dict[int, list[bytes]] = field(default_factory=dict)
     """By key group."""
+    replaced: list[bytes] = field(default_factory=list)
+    """In a run, payloads whose keys hold what stands here, and nothing of what was restored before."""
 
     @contextmanager
     def loaded_for(self, declaration: KeyedStateDeclaration) -> Iterator[None]:
@@ -94,6 +103,7 @@ class StoredState:
 
     def timed_entries(self) -> Iterator[tuple[Hashable, list[Any], list[Any], list[Any] | None]]:
         """(namespace, keys, encoded values, their times if there are some); raises MalformedMessage."""
+        assert not self.replaced, "runs are put one over the other first"
         for namespace, keys, values, times in self._payload_parts():
             decoded = with_same_nans(_decoded(unpacked(keys), self.decode_key))
             yield namespace, decoded, unpacked(values), None if times is None else unpacked(times)
@@ -102,6 +112,15 @@ class StoredState:
         """(namespace, keys, values), with keys and values as they stand in a payload; raises MalformedMessage."""
         for namespace, keys, values, _ in self._payload_parts():
             yield namespace, keys, values
+
+    def replaced_keys(self) -> Iterator[Any]:
+        """Keys as they stand in a payload. Raises MalformedMessage."""
+        for payload in self.replaced:
+            match unpack_plain(payload):
+                case [_, keys, _]:
+                    yield keys
+                case other:
+                    raise MalformedMessage(f"wanted the keys of a run, found {other!r:.60}")
 
     def _payload_parts(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
         is_timed = self.ttl_clock is not None
@@ -204,15 +223,34 @@ def read_snapshots(
     """What handles hold for these key groups, by the name of the state. Raises StateIncompatible, or a StorageError."""
     found: dict[str, list[StoredState]] = {}
     for handle in handles:
-        for stored in _read_snapshot(handle, read, key_groups, max_parallelism, key_node):
-            found.setdefault(stored.name, []).append(stored)
+        for name, layers in read_layers(handle, read, key_groups, max_parallelism, key_node).items():
+            found.setdefault(name, []).append(_overlaid(layers, handle.handle.path or "inline state"))
+    return found
+
+
+def read_layers(
+    handle: KeyedStateHandle, read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+) -> dict[str, list[StoredState]]:
+    """What one handle holds for these key groups, by the name of the state: that of each run, the oldest first. One
+    that lists keys stands for each state of older ones, too. Raises StateIncompatible, or a StorageError.
+    """
+    found: dict[str, list[StoredState]] = {}
+    for run, data in runs_of(handle, read):
+        states = _read_snapshot(run, data, key_groups, max_parallelism, key_node)
+        keys = [payload for state in states if state.kind == RUN_KEYS for payload in chain(*state.payloads.values())]
+        by_name = {state.name: state for state in states if state.kind != RUN_KEYS and (keys or state.payloads)}
+        for name, layers in found.items():
+            by_name.setdefault(name, replace(layers[-1], payloads={}, replaced=[]))
+        for name, state in by_name.items():
+            state.replaced = keys if name in found else []
+            if state.payloads or state.replaced:
+                found.setdefault(name, []).append(state)
     return found
 
 
 def _read_snapshot(
-    handle: KeyedStateHandle, read: ReadState, key_groups: range, max_parallelism: int, key_node: TypeNode
+    handle: KeyedStateHandle, data: bytes, key_groups: range, max_parallelism: int, key_node: TypeNode
 ) -> list[StoredState]:
-    data = read(handle.handle)
     path = handle.handle.path or "inline state"
     try:
         header = unpack_plain(_slice(data, handle.offsets[HEADER], path))
@@ -224,7 +262,43 @@ def _read_snapshot(
                 states[index].payloads.setdefault(group, []).append(payload)
     except (MalformedMessage, LookupError, TypeError, ValueError) as error:
         raise CorruptState(path, "a snapshot of keyed state", f"{type(error).__name__}: {error}") from error
-    return [state for state in states if state.payloads]
+    return states
+
+
+def separate(layers: Sequence[StoredState]) -> list[StoredState]:
+    """The same without replaced keys. Raises CorruptState."""
+    return [_overlaid(layers, "a snapshot")] if any(layer.replaced for layer in layers) else list(layers)
+
+
+def _overlaid(layers: Sequence[StoredState], path: str) -> StoredState:
+    """The runs of one state as one: of each key what the newest run that lists it says. Raises CorruptState."""
+    if len(layers) == 1:
+        return layers[0]
+    newest = layers[-1]
+    whole, known = replace(newest, payloads={}, replaced=[]), set[Any]()
+    try:
+        for layer in reversed(layers):
+            for group, payloads in layer.payloads.items():
+                left = [left for payload in payloads if (left := _without(payload, known, layer.decode_key))]
+                whole.payloads.setdefault(group, []).extend(left)
+            for keys in layer.replaced_keys():
+                known.update(with_same_nans(_decoded(unpacked(keys), layer.decode_key)))
+    except (MalformedMessage, TypeError, ValueError) as error:
+        raise CorruptState(path, "runs of keyed state", f"{type(error).__name__}: {error}") from error
+    return whole
+
+
+def _without(payload: bytes, known: set[Any], decode_key: Convert) -> bytes | None:
+    """A payload without its entries of these keys; None if nothing is left."""
+    match unpack_plain(payload):
+        case [namespace, keys, values]:
+            decoded = with_same_nans(_decoded(unpacked(keys), decode_key))
+            left = [place for place, key in enumerate(decoded) if key not in known]
+            if len(left) == len(decoded):
+                return payload
+            return pack_plain([namespace, chosen(keys, left), chosen(values, left)]) if left else None
+        case other:
+            raise MalformedMessage(f"wanted a namespace, keys and values, found {other!r:.60}")
 
 
 def _stored_states(header: dict[str, Any], max_parallelism: int, key_node: TypeNode) -> list[StoredState]:

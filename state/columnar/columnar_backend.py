@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from ...messages import CheckpointId, KeyedStateHandle, MalformedMessage
 from ..backends.backend import NO_KEY, KeyedSnapshot, ReadState, StateClock
+from ..backends.run_ledger import RunLedger, write_runs
+from ..backends.stored_runs import runs_of
 from ..backends.timer_queue import TimerQueues
 from ..columns.column_values import narrowed
 from ..errors import CorruptState, InvalidState, StateIncompatible
@@ -26,7 +28,7 @@ from ..keys.word_table import Slots
 from ..kinds.aggregates import Aggregate
 from ..kinds.aggregation_fit import STATE_NAME, aggregation_misfit, describe_aggregation
 from ..kinds.descriptors import KeyedStateDeclaration
-from .columnar_table import ColumnarTable, FrozenTable
+from .columnar_table import ColumnarTable, FrozenRows, FrozenTable
 from .group_sections import Share, check_owned, read_header, read_sections, shares_of, write_sections
 
 S = TypeVar("S", bound=KeyedStateDeclaration)
@@ -40,8 +42,6 @@ _FORMATS_READ = (1, _FORMAT)
 class _Layout:
     """The order in which the keys of this number of slots are stored."""
 
-    groups: npt.NDArray[np.uint16]
-    """By slot."""
     slots: Slots
     """Sorted by key group."""
     keys: Sequence[pa.Array]
@@ -70,6 +70,8 @@ class ColumnarBackend:
         self._keys, self._aggregates = tuple(keys), dict(aggregates)
         self._key_groups, self._max_parallelism = key_groups, max_parallelism
         self._layout: _Layout | None = None
+        self._groups = np.empty(0, np.uint16)
+        self._runs: RunLedger | None = None
 
     def table_for(self, schema: pa.Schema, *, partials: bool = False) -> ColumnarTable:
         """The table; made for batches, or partials, with these columns if there is none yet."""
@@ -100,27 +102,50 @@ class ColumnarBackend:
     def read_ahead(self, keys: Sequence[Any]) -> None:
         """All is in memory."""
 
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """A snapshot has no files but its own."""
-
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        table = self.table
+        return self._frozen(self.table, None) if self.table else lambda target: None
+
+    def track_changes(self, owner: str) -> None:
+        self._runs = RunLedger(owner)
+
+    def changed(self, slots: Slots) -> None:
+        """These slots have taken something in: to be said of each batch."""
+        if self._runs is not None and self.table is not None:
+            self._runs.changed(slots, len(slots), len(self.table))
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        table, ledger = self.table, self._runs
+        assert ledger is not None, "changes are tracked"
         if not table:
             return lambda target: None
-        frozen = table.frozen()
-        return lambda target: self._write(frozen)
+        plan, groups = ledger.plan(checkpoint_id, len(table)), self._key_groups.groups
+        write = None if plan.new is None else self._frozen(table, plan.new.slots)
+        return lambda target: write_runs(plan, ledger.owner, groups, target, write)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        if self._runs is not None:
+            self._runs.complete(checkpoint_id)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert self.table is None, "a backend is restored before it is used"
         for handle in handles:
-            data, path = read(handle.handle), handle.handle.path or "inline state"
-            try:
-                header = read_header(data, handle)
-                self._check_header(header)
-                for partials in read_sections(data, handle, header, self._key_groups):
-                    self.table_for(partials.schema, partials=True).merge(partials)
-            except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
-                raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
+            for number, (run, data) in enumerate(runs_of(handle, read)):
+                self._restore(run, data, replaces=number > 0)
+
+    def _restore(self, handle: KeyedStateHandle, data: bytes, *, replaces: bool) -> None:
+        """`replaces`: the rows take the place of older ones of the same keys."""
+        path = handle.handle.path or "inline state"
+        try:
+            header = read_header(data, handle)
+            self._check_header(header)
+            for partials in read_sections(data, handle, header, self._key_groups):
+                table = self.table_for(partials.schema, partials=True)
+                if replaces:
+                    table.replace(partials)
+                else:
+                    table.merge(partials)
+        except (MalformedMessage, LookupError, TypeError, ValueError, OSError) as error:
+            raise CorruptState(path, "a columnar snapshot", f"{type(error).__name__}: {error}") from error
 
     def read_only(self) -> AbstractContextManager[None]:
         """Questions see results, which are copies."""
@@ -146,6 +171,14 @@ class ColumnarBackend:
     def close(self) -> None:
         self.table = None
 
+    def _frozen(self, table: ColumnarTable, some: Slots | None) -> KeyedSnapshot:
+        """What all slots hold, or some."""
+        if some is None:
+            frozen = table.frozen()
+            return lambda target: self._write(frozen)
+        rows, count = table.frozen_rows(some), len(table)
+        return lambda target: self._write_rows(rows, count)
+
     def _write(self, frozen: FrozenTable) -> KeyedStateHandle:
         layout = self._layout_of(frozen)
         partials = frozen.take_partials(layout.slots, layout.keys)
@@ -153,21 +186,34 @@ class ColumnarBackend:
         stored = pa.RecordBatch.from_arrays([*layout.narrow_keys, *values], names=partials.schema.names)
         return write_sections(self._key_groups, self._header(), partials.schema, stored, layout.shares)
 
+    def _write_rows(self, rows: FrozenRows, count: int) -> KeyedStateHandle:
+        """Of some of the first `count` slots."""
+        order, shares = shares_of(self._groups_of(rows, count)[rows.slots])
+        partials = rows.partials(order)
+        stored = pa.RecordBatch.from_arrays([narrowed(each) for each in partials.columns], names=partials.schema.names)
+        return write_sections(self._key_groups, self._header(), partials.schema, stored, shares)
+
     def _layout_of(self, frozen: FrozenTable) -> _Layout:
         """The one of the last snapshot if there are no new keys since. Two writers at a time make it twice."""
         layout = self._layout
         if layout is None or len(layout.slots) != len(frozen):
-            layout = self._layout = self._new_layout(frozen, layout)
+            layout = self._layout = self._new_layout(frozen)
         return layout
 
-    def _new_layout(self, frozen: FrozenTable, last: _Layout | None) -> _Layout:
-        known = np.empty(0, np.uint16) if last is None or len(last.groups) > len(frozen) else last.groups
-        new = key_groups_of(frozen.keys(np.arange(len(known), len(frozen))), self._max_parallelism)
-        check_owned(new, self._key_groups, self._keys)
-        groups = np.concatenate((known, new.astype(np.uint16)))
+    def _new_layout(self, frozen: FrozenTable) -> _Layout:
+        groups = self._groups_of(frozen, len(frozen))
         slots, shares = shares_of(groups)
         keys = frozen.keys(slots)
-        return _Layout(groups, slots, keys, [narrowed(key) for key in keys], shares)
+        return _Layout(slots, keys, [narrowed(key) for key in keys], shares)
+
+    def _groups_of(self, frozen: FrozenTable | FrozenRows, count: int) -> npt.NDArray[np.uint16]:
+        """The key groups of the first slots: those of the last snapshot, and those of new keys since."""
+        known = self._groups
+        if len(known) < count:
+            new = key_groups_of(frozen.keys(np.arange(len(known), count)), self._max_parallelism)
+            check_owned(new, self._key_groups, self._keys)
+            known = self._groups = np.concatenate((known, new.astype(np.uint16)))
+        return known[:count]
 
     def _header(self) -> dict[str, Any]:
         described = {what: self._described(None)[what] for what in ("keys", "aggregates")}

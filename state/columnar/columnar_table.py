@@ -102,6 +102,12 @@ class ColumnarTable:
         self._parts.merge(RowsOfSlots(partials, slots), self._names)
         return slots
 
+    def replace(self, partials: pa.RecordBatch) -> None:
+        """Let the keys of these partials, each there once, hold them and nothing of what they held."""
+        slots = self._slots_of(partials)
+        self._parts.reset(slots)
+        self._parts.merge(RowsOfSlots(partials, slots), self._names)
+
     def distinct(self, slots: Slots) -> Slots:
         """Each of these slots once."""
         rows = np.arange(len(slots))
@@ -126,6 +132,10 @@ class ColumnarTable:
         """All partials as of now. Slots keep their keys, so only values are copied, into memory that is kept for it."""
         memory, values = self._parts.frozen(len(self), self._spares.pop() if self._spares else {})
         return FrozenTable(self, len(self), memory, values)
+
+    def frozen_rows(self, slots: Slots) -> FrozenRows:
+        """The partials of these slots as of now."""
+        return FrozenRows(self, slots, self._parts.at(slots))
 
     def readable(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that `update` reads. Raises InvalidKey for a null key, and ValueError for a missing column."""
@@ -193,6 +203,23 @@ class FrozenTable:
         taken = self._table._partials({part: by_array[id(values)] for part, values in self._values.items()}, keys)
         self._table._spares.append(self._memory)
         return taken
+
+
+class FrozenRows:
+    """The partials of some slots at one moment, for use on any thread while the table goes on."""
+
+    def __init__(self, table: ColumnarTable, slots: Slots, values: Values) -> None:
+        self._table, self.slots, self._values = table, slots, values
+
+    def keys(self, slots: Slots) -> list[pa.Array]:
+        """The key columns of any slots that were there."""
+        return self._table._index.keys(slots)
+
+    def partials(self, order: Slots) -> pa.RecordBatch:
+        """In this order of the rows."""
+        by_array = {id(values): values.take(order) for values in self._values.values()}
+        values = {part: by_array[id(values)] for part, values in self._values.items()}
+        return self._table._partials(values, self.keys(self.slots[order]))
 
 
 def _grown(marks: npt.NDArray[np.bool_], slots: int) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from ..backends.frozen_state import FrozenState
-from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
+from ..backends.keyed_snapshot import SnapshotWriter, StoredState, read_layers, separate
+from ..backends.run_ledger import RunLedger, write_runs
 from ..backends.timer_queue import EVENT_TIMERS, PROCESSING_TIMERS, TimerQueues
 from ..errors import InvalidState
 from ..keys.word_table import Slots
@@ -25,7 +26,7 @@ from ..kinds.descriptors import KeyedStateDeclaration
 from ..kinds.record_serializer import node_of
 from .slot_keys import SlotKeys
 from .slot_restore import load_into
-from .slot_snapshot import KeyOrders, SlotView
+from .slot_snapshot import KeyOrders, SlotView, SomeKeys
 from .slot_states import SLOT_ACCESSORS, SlotColumns, SlotScope, SlotState
 from .slot_timer_queue import NoProcessingTimers, SlotTimerQueue
 from .slot_timers import SlotTimers
@@ -67,6 +68,7 @@ class SlotBackend(SlotScope):
             self._forget_empty()
         slots = self.slot_keys.slots_of(key_arrays)
         self.make_room()
+        self.changed(slots, len(slots))
         return slots
 
     def columns(self, declaration: KeyedStateDeclaration) -> SlotColumns:
@@ -87,23 +89,31 @@ class SlotBackend(SlotScope):
     def read_ahead(self, keys: Sequence[Any]) -> None:
         """All is in memory."""
 
-    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
-        """A snapshot has no files but its own."""
-
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
-        keys = self.slot_keys.known
-        views: list[FrozenState] = [SlotView(state, keys, len(keys), self._orders) for state in self._states.values()]
-        views += [self._timers.freeze()] if self._timers is not None else ()
-        carried = [stored for several in self._restored.values() for stored in several]
-        snapshot = SnapshotWriter(
-            self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
-        )
-        snapshot.release = lambda: None
-        return snapshot
+        return self._frozen(None)
+
+    def track_changes(self, owner: str) -> None:
+        self.runs = RunLedger(owner)
+
+    def increment(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
+        ledger, count = self.runs, len(self.slot_keys)
+        assert ledger is not None, "changes are tracked"
+        if self._restored:  # what no state has taken is only in whole snapshots
+            ledger.start_over()
+        plan = ledger.plan(checkpoint_id, count)
+        frozen = None if plan.new is None else self._frozen(plan.new.slots)
+        return lambda target: write_runs(plan, ledger.owner, self.key_groups, target, frozen)
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        if self.runs is not None:
+            self.runs.complete(checkpoint_id)
 
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert not self._states, "a backend is restored before its states are bound"
-        self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
+        for handle in handles:
+            layers = read_layers(handle, read, self.key_groups, self.max_parallelism, self._key_node)
+            for name, several in layers.items():
+                self._restored.setdefault(name, []).extend(several)
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
@@ -155,7 +165,24 @@ class SlotBackend(SlotScope):
             for state in self._states.values():
                 state.move(kept, slots)
             timers.move(kept, slots)
+            if self.runs is not None:
+                self.runs.start_over()
         self._looks_at = max(_FEWEST_KEYS, 2 * len(self.slot_keys))
+
+    def _frozen(self, some: Slots | None) -> SnapshotWriter:
+        """What all slots hold, or some; then as a run that says everything of them."""
+        keys = self.slot_keys.known
+        count = len(keys)
+        chosen = None if some is None else SomeKeys(keys, count, some, self._orders)
+        views: list[FrozenState] = [] if chosen is None else [chosen]
+        views += [SlotView(state, keys, count, self._orders, chosen) for state in self._states.values()]
+        views += [self._timers.freeze(some)] if self._timers is not None else ()
+        carried = [stored for several in self._restored.values() for stored in separate(several)]
+        snapshot = SnapshotWriter(
+            self.key_groups, self.max_parallelism, self._key_node, views, carried, self.operator_name
+        )
+        snapshot.release = lambda: None
+        return snapshot
 
     def _holding(self) -> Slots:
         """The slots that hold something in some state."""

@@ -24,7 +24,7 @@ _INTEGERS, _FLOATS, _BOOLS = ("|i1", "<i2", "<i4", "<i8"), "<f8", "|b1"
 _LISTED: dict[type, pa.DataType] = {str: pa.large_string(), bytes: pa.large_binary(), bool: pa.bool_()}
 
 
-class _Entries(NamedTuple):
+class Entries(NamedTuple):
     """What one payload holds, still packed."""
 
     keys: Any
@@ -45,6 +45,11 @@ def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
         decode = state.node.decoder(stored.value_schema)
         is_direct = stored.value_schema == state.node.schema
         entries = list(stored_entries(stored))
+        replaced = [Entries(each, ()) for each in stored.replaced_keys()]
+        if replaced:
+            gone = slots_of_entries(replaced, stored.decode_key, keys)
+            state.reserve(len(keys))
+            state.erase(gone)
         columns = [_columns(each, state.kinds, decode, is_direct, stored.decode_key) for each in entries]
         slots = slots_of_entries(entries, stored.decode_key, keys)
         if entries:
@@ -55,18 +60,18 @@ def load_into(state: SlotState, stored: StoredState, keys: SlotKeys) -> None:
             state.put(slots, whole)
 
 
-def stored_entries(stored: StoredState) -> Iterator[_Entries]:
+def stored_entries(stored: StoredState) -> Iterator[Entries]:
     """Raises MalformedMessage, and SchemaMismatch for namespaces."""
     for namespace, keys, values in stored.packed_entries():
         if namespace != NO_NAMESPACE:
             raise SchemaMismatch(f"it has a namespace, {namespace!r:.60}, and a compiled operator's has none")
-        yield _Entries(keys, values)
+        yield Entries(keys, values)
 
 
 # -- keys
 
 
-def slots_of_entries(entries: Sequence[_Entries], decode: Convert, keys: SlotKeys) -> Slots:
+def slots_of_entries(entries: Sequence[Entries], decode: Convert, keys: SlotKeys) -> Slots:
     """The slots of all keys, in order."""
     columns = None if decode is not None else _joined([_key_columns(each.keys) for each in entries])
     if columns is not None:
@@ -74,7 +79,7 @@ def slots_of_entries(entries: Sequence[_Entries], decode: Convert, keys: SlotKey
     return keys.add(list(chain.from_iterable(_listed_keys(each, decode) for each in entries)))
 
 
-def _listed_keys(entries: _Entries, decode: Convert) -> list[Any]:
+def _listed_keys(entries: Entries, decode: Convert) -> list[Any]:
     listed = unpacked(entries.keys)
     return listed if decode is None else [decode(key) for key in listed]
 
@@ -113,7 +118,7 @@ def _key_column(content: Any) -> pa.Array | None:
 # -- values
 
 
-def _columns(entries: _Entries, kinds: ValueKinds, decode: Convert, is_direct: bool, decode_key: Convert) -> Columns:
+def _columns(entries: Entries, kinds: ValueKinds, decode: Convert, is_direct: bool, decode_key: Convert) -> Columns:
     """The values as columns. Raises SchemaMismatch for one that they do not hold, telling it and its key."""
     content = entries.values
     if is_direct and not kinds.is_tuple:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from ...messages import pack_plain
 from ..backends.backend import NO_NAMESPACE
+from ..backends.keyed_snapshot import RUN_KEYS
 from ..columns.column_values import narrowed
 from ..columns.packed_columns import Column, packed
 from ..keys.word_table import Slots
@@ -41,13 +43,12 @@ class _Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyOrder:
-    """In which order the keys of the first slots are stored."""
+    """In which order keys are stored."""
 
-    keys: AnyKeys
-    groups: npt.NDArray[np.uint16]
-    """By slot."""
     slots: Slots
     """Sorted by key group."""
+    places: Slots
+    """Where they stand in what was frozen."""
     shares: Sequence[_Share]
 
 
@@ -56,50 +57,91 @@ class KeyOrders:
 
     def __init__(self, max_parallelism: int) -> None:
         self._max_parallelism = max_parallelism
-        self._last: KeyOrder | None = None
+        self._groups: tuple[AnyKeys | None, npt.NDArray[np.uint16]] = (None, np.empty(0, np.uint16))
+        self._last: tuple[AnyKeys | None, KeyOrder | None] = (None, None)
+
+    def groups_of(self, keys: AnyKeys, count: int) -> npt.NDArray[np.uint16]:
+        """Those of the first `count` slots. Raises InvalidKey."""
+        whose, groups = self._groups
+        if whose is not keys:
+            groups = np.empty(0, np.uint16)
+        if len(groups) < count:
+            new = keys.groups(len(groups), count, self._max_parallelism)
+            groups = np.concatenate((groups, new.astype(np.uint16)))
+            self._groups = keys, groups
+        return groups[:count]
 
     def of(self, keys: AnyKeys, count: int) -> KeyOrder:
         """That of the first `count` slots. Raises InvalidKey, and UnsupportedValue for a key that cannot be stored."""
-        last = self._last
-        if last is None or last.keys is not keys or len(last.groups) > count:
-            last = None
-        if last is None or len(last.groups) < count:
-            last = self._last = self._made(keys, count, np.empty(0, np.uint16) if last is None else last.groups)
+        whose, last = self._last
+        if last is None or whose is not keys or len(last.slots) != count:
+            last = _order_of(keys, self.groups_of(keys, count), None)
+            self._last = keys, last
         return last
 
-    def _made(self, keys: AnyKeys, count: int, known: npt.NDArray[np.uint16]) -> KeyOrder:
-        new = keys.groups(len(known), count, self._max_parallelism)
-        groups = np.concatenate((known, new.astype(np.uint16)))
-        slots = np.argsort(groups, kind="stable")  # NumPy sorts 16 bits by radix
-        ends = np.cumsum(np.bincount(groups))
-        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-        column = keys.column(slots)
-        shares = [
-            _Share(group, int(starts[group]), int(ends[group]), _packed(column, int(starts[group]), int(ends[group])))
-            for group in np.flatnonzero(ends > starts).tolist()
-        ]
-        return KeyOrder(keys, groups, slots, shares)
+    def of_some(self, keys: AnyKeys, count: int, slots: Slots) -> KeyOrder:
+        """That of these of the first `count` slots, which are frozen in their order."""
+        return _order_of(keys, self.groups_of(keys, count)[slots], slots)
+
+
+def _order_of(keys: AnyKeys, groups: npt.NDArray[np.uint16], some: Slots | None) -> KeyOrder:
+    """`groups`: those of the slots `some`; None: of all."""
+    places = np.argsort(groups, kind="stable")  # NumPy sorts 16 bits by radix
+    ends = np.cumsum(np.bincount(groups))
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    slots = places if some is None else some[places]
+    column = keys.column(slots)
+    shares = [
+        _Share(group, int(starts[group]), int(ends[group]), _packed(column, int(starts[group]), int(ends[group])))
+        for group in np.flatnonzero(ends > starts).tolist()
+    ]
+    return KeyOrder(slots, places, shares)
+
+
+class SomeKeys:
+    """The keys of a run: all that hold something else than before, or nothing. Frozen once, for all states."""
+
+    name: Final = "run-keys"
+    kind: Final = RUN_KEYS
+    schema: Final[Schema] = None
+    is_empty: Final = False
+
+    def __init__(self, keys: AnyKeys, count: int, slots: Slots, orders: KeyOrders) -> None:
+        self.slots = slots
+        self._keys, self._count, self._orders = keys, count, orders
+
+    @cached_property
+    def order(self) -> KeyOrder:
+        """Asked for where the snapshot is written."""
+        return self._orders.of_some(self._keys, self._count, self.slots)
+
+    def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
+        nothing = pack_plain(["plain", []])
+        for share in self.order.shares:
+            yield share.group, _PAYLOAD_HEAD + share.keys + nothing
 
 
 class SlotView:
-    """A state in columns. Used once."""
+    """A state in columns, of all keys or of some. Used once."""
 
-    def __init__(self, state: SlotState, keys: AnyKeys, count: int, orders: KeyOrders) -> None:
+    def __init__(
+        self, state: SlotState, keys: AnyKeys, count: int, orders: KeyOrders, some: SomeKeys | None = None
+    ) -> None:
         self.name, self.kind = state.declaration.name, state.declaration.kind
         self.schema: Schema = state.node.schema
         self._kinds = state.kinds
-        self._keys, self._orders = keys, orders
-        self._frozen: FrozenColumns | None = state.freeze(count)
-        self.is_empty = not self._frozen.present[:count].any()
+        self._keys, self._orders, self._some = keys, orders, some
+        self._frozen: FrozenColumns | None = state.freeze(count) if some is None else state.freeze_some(some.slots)
+        self.is_empty = not self._frozen.present[: self._frozen.count].any()
 
     def payloads(self, max_parallelism: int, encode_key: Convert) -> Iterator[tuple[int, bytes]]:
         assert self._frozen is not None, "used once"
         assert encode_key is None, "keys are plain data"
         frozen, self._frozen = self._frozen, None
-        order = self._orders.of(self._keys, frozen.count)
+        order = self._orders.of(self._keys, frozen.count) if self._some is None else self._some.order
         present = frozen.present[: frozen.count]
-        absent = None if present.all() else ~present.take(order.slots)
-        columns = [_in_order(column[: frozen.count], order.slots) for column in frozen.values]
+        absent = None if present.all() else ~present.take(order.places)
+        columns = [_in_order(column[: frozen.count], order.places) for column in frozen.values]
         frozen.release()
         values: Column = tuple(columns) if self._kinds.is_tuple else columns[0]
         for share in order.shares:
@@ -111,10 +153,10 @@ class SlotView:
                 yield share.group, _PAYLOAD_HEAD + keys + _packed(_taken(values, left), 0, len(left))
 
 
-def _in_order(column: npt.NDArray[Any], slots: Slots) -> npt.NDArray[Any]:
+def _in_order(column: npt.NDArray[Any], places: Slots) -> npt.NDArray[Any]:
     if column.dtype == np.int64:
         column = narrowed(pa.array(column)).to_numpy()  # before it is gathered: more of it stays in the cache
-    return column.take(slots, mode="clip")
+    return column.take(places, mode="clip")
 
 
 def _packed(column: Column, start: int, end: int) -> bytes:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.backend import NO_KEY, NO_NAMESPACE, StateClock
+from ..backends.run_ledger import RunLedger
 from ..errors import (
     InvalidState,
     NoCurrentKey,
@@ -70,6 +71,13 @@ class SlotScope:
         self.clock: StateClock | None = None
         self.is_read_only = False
         self.slot_keys = SlotKeys()
+        self.runs: RunLedger | None = None
+        """There where changes are tracked."""
+
+    def changed(self, slots: Slots | int, rows: int = 1) -> None:
+        """These slots, in this number of rows, may hold something else from now on, or nothing."""
+        if self.runs is not None:
+            self.runs.changed(slots, rows, len(self.slot_keys))
 
     def make_room(self) -> None:
         """All states have rows for all keys."""
@@ -102,6 +110,7 @@ class SlotState:
         slot = self._slot()
         if slot >= 0:
             self._present[slot] = False
+            self._scope.changed(slot)
 
     def reserve(self, slots: int) -> None:
         """Have rows for this many slots, and some more."""
@@ -134,6 +143,15 @@ class SlotState:
         for copy, held in zip(values, self._values, strict=True):
             copy[:count] = held[:count]
         return FrozenColumns(present, values, count, self._spares)
+
+    def freeze_some(self, slots: Slots) -> FrozenColumns:
+        """What these slots hold now, in their order."""
+        values = tuple(column.take(slots) for column in self._values)
+        return FrozenColumns(self._present.take(slots), values, len(slots), [])
+
+    def erase(self, slots: Slots) -> None:
+        """These hold nothing."""
+        self._present[slots] = False
 
     def present_slots(self) -> Slots:
         return np.flatnonzero(self._present)
@@ -173,6 +191,7 @@ class SlotState:
             raise self._refused(value)
         slot = self._scope.slot_keys.slot_of(self._scope.current_key)
         self._scope.make_room()
+        self._scope.changed(slot)
         self._present[slot] = True
         for column, item in zip(self._values, row, strict=True):
             column[slot] = item

@@ -18,10 +18,11 @@ from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerE
 from ..columns.packed_columns import Column, packed, unpacked
 from ..columns.timed_batch import Times
 from ..errors import InvalidState, StateIncompatible
+from ..keys.word_table import Slots
 from ..kinds.record_serializer import Convert
 from ..kinds.schema_fit import Schema
 from .slot_keys import AnyKeys
-from .slot_restore import number_column, slots_of_entries, stored_entries
+from .slot_restore import Entries, number_column, slots_of_entries, stored_entries
 from .slot_snapshot import KeyOrders
 from .slot_states import SlotScope
 from .slot_timers import SlotTimers
@@ -64,12 +65,16 @@ class SlotTimerQueue:
             raise InvalidState(f"a timer with the namespace {namespace!r:.60}: there are {_HAS}; {_HINT}")
         slot = self._scope.slot_keys.slot_of(key)
         self._scope.make_room()
+        self._scope.changed(slot)
         return self.timers.add(time_ms, slot)
 
     def remove(self, timer: TimerEntry) -> bool:
         time_ms, key, namespace = timer
         slot = self._scope.slot_keys.find(key)
-        return namespace == NO_NAMESPACE and slot >= 0 and self.timers.remove(time_ms, slot)
+        if namespace != NO_NAMESPACE or slot < 0 or not self.timers.remove(time_ms, slot):
+            return False
+        self._scope.changed(slot)
+        return True
 
     def next_ms(self) -> int | None:
         return self.timers.next_ms()
@@ -80,14 +85,20 @@ class SlotTimerQueue:
     def due(self, until_ms: int) -> Iterator[TimerEntry]:
         while (found := self.timers.pop(until_ms)) is not None:
             time_ms, slot = found
+            self._scope.changed(slot)
             yield time_ms, self._key(slot), NO_NAMESPACE
 
-    def freeze(self) -> FrozenSlotTimers:
+    def freeze(self, some: Slots | None = None) -> FrozenSlotTimers:
+        """All, or those of some slots."""
         keys = self._scope.slot_keys.known
-        return FrozenSlotTimers(self.timers.frozen(), keys, len(keys), self._orders)
+        runs = self.timers.frozen() if some is None else self.timers.frozen_of(some, len(keys))
+        return FrozenSlotTimers(runs, keys, len(keys), self._orders)
 
     def load(self, stored: StoredState) -> None:
         """Add what a snapshot holds. Raises MalformedMessage, and StateIncompatible for timers with a namespace."""
+        replaced = [Entries(each, ()) for each in stored.replaced_keys()]
+        if replaced:
+            self.timers.forget(slots_of_entries(replaced, stored.decode_key, self._scope.slot_keys))
         entries = list(stored_entries(stored))
         times = [_times(each.values) for each in entries]
         slots = slots_of_entries(entries, stored.decode_key, self._scope.slot_keys)
@@ -138,7 +149,7 @@ class FrozenSlotTimers:
         assert encode_key is None, "keys are plain data"
         times, slots, _ = merged(self._runs).alive()
         self._runs = ()
-        groups = self._orders.of(self._keys, self._count).groups[slots]
+        groups = self._orders.groups_of(self._keys, self._count)[slots]
         order = np.argsort(groups, kind="stable")
         groups, keys = groups[order], self._keys.column(slots[order])
         namespaces = np.empty(len(order), object)

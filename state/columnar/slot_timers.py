@@ -136,6 +136,20 @@ class SlotTimers:
         self._add_single()
         return [run for run in (self._head, *self._runs) if len(run.times)]
 
+    def frozen_of(self, slots: Slots, count: int) -> list[TimerRun]:
+        """The same of these of the first `count` slots."""
+        wanted = np.zeros(count, np.bool_)
+        wanted[slots] = True
+        chosen = [run.chosen(wanted[run.slots]) for run in self.frozen()]
+        return [run for run in chosen if len(run.times)]
+
+    def forget(self, slots: Slots) -> None:
+        """These have no timers any more."""
+        self._to_one_run()
+        chosen = [run.chosen(~np.isin(run.slots, slots)) for run in (self._head, *self._runs)]
+        self._head, *self._runs = chosen
+        self._runs = [run for run in self._runs if len(run.times)]
+
     def clear(self) -> None:
         self._runs, self._head = [], EMPTY
         self._single.clear()

@@ -89,6 +89,18 @@ def unpacked(content: Any) -> list[Any]:
     raise MalformedMessage(f"wanted a column of keys or values, found {content!r:.60}")
 
 
+def chosen(content: Any, places: list[int]) -> list[Any]:
+    """The items of a packed column at these places, packed. It is one that `unpacked` takes."""
+    match content:
+        case ["tuples", *columns]:
+            return [_TUPLES, *(chosen(each, places) for each in columns)]
+        case ["plain", items]:
+            return [_PLAIN, [items[place] for place in places]]
+        case [kind, data]:
+            return [kind, np.frombuffer(data, kind)[places].tobytes()]
+    raise MalformedMessage(f"wanted a column of keys or values, found {content!r:.60}")
+
+
 def taken(column: Column, order: npt.NDArray[Any]) -> Column:
     """The items at these positions, in this order."""
     return tuple(taken(each, order) for each in column) if isinstance(column, tuple) else column[order]

@@ -159,6 +159,7 @@ def environment(workload: Workload, *, mode: str = "exactly-once") -> StreamEnvi
         checkpoint_interval_ms=workload.checkpoint_interval_ms,
         checkpoint_timeout_ms=20_000,
         retained_checkpoints=workload.retained_checkpoints,
+        incremental_checkpoints=True,
         retain_checkpoints=workload.retain_checkpoints,
         max_concurrent_checkpoints=workload.max_concurrent_checkpoints,
         buffer_timeout_ms=workload.buffer_timeout_ms,

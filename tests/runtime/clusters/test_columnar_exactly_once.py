@@ -85,6 +85,27 @@ def test_counts_and_sums_are_exact_when_task_managers_are_killed(
         assert count == len(answer)
 
 
+@pytest.mark.chaos
+def test_counts_and_sums_are_exact_when_checkpoints_are_incremental(
+    shared_cluster: LocalCluster, rows: tuple[Path, Answer], tmp_path: Path
+) -> None:
+    """Rows come by key, so most keys stay as they are from one checkpoint to the next."""
+    (folder, answer), out, by_key = rows, tmp_path / "out", tmp_path / "by-key"
+    by_key.mkdir()
+    pq.write_table(pq.read_table(folder).sort_by("key"), by_key / "rows.parquet", row_group_size=GROUP_ROWS)
+    env, gate = environment(incremental_checkpoints=True), Gate(tmp_path)
+    stream = env.from_source(GatedFileSource(gate, str(by_key), records_per_second=RATE))
+    stream.key_by("key").aggregate("end", count=Count(), sum=Sum("value")).sink_to(FileSink(str(out)))
+    job = shared_cluster.submit(env)
+    witness = Witness(job)
+    for index in (1, 0):
+        witness.checkpoints(4)
+        witness.kill(witness.pids(2)[index])
+    gate.open()
+    assert job.wait(timeout=WAIT_S).restarts == 2
+    assert last_of_each_key(out)[0] == answer
+
+
 @pytest.fixture(scope="module")
 def timed_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
     """A folder of a file in which times rise but for 2 s, and all rows."""

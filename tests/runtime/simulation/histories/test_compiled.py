@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -43,8 +44,10 @@ def rows(start: int, count: int) -> pa.RecordBatch:
     return pa.record_batch({"key": [f"key {each % KEYS}" for each in numbers], "number": pa.array(numbers, pa.int64())})
 
 
-def build() -> StreamEnvironment:
-    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000, batch_rows=4)
+def build(*, incremental: bool = False) -> StreamEnvironment:
+    env = StreamEnvironment(
+        parallelism=2, checkpoint_interval_ms=1_000, batch_rows=4, incremental_checkpoints=incremental
+    )
     source = env.generate(rows, COUNT, name="rows")
     source.key_by("key").process(Numbering, name="count").collect(name="out")
     return env
@@ -53,6 +56,11 @@ def build() -> StreamEnvironment:
 def expected() -> list[tuple[str, int, int]]:
     each = [(number % 7 + 1, number // 7) for number in range(COUNT // KEYS)]
     return [(f"key {key}", number, turn) for key in range(KEYS) for number, turn in each]
+
+
+def test_output_is_exact_with_incremental_checkpoints() -> None:
+    survived = assert_exactly_once(partial(build, incremental=True), expected=expected(), histories=HISTORIES)
+    assert survived.recoveries > 0
 
 
 def test_output_is_exact_in_histories_of_faults_and_the_same_seeds_are_the_same_histories() -> None:
@@ -77,7 +85,7 @@ class Spans(KeyedOperator):
 
 
 def build_timed() -> StreamEnvironment:
-    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000, batch_rows=4)
+    env = StreamEnvironment(parallelism=2, checkpoint_interval_ms=1_000, batch_rows=4, incremental_checkpoints=True)
     timed = env.generate(rows, COUNT, name="rows").assign_timestamps("number", bounded_out_of_orderness(8))
     timed.key_by("key").process(Spans, name="spans").collect(name="out")
     return env

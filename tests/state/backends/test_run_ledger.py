@@ -1,0 +1,137 @@
+"""What incremental checkpoints write, and of how many runs they are made: all rows, no bytes."""
+
+from __future__ import annotations
+
+from math import ceil, log
+from random import Random
+
+import numpy as np
+import pytest
+
+from understudy.messages import CheckpointId, SharedFileId, SharedStateHandle
+from understudy.state.backends.run_ledger import MOST_OF_A_LEVEL, RunLedger, RunPlan
+from understudy.state.backends.stored_runs import StoredRun
+from understudy.state.storage import inline_handle
+
+SLOTS = 20_000
+STORED = StoredRun(SharedStateHandle(SharedFileId("run"), inline_handle(b"")), 0, "heap")
+
+
+class Written:
+    """A ledger whose plans are carried out."""
+
+    def __init__(self) -> None:
+        self.ledger = RunLedger("op")
+        self.last = 0
+
+    def taken(self) -> RunPlan:
+        self.last += 1
+        plan = self.ledger.plan(CheckpointId(self.last), SLOTS)
+        if plan.new is not None:
+            plan.new.stored = STORED
+        return plan
+
+    def completed(self) -> RunPlan:
+        plan = self.taken()
+        self.ledger.complete(plan.checkpoint_id)
+        return plan
+
+    def changed(self, *slots: int) -> None:
+        self.ledger.changed(np.array(slots, np.int64), len(slots), SLOTS)
+
+
+def rows(plan: RunPlan) -> list[int]:
+    """Of its new run."""
+    assert plan.new is not None
+    assert plan.new.slots is not None
+    return plan.new.slots.tolist()
+
+
+@pytest.fixture
+def written() -> Written:
+    made = Written()
+    assert made.completed().is_whole
+    return made
+
+
+@pytest.mark.parametrize("changes", [1, 20, 200])
+def test_runs_stay_few_files_small_and_rows_are_written_few_times(written: Written, changes: int) -> None:
+    random, total, most_runs = Random(changes), 0, 0
+    rounds = max(60, 3 * SLOTS // (2 * changes)) if changes > 1 else 600
+    for _ in range(rounds):
+        written.changed(*random.sample(range(SLOTS), changes))
+        plan = written.completed()
+        assert plan.new is not None
+        runs = [*plan.kept, plan.new]
+        assert sum(run.rows for run in runs) <= SLOTS / 2
+        most_runs = max(most_runs, len(runs))
+        total += SLOTS if plan.is_whole else plan.new.rows
+    assert MOST_OF_A_LEVEL < most_runs <= 1 + MOST_OF_A_LEVEL * ceil(log(SLOTS / 2 / changes, MOST_OF_A_LEVEL + 1))
+    assert total <= rounds * changes * 7, "each changed row is written seven times at the most, on average"
+
+
+def test_changes_are_in_each_run_until_one_is_known_to_be_complete(written: Written) -> None:
+    written.changed(1)
+    assert rows(written.taken()) == [1]
+    written.changed(2)
+    assert rows(written.taken()) == [1, 2]
+    written.changed(3)
+    written.ledger.complete(CheckpointId(written.last))
+    assert rows(written.completed()) == [3]
+
+
+def test_a_run_is_not_used_if_a_snapshot_was_taken_before_it_was_known_to_be_complete(written: Written) -> None:
+    written.changed(1)
+    first = written.taken()
+    written.changed(2)
+    second = written.taken()
+    written.ledger.complete(first.checkpoint_id)
+    assert len(written.taken().kept) == 1, "the whole one alone"
+    written.ledger.complete(second.checkpoint_id)
+    third = written.completed()
+    assert rows(third) == [1, 2]
+
+
+def test_runs_that_were_merged_are_not_used_again_though_what_merged_them_was_declined(written: Written) -> None:
+    for slot in range(MOST_OF_A_LEVEL):
+        written.changed(slot)
+        written.completed()
+    written.changed(100)
+    merged = written.taken()
+    assert rows(merged) == [*range(MOST_OF_A_LEVEL), 100]
+    assert len(merged.kept) == 1
+    again = written.taken()
+    assert rows(again) == rows(merged)
+    assert again.kept == merged.kept
+
+
+def test_nothing_is_written_of_what_has_not_changed(written: Written) -> None:
+    plan = written.completed()
+    assert plan.new is None
+    assert len(plan.kept) == 1
+
+
+def test_after_a_move_of_slots_everything_is_written(written: Written) -> None:
+    written.changed(1)
+    pending = written.taken()
+    written.ledger.start_over()
+    written.ledger.complete(pending.checkpoint_id)
+    assert written.completed().is_whole
+
+
+def test_where_most_has_changed_everything_is_written(written: Written) -> None:
+    """It is found out while changes are noted, which are noted no longer then."""
+    for start in range(0, SLOTS, 1000):
+        written.changed(*range(start, start + 1000))
+    written.ledger.changed(np.arange(5), SLOTS, SLOTS)
+    assert written.completed().is_whole
+    written.changed(7)
+    assert rows(written.completed()) == [7]
+
+
+def test_a_whole_one_that_was_not_stored_in_runs_is_no_ground_for_others() -> None:
+    ledger = RunLedger("op")
+    small = ledger.plan(CheckpointId(1), 10)
+    ledger.complete(small.checkpoint_id)
+    ledger.changed(3, 1, 10)
+    assert ledger.plan(CheckpointId(2), 10).is_whole
