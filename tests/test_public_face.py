@@ -65,6 +65,7 @@ NO_PUBLIC_ERRORS = {
     "FeedClosed": "never leaves the thread of a source",
     "_Busy": "never leaves the thread of a source: an HTTP endpoint is asked again, and then it is OutsideUnavailable",
     "NotLive": "the chaos runs report it",
+    "_SteppedDown": "the failover run counts it",
     "CannotMount": "the chaos runs report it",
     "TornWrite": "the simulated disk's answer to itself",
     "ProcessKilled": "the simulator's way to end a process; nobody may catch it",

@@ -62,12 +62,6 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def yes_or_no(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidSetting(f"{name}: wanted True or False, found {value!r:.80}")
-    return value
-
-
 def check_records(name: str, records: Sequence[Any]) -> None:
     """Refuse a record that cannot travel, naming its position and what in it is of which type."""
     register_script_record_types()
