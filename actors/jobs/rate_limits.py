@@ -28,6 +28,8 @@ BURST_MS: Final = 100
 """A bucket holds what the rate gives in this time, and one token at least."""
 LEAST_DELAY_MS: Final = 1.0
 _ROUNDING: Final = 1e-9
+_EARLY_MS: Final = 1e-6
+"""A timer may come this much before its time, as its delay was rounded."""
 
 RateEvent: TypeAlias = RequestPermits | ReportThrottled | PermitsDue
 Grants: TypeAlias = list[GrantPermits | Schedule[PermitsDue]]
@@ -98,7 +100,7 @@ class _Bucket:
 
     def grants(self, now_ms: float) -> Iterator[GrantPermits]:
         tokens = int(self._tokens + _ROUNDING)
-        if not self.waiting or tokens < self._worth_it or now_ms < self.rate.resumes_ms:
+        if not self.waiting or tokens < self._worth_it or now_ms < self.rate.resumes_ms - _EARLY_MS:
             return
         share = self.rate.per_second / self._parallelism
         for attempt_id, count in zip(list(self.waiting), _dealt(tokens, list(self.waiting.values())), strict=True):

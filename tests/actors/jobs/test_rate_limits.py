@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from understudy.actors.jobs.job_effects import PermitsDue
@@ -274,6 +274,7 @@ def test_in_no_time_more_is_granted_than_rate_and_burst_give(rate: float, happen
 
 
 @given(RATES, HAPPENINGS)
+@example(3.7, [Ask(0, 2), Ask(2, 3), Throttle(2027.4443185969849), Ask(1, 1), Throttle(2519.9356210632764)])
 def test_all_that_is_wanted_is_granted_in_the_end(rate: float, happenings: list[Happening]) -> None:
     stage = played(rate, happenings)
     wanted = stage.wanted.total()
