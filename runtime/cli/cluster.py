@@ -30,7 +30,10 @@ def cluster() -> None:
 @cluster.command()
 @settings_options
 def start(loaded: LoadedSettings) -> None:
-    """Start the JobManager, and then the TaskManager processes. The first time it also makes the key file."""
+    """Start the JobManager, and then the TaskManager processes; those that run already go on.
+
+    The first time it also makes the key file.
+    """
     machines = Machines(loaded)
     places = machines.places()
     if not machines.shares_folder():
@@ -40,10 +43,10 @@ def start(loaded: LoadedSettings) -> None:
         )
     if make_key(loaded.settings):
         note(f"made the key file {loaded.settings.key_file}")
-    masters = [place for place in places if place.role == "jobmanager"]
-    outcomes = at_once(machines.start, masters)
+    outcomes, missing = machines.split(places)
+    outcomes += at_once(machines.start, [place for place in missing if place.role == "jobmanager"])
     if all(each.is_done for each in outcomes):
-        outcomes += at_once(machines.start, [place for place in places if place.role == "taskmanager"])
+        outcomes += at_once(machines.start, [place for place in missing if place.role == "taskmanager"])
     _conclude("start", outcomes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -102,11 +103,13 @@ def diff(
 ) -> None:
     """What is other in the savepoint AFTER than in BEFORE: keys added, removed and changed, by state."""
     found = Savepoint.open(before).diff(after)
+    uid = None if operator is None else _uid(found, operator)
+    if name is not None:
+        _check_state(found, uid, name)
     if changes:
-        uid = None if operator is None else _uid(found, operator)
         _print_rows((_changed(each) for each in found.changes(uid, name)), limit, as_json)
         return
-    states = [each for each in found.states() if operator in (None, each.operator) and name in (None, each.state)]
+    states = [each for each in found.states() if uid in (None, each.operator) and name in (None, each.state)]
     if as_json:
         print_json(states)
         return
@@ -147,7 +150,13 @@ def export(path: str, operator: str, name: str, file: str) -> None:
         raise click.UsageError(
             f"wanted a file that ends in {', '.join(f'.{each}' for each in FORMATS)}, found {file!r}"
         )
-    rows = export_table(_found(path, operator, name), file)
+    table = _found(path, operator, name)
+    try:
+        rows = export_table(table, file)
+    except OSError as error:
+        raise click.ClickException(
+            f"{file} cannot be written: {os.strerror(error.errno) if error.errno else error}"
+        ) from error
     note(f"{rows:,} rows in {file}")
 
 
@@ -169,6 +178,13 @@ def _found(path: str, operator: str, name: str) -> StateTable:
 
 def _uid(found: SavepointDiff, operator: str) -> str:
     return found.after.operator(operator).uid
+
+
+def _check_state(found: SavepointDiff, uid: str | None, name: str) -> None:
+    known = [each for each in found.states() if uid in (None, each.operator)]
+    if name not in {each.state for each in known}:
+        there = ", ".join(f"{each.operator}.{each.state}" for each in known)
+        raise click.ClickException(f"there is no state {name!r}; there are: {there}")
 
 
 def _listed(operator: SavepointOperator, table: StateTable, rows: bool) -> dict[str, Any]:

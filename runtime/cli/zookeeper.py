@@ -12,6 +12,7 @@ from ..high_availability.errors import NoZooKeeperHere
 from ..high_availability.settings import KEY_FILE, QUORUM, RECOVERY_MODE
 from ..high_availability.trial_zookeeper import Peer, TrialZooKeeper
 from ..system import CurveKeys
+from .interrupts import Interrupts
 from .output import note, told
 
 
@@ -27,25 +28,28 @@ def zookeeper() -> None:
 )
 @told
 def start(port: int, folder: str) -> None:
-    """Run one server until Ctrl-C. It listens on loopback alone and asks for no password: not for production."""
+    """Run one server until Ctrl-C or SIGTERM. It listens on loopback and asks for no password: not for production."""
     with closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise click.ClickException(f"port {port} cannot be used: {error.strerror}; give another one") from error
-    try:
-        server = TrialZooKeeper(Path(folder).resolve(), Peer(port, 0, 0))
-        server.start()
+    with Interrupts() as interrupts:
         try:
-            server.await_ready()
-            click.echo(f"-D {RECOVERY_MODE}=zookeeper -D {QUORUM}={server.address}")
-            note(f"ZooKeeper runs as process {server.pid}, with its data in {server.folder}; Ctrl-C ends it")
-            code = server.wait()
-        finally:
-            server.close()
-    except NoZooKeeperHere as error:
-        raise click.ClickException(str(error)) from error
+            server = TrialZooKeeper(Path(folder).resolve(), Peer(port, 0, 0))
+            try:
+                server.start()
+                server.await_ready()
+                click.echo(f"-D {RECOVERY_MODE}=zookeeper -D {QUORUM}={server.address}")
+                note(f"ZooKeeper runs as process {server.pid}, with its data in {server.folder}; Ctrl-C ends it")
+                code = server.wait()
+            finally:
+                server.close()
+        except NoZooKeeperHere as error:
+            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            raise SystemExit(interrupts.exit_code) from None
     raise click.ClickException(f"ZooKeeper ended with exit code {code}: see {server.folder}/log")
 
 

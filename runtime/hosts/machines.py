@@ -82,6 +82,17 @@ class Machines:
         """Whether storage.dir was chosen, or all is on this host."""
         return self._loaded.found["storage.dir"].origin != "default" or all(map(is_here, self.hosts()))
 
+    def split(self, places: Sequence[Place]) -> tuple[list[Outcome], list[Place]]:
+        """Those at which a process runs already, and those where one is missing."""
+        running = {each: list(self.find(each.host, each.role).running) for each in dict.fromkeys(places)}
+        there, missing = list[Outcome](), list[Place]()
+        for place in places:
+            if running[place]:
+                there.append(Outcome(place, is_done=True, text=f"{running[place].pop(0)}: runs already"))
+            else:
+                missing.append(place)
+        return there, missing
+
     def start(self, place: Place) -> Outcome:
         """One more process, in the background."""
         if is_here(place.host):

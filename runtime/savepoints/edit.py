@@ -55,7 +55,11 @@ class StateEdit:
         return self
 
     def remove(self, keys: Iterable[Any]) -> StateEdit:
-        """Forget these keys."""
+        """Forget these keys. Raises InvalidEdit for one text, whose letters would be the keys."""
+        if isinstance(keys, str | bytes):
+            raise InvalidEdit(
+                f"{self._where}: remove(...) wants a list of keys, found {keys!r:.80}: write remove([{keys!r:.80}])"
+            )
         gone = set(keys)
         if self.kind == KIND:
             self.steps.append(lambda key, timer: None if key in gone else timer)

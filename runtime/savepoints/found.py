@@ -120,13 +120,15 @@ def _pointer(storage: CheckpointStorage, name: str, whole: str) -> SavepointPoin
 
 
 def _storage_of(pointer: SavepointPointer, path: str) -> CheckpointStorage:
-    """The checkpoint directory around the pointer, which may have been moved as a whole; else the one it names."""
-    folder = posixpath.dirname(path)
+    """The checkpoint directory around the pointer, which may have been moved as a whole, if it has anything of the job;
+    else the one it names.
+    """
+    folder, job = posixpath.dirname(path), pointer.metadata_path.split("/")[0]
     while posixpath.basename(folder):
         if posixpath.basename(folder) == FOLDER:
-            around = CheckpointStorage(posixpath.dirname(folder))
-            if around.exists(pointer.metadata_path):
-                return around
+            files, root = DurableFiles.at(posixpath.dirname(folder))
+            if files.exists(posixpath.join(root, job)):
+                return CheckpointStorage(posixpath.dirname(folder))
         folder = posixpath.dirname(folder)
     try:
         return CheckpointStorage(pointer.checkpoint_root)

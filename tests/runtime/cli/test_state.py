@@ -107,3 +107,17 @@ def test_mistakes_are_answered_in_words(path: Path, arguments: tuple[str, ...], 
     result = run(*(str(path) if each == "PATH" else each for each in arguments))
     assert result.exit_code == 1
     assert text in result.stderr
+
+
+def test_diff_of_an_operator_or_state_that_is_not_there_is_an_error(path: Path) -> None:
+    for options in (["--operator", "nope"], ["--state", "nope"], ["--operator", "declared", "--state", "nope"]):
+        result = run("diff", path, path, *options)
+        assert result.exit_code == 1, options
+        assert "'nope'" in result.stderr
+        assert "declared" in result.stderr
+
+
+def test_export_into_a_folder_that_is_not_there_says_so(path: Path, tmp_path: Path) -> None:
+    result = run("export", path, "declared", "value", tmp_path / "gone" / "out.csv")
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {tmp_path}/gone/out.csv cannot be written: No such file or directory\n"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -47,7 +48,10 @@ def test_without_java_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_a_server_runs_until_it_is_interrupted_and_says_how_to_use_it(tmp_path: Path, zookeeper: Ensemble) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_runs_until_it_is_interrupted_and_says_how_to_use_it(
+    tmp_path: Path, zookeeper: Ensemble, how: signal.Signals
+) -> None:
     port = free_peers(1)[0].client_port
     command = ["-m", "understudy", "zookeeper", "start", "--port", str(port), "--folder", str(tmp_path / "data")]
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
@@ -56,5 +60,7 @@ def test_a_server_runs_until_it_is_interrupted_and_says_how_to_use_it(tmp_path: 
         assert (
             lines.readline() == f"-D recovery.mode=zookeeper -D high-availability.zookeeper.quorum=127.0.0.1:{port}\n"
         )
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        (server,) = psutil.Process(process.pid).children()
+        process.send_signal(how)
+        assert process.wait(60) == 128 + how
+        assert not server.is_running()

@@ -99,3 +99,12 @@ def test_an_ssh_that_is_not_there_is_said(tmp_path: Path, ssh: Ssh) -> None:
     ssh.path.unlink()
     with pytest.raises(ProcessFailed, match=r"is not installed here: see cluster\.ssh"):
         cluster.run("far", ["list"])
+
+
+def test_what_runs_already_is_not_started_again(tmp_path: Path, ssh: Ssh) -> None:
+    """A TaskManager process runs on each of two hosts; one host wants two."""
+    cluster = machines(tmp_path, ssh, "cluster: {masters: [down], workers: [far, far, other]}")
+    running, missing = cluster.split(cluster.places())
+    assert [(each.place.host, each.is_done) for each in running] == [("far", True), ("other", True)]
+    assert running[0].text == "taskmanager-1, process 7 at tcp://far:1, not yet registered; its log is l: runs already"
+    assert missing == [Place("jobmanager", "down"), Place("taskmanager", "far")]

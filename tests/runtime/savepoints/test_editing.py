@@ -362,3 +362,11 @@ def test_a_savepoint_goes_from_one_backend_to_the_other(was: str, now: str, tmp_
             handle.wait(timeout=60)
             assert sorted(each[:2] for each in handle.results("out")) == [(key, 105) for key in range(4)]
             assert handle.submitted.restored_states["seen.seen"] == "compatible"
+
+
+def test_one_text_is_not_taken_for_the_keys_of_its_letters(tmp_path: Path) -> None:
+    edit = Savepoint.open(savepoint(tmp_path / "one")).edit()
+    with pytest.raises(
+        InvalidEdit, match=r"remove\(\.\.\.\) wants a list of keys, found 'JFK': write remove\(\['JFK'\]\)"
+    ):
+        edit.operator("declared").state("value").remove("JFK")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from understudy import NotASavepoint, Savepoint, StorageError, Verification
+from understudy import MissingState, NotASavepoint, Savepoint, StorageError, Verification
 
 from .made import ALL, aggregation, declared_states, joined_rows, lists, savepoint
 
@@ -125,3 +127,23 @@ def test_what_was_written_wrongly_under_a_right_checksum_is_found_too(tmp_path: 
     found = Savepoint.verify(savepoint(tmp_path, {"declared": fill}, parallelism=1))
     assert len(found.problems) == 1
     assert "a snapshot of keyed state" in found.problems[0].text
+
+
+def test_a_copy_whose_metadata_is_gone_is_not_read_from_the_original(tmp_path: Path) -> None:
+    original = savepoint(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    copy = tmp_path / "two" / original.relative_to(tmp_path / "one")
+    (metadata,) = (tmp_path / "two").glob("job-*/chk-*/_metadata")
+    metadata.unlink()
+    assert [problem.path for problem in Savepoint.verify(copy).problems] == [str(metadata)]
+    with pytest.raises(MissingState, match=re.escape(str(metadata))):
+        Savepoint.open(copy)
+    assert Savepoint.verify(original).is_whole
+
+
+def test_a_pointer_that_was_copied_alone_leads_to_the_original(tmp_path: Path) -> None:
+    original = savepoint(tmp_path / "one")
+    copy = tmp_path / "two" / "savepoints" / original.name
+    copy.parent.mkdir(parents=True)
+    shutil.copy(original, copy)
+    assert Savepoint.verify(copy).is_whole
