@@ -52,7 +52,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands)
 @click.version_option(package_name="understudy")
 def main() -> None:
-    """Understudy: fault-tolerant, stateful stream processing on Spark.
+    """Understudy: fault-tolerant, stateful stream processing in Python.
 
     Exit codes: 0 it is done; 1 it failed, and the text on standard error says why; 2 wrong usage; 130 Ctrl-C.
     """
