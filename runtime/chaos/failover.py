@@ -77,7 +77,7 @@ class FailoverReport:
     def lines(self, session_timeout_ms: int) -> Iterator[str]:
         for number, problem in self.problems:
             yield f"after takeover {number}: {problem}"
-        if self.to_lead_s:
+        if self.to_lead_s and self.to_run_s:
             lead, run = statistics.median(self.to_lead_s), statistics.median(self.to_run_s)
             yield (
                 f"median: {lead:.2f} s from the kill until the next one leads (session timeout "

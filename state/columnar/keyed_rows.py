@@ -103,6 +103,12 @@ class KeyedRows:
     def timers(self) -> TimerQueues:
         raise InvalidState("an operator that keeps rows has no timers")
 
+    def read_ahead(self, keys: Sequence[Any]) -> None:
+        """All is in memory."""
+
+    def checkpoint_complete(self, checkpoint_id: CheckpointId) -> None:
+        """A snapshot has no files but its own."""
+
     def snapshot(self, checkpoint_id: CheckpointId) -> KeyedSnapshot:
         if not self.entry_count():
             return lambda target: None

@@ -30,7 +30,9 @@ def test_many_are(tmp_path: Path, mode: str, zookeeper: Ensemble) -> None:
 
 
 def test_a_run_says_how_many_were_exact_and_what_was_not() -> None:
-    report = FailoverReport(3, [(2, "a record was lost"), (2, "and another one")], [1.0, 3.0, 2.0], [2.0, 4.0, 3.0])
+    report = FailoverReport(
+        3, [(2, "a record was lost"), (2, "and another one")], to_lead_s=[1.0, 3.0, 2.0], to_run_s=[2.0, 4.0, 3.0]
+    )
     assert not report.is_good
     assert list(report.lines(1_000)) == [
         "after takeover 2: a record was lost",
