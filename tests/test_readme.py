@@ -128,7 +128,7 @@ def test_the_two_commands_end_with_the_right_result(command: list[str]) -> None:
 
 def test_the_picture_is_xml_and_has_its_own_background() -> None:
     """An opaque card, so that it can be read on a light page and on a dark one."""
-    (name,) = re.findall(r"!\[.*?\]\((.*?)\)", README)
+    (name,) = re.findall(r"!\[.*?\]\((.*?\.svg)\)", README)
     picture = ElementTree.parse(ROOT / name).getroot()
     first = next(each for each in picture if each.tag.endswith("rect"))
     width, height = (int(picture.attrib[each]) for each in ("width", "height"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 import py_compile
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...actors.job_manager.launcher import Launcher
 from ..api.translation import DataFrameBinding
+from ..connectors.spark.this_python import use_this_python
 from ..high_availability.kept_jobs import TakenOver
 from .cluster import Cluster
 from .cluster_settings import ClusterSettings
@@ -71,18 +71,6 @@ class SparkCluster(Cluster):
     def _take_over(self, left: TakenOver) -> None:
         """Only the program has its DataFrames: the job goes on when the program submits it again, by its name."""
         log.info("job %r of an earlier leader goes on when it is submitted again", left.submitted.graph.name)
-
-
-def use_this_python(spark: SparkSession) -> None:
-    """On a local master, let workers run the interpreter that runs here, unless the user has chosen another.
-
-    PySpark takes `python3` from the path, which has none of our dependencies when a virtual environment is not
-    activated.
-    """
-    context: Any = spark.sparkContext
-    chosen = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
-    if not chosen and context.master.startswith("local"):
-        context.pythonExec = sys.executable
 
 
 def preload_workers(spark: SparkSession) -> None:

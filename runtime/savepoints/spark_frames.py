@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from ..connectors.errors import require
+from ..connectors.spark.this_python import use_this_python
 
 
 class Table(Protocol):
@@ -34,6 +35,7 @@ def frame_of(table: Table, spark: Any) -> Any:
     require("pyspark", extra="spark", wanted_by="StateTable.to_spark")
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    use_this_python(spark)
     schema = table.arrow_schema()
     shares = table.shares
     slices = max(1, min(len(shares), spark.sparkContext.defaultParallelism * _SHARES_AT_ONCE))

@@ -41,7 +41,7 @@ from understudy.runtime.api import (
         ),
         ({"mode": "at_least_once"}, "mode: wanted one of exactly-once, at-least-once, found 'at_least_once'"),
         ({"mode": False}, "mode: wanted one of exactly-once, at-least-once, found False"),
-        ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, found 'heap'"),
+        ({"state_backend": "heap"}, "state_backend: wanted one of memory, filesystem, rocksdb, found 'heap'"),
         ({"restart_strategy": "fixed"}, r"restart_strategy: wanted no_restart\(\), .*found 'fixed'"),
     ],
 )

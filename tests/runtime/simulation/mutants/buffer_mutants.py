@@ -40,7 +40,7 @@ def barriers_overtake_what_is_kept(patch: Patch) -> None:
     def hasty(self: TaskOutputs, control: Any) -> None:
         if not isinstance(control, CheckpointBarrier):
             return broadcast(self, control)
-        for channel in self._channels:
+        for channel in self.channels:
             channel.send(control)
 
     patch.setattr(TaskOutputs, "broadcast", hasty)

@@ -215,7 +215,7 @@ def a_watermark_overtakes_what_is_kept(patch: Patch) -> None:
 
     def hasty(self: TaskOutputs, element: Any) -> None:
         if isinstance(element, Watermark):
-            for channel in self._channels:
+            for channel in self.channels:
                 channel.send(element)
         else:
             send(self, element)
