@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -21,7 +20,7 @@ from .backend import NO_NAMESPACE, KeyedSnapshot, ReadState
 from .expiring_accessors import EXPIRING_ACCESSORS
 from .frozen_state import FrozenState, KeptState
 from .heap_accessors import ACCESSORS
-from .heap_state import QUESTION, HeapScope, HeapState
+from .heap_state import HeapScope, HeapState
 from .keyed_snapshot import SnapshotWriter, StoredState, read_snapshots
 from .timer_queue import TimerQueues
 
@@ -87,17 +86,6 @@ class HeapBackend(HeapScope):
     def restore(self, handles: Sequence[KeyedStateHandle], read: ReadState) -> None:
         assert not self._states, "a backend is restored before its states are bound"
         self._restored = read_snapshots(handles, read, self.key_groups, self.max_parallelism, self._key_node)
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        before, self.is_read_only = self.is_read_only, True
-        self.observers.add(QUESTION)
-        try:
-            yield
-        finally:
-            self.is_read_only = before
-            if not before:
-                self.observers.discard(QUESTION)
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)

@@ -10,7 +10,8 @@ Questions get copies of changeable values and may not write at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ..errors import NoCurrentKey, ReadOnlyState, WrongStateType
@@ -42,6 +43,18 @@ class HeapScope:
         answered. Writers on other threads only ever discard from it.
         """
         self.clock: StateClock | None = None
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """While a question is answered: every change raises ReadOnlyState."""
+        before, self.is_read_only = self.is_read_only, True
+        self.observers.add(QUESTION)
+        try:
+            yield
+        finally:
+            self.is_read_only = before
+            if not before:
+                self.observers.discard(QUESTION)
 
 
 class HeapState:

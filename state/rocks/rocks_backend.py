@@ -9,14 +9,13 @@ since they are converted then. State that nobody declares any more stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar, cast
 
 from ...messages import CheckpointId, KeyedStateHandle
 from ..backends.backend import NO_NAMESPACE, KeyedSnapshot, ReadState, SnapshotTarget
 from ..backends.frozen_state import KeptState
-from ..backends.heap_state import QUESTION, HeapScope
+from ..backends.heap_state import HeapScope
 from ..backends.keyed_snapshot import StoredState
 from ..backends.shared_files import UploadedFiles
 from ..backends.timer_queue import EVENT_TIMERS, KIND, PROCESSING_TIMERS, TimerQueues
@@ -202,17 +201,6 @@ class RocksBackend(HeapScope):
         self._uploaded.restored(target.files)
 
     # -- the rest of the contract
-
-    @contextmanager
-    def read_only(self) -> Iterator[None]:
-        before, self.is_read_only = self.is_read_only, True
-        self.observers.add(QUESTION)
-        try:
-            yield
-        finally:
-            self.is_read_only = before
-            if not before:
-                self.observers.discard(QUESTION)
 
     def keys(self, state_name: str, namespace: Hashable = NO_NAMESPACE) -> Collection[Any]:
         state = self._states.get(state_name)
