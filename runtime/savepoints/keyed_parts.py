@@ -18,6 +18,7 @@ import pyarrow as pa
 from ...messages import KeyedStateHandle, MalformedMessage, unpack_plain
 from ...state.backends.group_parts import HEADER
 from ...state.backends.keyed_snapshot import FORMAT_NAME as HEAP
+from ...state.backends.stored_runs import format_of
 from ...state.backends.timer_queue import KIND as TIMERS
 from ...state.columnar.group_sections import FORMAT_NAME as COLUMNAR
 from ...state.columnar.keyed_rows import FORMAT_NAME as ROWS
@@ -189,6 +190,11 @@ class KeyedParts:
             yield name, schema, payload
 
     def _header(self, operator: str, handle: KeyedStateHandle) -> dict[str, Any]:
+        if format_of(handle) != handle.backend:
+            raise UnreadableState(
+                f"operator {operator!r}: its keyed state is an incremental checkpoint, which only jobs read: take a "
+                "savepoint, which is whole, and open that"
+            )
         if handle.backend not in (*HEAP_FORMATS, COLUMNAR, ROWS):
             raise UnreadableState(
                 f"operator {operator!r}: its keyed state is a snapshot of the format {handle.backend!r}, which this "

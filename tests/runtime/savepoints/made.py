@@ -116,15 +116,20 @@ def declared_states(
     return fill
 
 
-def aggregation(rows: int = 40) -> Fill:
+def aggregation(rows: int = 40, *, incremental: bool = False) -> Fill:
+    """`incremental`: as a list of runs, which only a periodic checkpoint is."""
+
     def fill(snapshot: SubtaskSnapshot, subtask: Subtask) -> None:
         aggregates = {"readings": Count(), "total": Sum("amount")}
         backend = ColumnarBackend(["sensor"], aggregates, subtask.groups, MAX_PARALLELISM)
         sensors = pa.array(range(rows))
         own = [group in subtask.groups.groups for group in key_groups_of(sensors, MAX_PARALLELISM).tolist()]
         batch = pa.RecordBatch.from_pydict({"sensor": sensors, "amount": pa.array(range(rows))}).filter(pa.array(own))
+        if incremental:
+            backend.track_changes("aggregation")
         backend.table_for(batch.schema).update(batch)
-        snapshot.add(OperatorId("aggregation"), backend.snapshot(CheckpointId(1)))
+        take = backend.increment if incremental else backend.snapshot
+        snapshot.add(OperatorId("aggregation"), take(CheckpointId(1)))
 
     return fill
 
