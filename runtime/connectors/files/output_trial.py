@@ -1,6 +1,7 @@
 """Can a sink write to this folder? Tried by whoever submits a job, before the job starts and writes into it.
 
-A file is written and removed, and so is each folder that had to be made for it: a trial leaves nothing behind.
+A file is written and removed: in the folder, or where the first missing one of its parents would be made. No folder is made for
+it, for it would have to be removed again, and another job may have begun to count on it by then. A trial leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 import errno
 import posixpath
 from contextlib import suppress
+from uuid import uuid4
 
 from ....state import DurableFiles
 from ..errors import UnusableOutput
 from .locations import located
 
-_FILE = ".understudy-trial"
 _ADVICE = {
     errno.EACCES: "this user may not write there: choose another folder, or change its permissions",
     errno.EPERM: "this user may not write there: choose another folder, or change its permissions",
@@ -26,17 +27,12 @@ def try_output(url: str) -> None:
     """Raises UnusableOutput, or UnknownFileSystem for a URL that cannot be opened at all."""
     fs, path = located(url)
     files, root = DurableFiles(fs), path.rstrip("/")
-    made = _missing(files, root) if files.has_folders else []
+    trial = f"{_first_there(files, root) if files.has_folders else root}/.understudy-trial-{uuid4().hex}"
     try:
-        if made:
-            fs.makedirs(root, exist_ok=True)
-        fs.pipe_file(f"{root}/{_FILE}", b"")
-        files.remove(f"{root}/{_FILE}")
+        fs.pipe_file(trial, b"")
+        files.remove(trial)
     except Exception as error:  # object stores have errors of their own
         raise UnusableOutput(_told(files, url, root, error)) from error
-    finally:
-        for folder in made:
-            files.remove_empty_folder(folder)
 
 
 def is_local(url: str) -> bool:
@@ -44,13 +40,11 @@ def is_local(url: str) -> bool:
     return DurableFiles(located(url)[0]).is_local
 
 
-def _missing(files: DurableFiles, root: str) -> list[str]:
-    """The folders that are not there yet, the innermost first."""
-    missing = []
+def _first_there(files: DurableFiles, root: str) -> str:
+    """The folder, or the nearest one above it that exists."""
     while root and not files.exists(root):
-        missing.append(root)
-        root = posixpath.dirname(root)
-    return missing
+        root = posixpath.dirname(root).rstrip("/")
+    return root
 
 
 def _told(files: DurableFiles, url: str, root: str, error: Exception) -> str:

@@ -133,7 +133,7 @@ def endless_on_spark(spark):
 ready = printing()
 """
 
-WAIT_S = 150
+WAIT_S = 400
 """How long a test waits for what must come; nothing here asserts that something is fast, and a JVM may be starved."""
 
 E = Any

@@ -50,6 +50,21 @@ def test_of_missing_folders_nothing_is_left(tmp_path: Path) -> None:
     assert everything_in(tmp_path) == []
 
 
+def test_two_at_once_do_not_take_each_others_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs are submitted at once, and both write below a folder that is not there: one's trial removed it under the other's."""
+    write = LocalFileSystem.pipe_file
+
+    def meanwhile(self: LocalFileSystem, path: str, *args: Any, **kwargs: Any) -> None:
+        monkeypatch.setattr(LocalFileSystem, "pipe_file", write)
+        try_output(f"{tmp_path}/collected/job-2/out")
+        write(self, path, *args, **kwargs)
+        (tmp_path / "collected").mkdir()  # the second job has begun
+
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", meanwhile)
+    try_output(f"{tmp_path}/collected/job-1/out")
+    assert everything_in(tmp_path) == [tmp_path / "collected"]
+
+
 @pytest.mark.parametrize(("below", "where"), [("", "it"), ("/deep/er", "{file}")])
 def test_a_file_in_the_way(tmp_path: Path, below: str, where: str) -> None:
     file = tmp_path / "taken"
