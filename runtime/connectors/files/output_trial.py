@@ -1,7 +1,7 @@
 """Can a sink write to this folder? Tried by whoever submits a job, before the job starts and writes into it.
 
-A file is written and removed: in the folder, or where the first missing one of its parents would be made. No folder is made for
-it, for it would have to be removed again, and another job may have begun to count on it by then. A trial leaves nothing behind.
+A file is written and removed: in the folder, or where the first missing one of its parents would be made. No folder is
+made for it: it would have to be removed again, and by then another job may count on it. A trial leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_of_missing_folders_nothing_is_left(tmp_path: Path) -> None:
 
 
 def test_two_at_once_do_not_take_each_others_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two jobs are submitted at once, and both write below a folder that is not there: one's trial removed it under the other's."""
+    """Two jobs are submitted at once, and both write below a folder that is not there yet."""
     write = LocalFileSystem.pipe_file
 
     def meanwhile(self: LocalFileSystem, path: str, *args: Any, **kwargs: Any) -> None:
