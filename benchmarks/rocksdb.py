@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
+import numpy as np
 
 from understudy import ValueState
 from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
@@ -81,11 +82,10 @@ def _value(key: int, size: int, generation: int = 0) -> bytes:
 
 
 def _batches(keys: int, seed: int) -> Iterator[list[int]]:
-    """All keys once, in a random order."""
-    order = list(range(keys))
-    random.Random(seed).shuffle(order)
+    """All keys once, in a random order. The order takes 4 bytes per key."""
+    order = np.random.default_rng(seed).permutation(np.arange(keys, dtype=np.int32))
     for start in range(0, keys, BATCH):
-        yield order[start : start + BATCH]
+        yield order[start : start + BATCH].tolist()
 
 
 def _contest(keys: int, size: int, memory_mb: int, folder: str, problems: list[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_every_room_has_modules() -> None:
         ("actors.flow.elements", "def late() -> None:\n    from ..tasks.task import Task"),
         ("actors.restore.restore_points", "if TYPE_CHECKING:\n    from ..jobs import execution_graph"),
         ("messages.ids", "import understudy.actors.actor"),
-        ("runtime.api.stream", "from ..clusters import LocalCluster"),
+        ("runtime.api.stream", "from ..clusters.local_cluster import LocalCluster"),
         ("state.errors", "from understudy.runtime.system import ActorSystem"),
     ],
 )

@@ -72,6 +72,7 @@ from ..restore.restore_check import with_carried_states
 from .cluster_metrics import FigureQuestion, answer_by_figures
 from .job_files import JobFiles, Tidied, Tidy
 from .job_lease import JobLease
+from .job_manager_settings import JobManagerSettings
 from .job_pointers import JobPointers
 from .job_questions import InletAnswered
 from .launcher import Launcher
@@ -83,14 +84,6 @@ log = logging.getLogger(__name__)
 
 ENDED_JOBS_KEPT = 100
 """The number of ended jobs that can still be asked about."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobManagerSettings:
-    heartbeat_interval_ms: int
-    heartbeat_timeout_ms: int
-    slot_timeout_ms: int
-    cancel_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)

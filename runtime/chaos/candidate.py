@@ -18,8 +18,9 @@ from typing import Any
 
 from ...actors.ask_errors import ActorDead
 from ...messages import CheckpointCompleted
-from ..api import StreamEnvironment
-from ..clusters import JobLost, LocalCluster
+from ..api.environment import StreamEnvironment
+from ..clusters.job_errors import JobLost
+from ..clusters.local_cluster import LocalCluster
 from .workload import EndFile, build
 
 JOB = "failover"

@@ -17,7 +17,9 @@ from typing import Any
 from ...actors.job_manager.job_manager import JobManager
 from ...actors.job_manager.launcher import Launcher
 from ...messages import RegisterTaskManager, TaskManagerId
-from ..clusters import Cluster, LocalCluster, SparkCluster
+from ..clusters.cluster import Cluster
+from ..clusters.local_cluster import LocalCluster
+from ..clusters.spark_cluster import SparkCluster
 from ..clusters.task_manager_process import TaskManagerLaunch
 from ..system import ActorSystem
 from .proxy import Link, Proxy

@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..clusters import JobFailed, JobHandle
+from ..clusters.job_errors import JobFailed
+from ..clusters.job_handle import JobHandle
 from ..oracles import Violation, exactly_once, nothing_extra
 from .faults import Counts, Disk, Pace, plan
 from .injector import LIVENESS_S, Injector, Say

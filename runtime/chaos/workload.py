@@ -15,7 +15,8 @@ from ...actors.flow.elements import Batch
 from ...actors.operators import Collector, KeyedOperator
 from ...actors.operators.source import SourceState
 from ...state import ValueState
-from ..api import StreamEnvironment, fixed_delay
+from ..api.environment import StreamEnvironment
+from ..api.restart import fixed_delay
 from ..connectors import FileSink, GeneratorSource
 
 KEYS = 840

@@ -19,7 +19,6 @@ from ..clusters.remote_errors import RemoteError
 from ..hosts.leaders import leader_address
 from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import load_settings
-from ..hosts.standalone_cluster import StandaloneCluster
 from ..system import CurveKeys
 from ..system.remote.address import is_reachable_base
 from .output import note
@@ -65,6 +64,8 @@ def connect(jobmanager: str | None, key_file: str | None, timeout: float | None)
     if jobmanager is None or key_file is None:
         found = _discover(jobmanager, key_file)
         if isinstance(found, HostSettings):
+            from ..hosts.standalone_cluster import StandaloneCluster  # it loads what submitting a job takes
+
             return StandaloneCluster(found, **limits)
         jobmanager, key_file = found
     return RemoteCluster(jobmanager.rstrip("/"), _load(key_file), **limits)

@@ -21,9 +21,12 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..api import StreamEnvironment, fixed_delay
+from ..api.environment import StreamEnvironment
+from ..api.restart import fixed_delay
 from ..chaos.saboteur import Saboteur
-from ..clusters import Cluster, JobHandle, LocalCluster
+from ..clusters.cluster import Cluster
+from ..clusters.job_handle import JobHandle
+from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_session import spark_session
 from .demo_job import build, compare, write_flights
 from .display import Display, narrate
@@ -130,7 +133,7 @@ def _demo(options: Options, report: Report) -> None:
 def _run_on_spark(
     folder: Path, flights_path: Path, planes: list[dict[str, Any]], options: Options, report: Report, display: Display
 ) -> dict[str, str]:
-    from ..clusters import SparkCluster
+    from ..clusters.spark_cluster import SparkCluster
 
     display.say("starting Spark")
     with spark_session(options.master, folder) as spark:

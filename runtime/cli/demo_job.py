@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from ...actors.operators import Collector, Count, KeyedOperator, Max, Sum
 from ...state import ListState, ValueState
-from ..api import DataStream, StreamEnvironment
+from ..api.environment import StreamEnvironment
+from ..api.stream import DataStream
 from ..connectors import FileSink
 
 FLIGHT_COLUMNS = ("origin", "dest", "carrier", "tailnum", "distance", "dep_delay", "time_hour")

@@ -16,9 +16,10 @@ import click
 
 from ...actors.job_graph import slots_needed
 from ...state import CheckpointStorage
-from ..api import StreamEnvironment
+from ..api.environment import StreamEnvironment
 from ..api.translation import translate
-from ..clusters import Cluster, LocalCluster
+from ..clusters.cluster import Cluster
+from ..clusters.local_cluster import LocalCluster
 from ..clusters.spark_session import spark_session
 
 POSITIVE = click.IntRange(1)
@@ -68,7 +69,7 @@ class Hosting:
         """Not yet started. Raises ValueError for a setting that does not fit."""
         if spark is None:
             return LocalCluster(task_managers, self.slots, config=config)
-        from ..clusters import SparkCluster
+        from ..clusters.spark_cluster import SparkCluster
 
         return SparkCluster(spark, task_managers, self.slots, config=config)
 

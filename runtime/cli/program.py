@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from ..api import StreamEnvironment
+from ..api.environment import StreamEnvironment
 
 _NOT_THEIRS = (str(Path(__file__)), "<frozen importlib", str(Path(importlib.__file__).parent))
 

@@ -17,10 +17,12 @@ from rich.console import Console
 
 from ...actors.failure import tell_line
 from ...messages import JobDetails, JobStatus
-from ..api import StreamEnvironment
-from ..clusters import Cluster, JobCanceled, JobFailed, JobHandle
+from ..api.environment import StreamEnvironment
 from ..clusters.announcement import Announcement
+from ..clusters.cluster import Cluster
 from ..clusters.configuration import SAVEPOINT_DIRECTORY
+from ..clusters.job_errors import JobCanceled, JobFailed
+from ..clusters.job_handle import JobHandle
 from ..clusters.resuming import RESUME
 from ..connectors import CollectSink, PrintSink
 from ..metrics import JsonLines

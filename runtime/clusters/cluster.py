@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from ...actors.context import Ref
-from ...actors.job_manager.job_manager import JobManager, JobManagerSettings
+from ...actors.job_manager.job_manager import JobManager
+from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...actors.job_manager.launcher import Launcher
 from ...messages import (
     CancelJob,

@@ -101,7 +101,7 @@ def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) ->
 
 def savepoint_failure(error: BaseException) -> BaseException:
     """What the future of a savepoint fails with when there is no answer."""
-    return SavepointFailed(error.reason) if isinstance(error, AnswerLost) else error
+    return SavepointFailed(str(error)) if isinstance(error, AnswerLost) else error
 
 
 def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:

@@ -22,9 +22,9 @@ from typing import Any, cast
 import pykka
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead, AskFailed, AskTimeout, RemoteActorError, Unreachable
+from ...actors.ask_errors import ActorDead, AskTimeout, RemoteActorError, Unreachable
 from ...actors.context import Timer
-from ...actors.errors import UnknownJob
+from ...actors.errors import ActorError, UnknownJob
 from ...messages import (
     AskOperator,
     CancelJob,
@@ -73,11 +73,11 @@ REPEATABLE = (
 """Questions, and what has the same effect twice as once: records that are sent have numbers."""
 
 
-class AnswerLost(AskFailed):
+class AnswerLost(ActorError):
     """The leader that had this order is gone; whether it has carried it out is not known."""
 
 
-class NoLeader(AskFailed):
+class NoLeader(ActorError):
     """Nobody led the cluster for as long as was to be waited."""
 
 
@@ -308,12 +308,12 @@ class _Line(Actor):
         reason = (
             f"{order}: the JobManager went away before it answered, and may have done it or not: look, or ask again"
         )
-        self._fail(number, AnswerLost(self._cluster_id, reason))
+        self._fail(number, AnswerLost(reason))
 
-    def _out_of_patience(self, put: _Put) -> AskFailed:
+    def _out_of_patience(self, put: _Put) -> ActorError:
         seconds = f"{put.patience_ms / 1000:g} s"
         if self._leader is None:
-            return NoLeader(self._cluster_id, f"no JobManager has led cluster {self._cluster_id!r} for {seconds}")
+            return NoLeader(f"no JobManager has led cluster {self._cluster_id!r} for {seconds}")
         return AskTimeout(self._leader.address, f"no answer to {type(put.message).__name__} within {seconds}")
 
     def _fail(self, number: int, error: BaseException) -> None:

@@ -275,14 +275,14 @@ class RemoteCluster(Blocking):
     def _told(self, error: BaseException) -> BaseException:
         """The failure in terms of addresses and keys, and not of asks and peers."""
         match error:
+            case AnswerLost():
+                return NoAnswer(str(error))
+            case NoLeader():
+                return NoJobManager(f"{error}: start one with `understudy jobmanager`")
             case _ if not isinstance(error, AskFailed):
                 return error
             case RemoteActorError():
                 return Refused(error.message)
-            case AnswerLost():
-                return NoAnswer(error.reason)
-            case NoLeader():
-                return NoJobManager(f"{error.reason}: start one with `understudy jobmanager`")
             case AskTimeout():
                 return NoAnswer(f"the JobManager at {self.address} did not answer: {error.reason}")
             case Unreachable(is_refused=True):

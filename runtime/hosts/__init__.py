@@ -3,17 +3,3 @@ settings (understudy.yaml), logs and pid files, how ssh starts and stops them, a
 
 How a TaskManager of one job runs is not at home here (`clusters`), nor who leads (`high_availability`).
 """
-
-from .errors import HostError, InvalidSettings, NoKeyFile, ProcessFailed, ProgramRefused
-from .settings import HostSettings
-from .standalone_cluster import StandaloneCluster
-
-__all__ = [
-    "HostError",
-    "HostSettings",
-    "InvalidSettings",
-    "NoKeyFile",
-    "ProcessFailed",
-    "ProgramRefused",
-    "StandaloneCluster",
-]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...actors.job_manager.job_manager import JobManagerSettings
+from ...actors.job_manager.job_manager_settings import JobManagerSettings
 from ...state.checkpoints.job_runs import LEASE_MS
 from ..clusters.cluster_settings import ClusterSettings
 from ..clusters.configuration import SAVEPOINT_BACKEND, SAVEPOINT_DIRECTORY, Configuration

@@ -160,66 +160,66 @@ if TYPE_CHECKING:
     from .messages import VertexMetrics as VertexMetrics
     from .messages import message as message
     from .messages import register_serializer as register_serializer
-    from .runtime.api import ApiError as ApiError
-    from .runtime.api import ClusterTooSmall as ClusterTooSmall
-    from .runtime.api import ConnectedStreams as ConnectedStreams
-    from .runtime.api import DataStream as DataStream
-    from .runtime.api import DataStreamSink as DataStreamSink
-    from .runtime.api import DuplicateName as DuplicateName
-    from .runtime.api import ForeignStream as ForeignStream
-    from .runtime.api import InvalidOperator as InvalidOperator
-    from .runtime.api import InvalidProgram as InvalidProgram
-    from .runtime.api import InvalidSetting as InvalidSetting
-    from .runtime.api import KeyedStream as KeyedStream
-    from .runtime.api import NoSink as NoSink
-    from .runtime.api import NotPicklable as NotPicklable
-    from .runtime.api import OperatorCheckFailed as OperatorCheckFailed
-    from .runtime.api import SchemaMismatch as SchemaMismatch
-    from .runtime.api import StreamEnvironment as StreamEnvironment
-    from .runtime.api import Translation as Translation
-    from .runtime.api import UnknownColumn as UnknownColumn
-    from .runtime.api import WindowedStream as WindowedStream
-    from .runtime.api import exponential_delay as exponential_delay
-    from .runtime.api import failure_rate as failure_rate
-    from .runtime.api import fixed_delay as fixed_delay
-    from .runtime.api import no_restart as no_restart
-    from .runtime.clusters import AmbiguousJob as AmbiguousJob
-    from .runtime.clusters import Announcement as Announcement
-    from .runtime.clusters import Cluster as Cluster
-    from .runtime.clusters import ClusterSettings as ClusterSettings
-    from .runtime.clusters import CursorExpired as CursorExpired
-    from .runtime.clusters import CursorForked as CursorForked
-    from .runtime.clusters import HeldBy as HeldBy
-    from .runtime.clusters import Inlet as Inlet
-    from .runtime.clusters import InletClosed as InletClosed
-    from .runtime.clusters import InvalidConfiguration as InvalidConfiguration
-    from .runtime.clusters import InvalidCursor as InvalidCursor
-    from .runtime.clusters import JobCanceled as JobCanceled
-    from .runtime.clusters import JobFailed as JobFailed
-    from .runtime.clusters import JobFuture as JobFuture
-    from .runtime.clusters import JobHandle as JobHandle
-    from .runtime.clusters import JobLost as JobLost
-    from .runtime.clusters import KeyRefused as KeyRefused
-    from .runtime.clusters import LocalCluster as LocalCluster
-    from .runtime.clusters import NoAnswer as NoAnswer
-    from .runtime.clusters import NoJobManager as NoJobManager
-    from .runtime.clusters import NoSuchJob as NoSuchJob
-    from .runtime.clusters import NumberGap as NumberGap
-    from .runtime.clusters import Outlet as Outlet
-    from .runtime.clusters import OutletBatch as OutletBatch
-    from .runtime.clusters import OutletError as OutletError
-    from .runtime.clusters import Refused as Refused
-    from .runtime.clusters import RemoteCluster as RemoteCluster
-    from .runtime.clusters import RemoteError as RemoteError
-    from .runtime.clusters import ResultsUnavailable as ResultsUnavailable
-    from .runtime.clusters import SavepointFailed as SavepointFailed
-    from .runtime.clusters import SavepointNotDisposed as SavepointNotDisposed
-    from .runtime.clusters import Sent as Sent
-    from .runtime.clusters import SparkCluster as SparkCluster
-    from .runtime.clusters import SubtaskWatermark as SubtaskWatermark
-    from .runtime.clusters import UnknownInlet as UnknownInlet
-    from .runtime.clusters import UnknownOperator as UnknownOperator
-    from .runtime.clusters import WatermarkExplanation as WatermarkExplanation
+    from .runtime.api.environment import StreamEnvironment as StreamEnvironment
+    from .runtime.api.errors import ApiError as ApiError
+    from .runtime.api.errors import ClusterTooSmall as ClusterTooSmall
+    from .runtime.api.errors import DuplicateName as DuplicateName
+    from .runtime.api.errors import ForeignStream as ForeignStream
+    from .runtime.api.errors import InvalidOperator as InvalidOperator
+    from .runtime.api.errors import InvalidProgram as InvalidProgram
+    from .runtime.api.errors import InvalidSetting as InvalidSetting
+    from .runtime.api.errors import NoSink as NoSink
+    from .runtime.api.errors import NotPicklable as NotPicklable
+    from .runtime.api.errors import OperatorCheckFailed as OperatorCheckFailed
+    from .runtime.api.errors import SchemaMismatch as SchemaMismatch
+    from .runtime.api.errors import UnknownColumn as UnknownColumn
+    from .runtime.api.restart import exponential_delay as exponential_delay
+    from .runtime.api.restart import failure_rate as failure_rate
+    from .runtime.api.restart import fixed_delay as fixed_delay
+    from .runtime.api.restart import no_restart as no_restart
+    from .runtime.api.stream import ConnectedStreams as ConnectedStreams
+    from .runtime.api.stream import DataStream as DataStream
+    from .runtime.api.stream import DataStreamSink as DataStreamSink
+    from .runtime.api.stream import KeyedStream as KeyedStream
+    from .runtime.api.translation import Translation as Translation
+    from .runtime.api.windowed_stream import WindowedStream as WindowedStream
+    from .runtime.clusters.announcement import Announcement as Announcement
+    from .runtime.clusters.cluster import Cluster as Cluster
+    from .runtime.clusters.cluster_settings import ClusterSettings as ClusterSettings
+    from .runtime.clusters.configuration import InvalidConfiguration as InvalidConfiguration
+    from .runtime.clusters.inlet import Inlet as Inlet
+    from .runtime.clusters.job_errors import InletClosed as InletClosed
+    from .runtime.clusters.job_errors import JobCanceled as JobCanceled
+    from .runtime.clusters.job_errors import JobFailed as JobFailed
+    from .runtime.clusters.job_errors import JobLost as JobLost
+    from .runtime.clusters.job_errors import NumberGap as NumberGap
+    from .runtime.clusters.job_errors import ResultsUnavailable as ResultsUnavailable
+    from .runtime.clusters.job_errors import SavepointFailed as SavepointFailed
+    from .runtime.clusters.job_errors import SavepointNotDisposed as SavepointNotDisposed
+    from .runtime.clusters.job_errors import UnknownInlet as UnknownInlet
+    from .runtime.clusters.job_errors import UnknownOperator as UnknownOperator
+    from .runtime.clusters.job_future import JobFuture as JobFuture
+    from .runtime.clusters.job_handle import JobHandle as JobHandle
+    from .runtime.clusters.local_cluster import LocalCluster as LocalCluster
+    from .runtime.clusters.outlet import Outlet as Outlet
+    from .runtime.clusters.outlet import OutletBatch as OutletBatch
+    from .runtime.clusters.outlet_errors import CursorExpired as CursorExpired
+    from .runtime.clusters.outlet_errors import CursorForked as CursorForked
+    from .runtime.clusters.outlet_errors import InvalidCursor as InvalidCursor
+    from .runtime.clusters.outlet_errors import OutletError as OutletError
+    from .runtime.clusters.remote_cluster import RemoteCluster as RemoteCluster
+    from .runtime.clusters.remote_errors import AmbiguousJob as AmbiguousJob
+    from .runtime.clusters.remote_errors import KeyRefused as KeyRefused
+    from .runtime.clusters.remote_errors import NoAnswer as NoAnswer
+    from .runtime.clusters.remote_errors import NoJobManager as NoJobManager
+    from .runtime.clusters.remote_errors import NoSuchJob as NoSuchJob
+    from .runtime.clusters.remote_errors import Refused as Refused
+    from .runtime.clusters.remote_errors import RemoteError as RemoteError
+    from .runtime.clusters.sent import Sent as Sent
+    from .runtime.clusters.spark_cluster import SparkCluster as SparkCluster
+    from .runtime.clusters.watermark_explanation import HeldBy as HeldBy
+    from .runtime.clusters.watermark_explanation import SubtaskWatermark as SubtaskWatermark
+    from .runtime.clusters.watermark_explanation import WatermarkExplanation as WatermarkExplanation
     from .runtime.clusters.web import asgi_app as asgi_app
     from .runtime.connectors import AvroFormat as AvroFormat
     from .runtime.connectors import ChangesLost as ChangesLost
@@ -289,12 +289,12 @@ if TYPE_CHECKING:
     from .runtime.high_availability import HighAvailabilityError as HighAvailabilityError
     from .runtime.high_availability import NotOurs as NotOurs
     from .runtime.high_availability import NotReachable as NotReachable
-    from .runtime.hosts import HostError as HostError
-    from .runtime.hosts import InvalidSettings as InvalidSettings
-    from .runtime.hosts import NoKeyFile as NoKeyFile
-    from .runtime.hosts import ProcessFailed as ProcessFailed
-    from .runtime.hosts import ProgramRefused as ProgramRefused
-    from .runtime.hosts import StandaloneCluster as StandaloneCluster
+    from .runtime.hosts.errors import HostError as HostError
+    from .runtime.hosts.errors import InvalidSettings as InvalidSettings
+    from .runtime.hosts.errors import NoKeyFile as NoKeyFile
+    from .runtime.hosts.errors import ProcessFailed as ProcessFailed
+    from .runtime.hosts.errors import ProgramRefused as ProgramRefused
+    from .runtime.hosts.standalone_cluster import StandaloneCluster as StandaloneCluster
     from .runtime.metrics import JsonLines as JsonLines
     from .runtime.savepoints.difference import SavepointDiff as SavepointDiff
     from .runtime.savepoints.difference import StateChange as StateChange
@@ -371,9 +371,9 @@ _HOMES = {
     "actors.compiled.errors": "CannotCompile NullRead NumbaMissing",
     "actors.context": "ActorContext Clock Ref Timer",
     "actors.errors": (
-        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch MarkerMoved "
-        "NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit UnknownJob UnusableRecord "
-        "UnwantedResult"
+        "ActorError CallTimedOut CannotRescale CannotRestore EndlessTimers InvalidTimeout MarkerMismatch "
+        "MarkerMoved NoEventTime NoReadableCheckpoint OutsideUnavailable RecordNotSent StateDoesNotFit UnknownJob "
+        "UnusableRecord UnwantedResult"
     ),
     "actors.flow.elements": "Batch",
     "actors.flow.key_selector": "KeySelectionFailed NoSuchColumn NullKey UnusableKey",
@@ -392,45 +392,61 @@ _HOMES = {
     ),
     "messages": (
         "CheckpointAborted CheckpointCompleted CheckpointHistory CheckpointId CheckpointStatistics ClusterMetrics "
-        "DictRow FailureCause FailureKind FirstBatchProcessed FlameGraph HoldingChannel HoldingSplit JobDetails JobId "
-        "JobMetrics JobStatus JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge MissingColumn "
-        "Predecessor RestartStrategyConfig RestoredFrom Row SampledFrame Serializer SnapshotMetrics "
+        "DictRow FailureCause FailureKind FirstBatchProcessed FlameGraph HoldingChannel HoldingSplit JobDetails "
+        "JobId JobMetrics JobStatus JobStatusChanged JobSubmitted JobSummary MessageError MessageTooLarge "
+        "MissingColumn Predecessor RestartStrategyConfig RestoredFrom Row SampledFrame Serializer SnapshotMetrics "
         "SubtaskBackPressureReport SubtaskMetrics SubtaskStatistics TaskEventTime TaskManagerChanged "
-        "TaskManagerMetrics TaskMetrics UnregisteredMessage UnsupportedValue VertexBackPressureReport VertexMetrics "
-        "message register_serializer"
+        "TaskManagerMetrics TaskMetrics UnregisteredMessage UnsupportedValue VertexBackPressureReport "
+        "VertexMetrics message register_serializer"
     ),
-    "runtime.api": (
-        "ApiError ClusterTooSmall ConnectedStreams DataStream DataStreamSink DuplicateName ForeignStream "
-        "InvalidOperator InvalidProgram InvalidSetting KeyedStream NoSink NotPicklable OperatorCheckFailed "
-        "SchemaMismatch StreamEnvironment Translation UnknownColumn WindowedStream exponential_delay failure_rate "
-        "fixed_delay no_restart"
+    "runtime.api.environment": "StreamEnvironment",
+    "runtime.api.errors": (
+        "ApiError ClusterTooSmall DuplicateName ForeignStream InvalidOperator InvalidProgram InvalidSetting "
+        "NoSink NotPicklable OperatorCheckFailed SchemaMismatch UnknownColumn"
     ),
-    "runtime.clusters": (
-        "AmbiguousJob Announcement Cluster ClusterSettings CursorExpired CursorForked HeldBy Inlet InletClosed "
-        "InvalidConfiguration InvalidCursor JobCanceled JobFailed JobFuture JobHandle JobLost KeyRefused "
-        "LocalCluster NoAnswer NoJobManager NoSuchJob NumberGap Outlet OutletBatch OutletError Refused "
-        "RemoteCluster RemoteError ResultsUnavailable SavepointFailed SavepointNotDisposed Sent SparkCluster "
-        "SubtaskWatermark UnknownInlet UnknownOperator WatermarkExplanation"
+    "runtime.api.restart": "exponential_delay failure_rate fixed_delay no_restart",
+    "runtime.api.stream": "ConnectedStreams DataStream DataStreamSink KeyedStream",
+    "runtime.api.translation": "Translation",
+    "runtime.api.windowed_stream": "WindowedStream",
+    "runtime.clusters.announcement": "Announcement",
+    "runtime.clusters.cluster": "Cluster",
+    "runtime.clusters.cluster_settings": "ClusterSettings",
+    "runtime.clusters.configuration": "InvalidConfiguration",
+    "runtime.clusters.inlet": "Inlet",
+    "runtime.clusters.job_errors": (
+        "InletClosed JobCanceled JobFailed JobLost NumberGap ResultsUnavailable SavepointFailed "
+        "SavepointNotDisposed UnknownInlet UnknownOperator"
     ),
-    "runtime.hosts": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused StandaloneCluster",
+    "runtime.clusters.job_future": "JobFuture",
+    "runtime.clusters.job_handle": "JobHandle",
+    "runtime.clusters.local_cluster": "LocalCluster",
+    "runtime.clusters.outlet": "Outlet OutletBatch",
+    "runtime.clusters.outlet_errors": "CursorExpired CursorForked InvalidCursor OutletError",
+    "runtime.clusters.remote_cluster": "RemoteCluster",
+    "runtime.clusters.remote_errors": "AmbiguousJob KeyRefused NoAnswer NoJobManager NoSuchJob Refused RemoteError",
+    "runtime.clusters.sent": "Sent",
+    "runtime.clusters.spark_cluster": "SparkCluster",
+    "runtime.clusters.watermark_explanation": "HeldBy SubtaskWatermark WatermarkExplanation",
+    "runtime.hosts.errors": "HostError InvalidSettings NoKeyFile ProcessFailed ProgramRefused",
+    "runtime.hosts.standalone_cluster": "StandaloneCluster",
     "runtime.clusters.web": "asgi_app",
     "runtime.connectors": (
-        "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable DeltaSink "
-        "DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare InletLogDamaged "
-        "InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink KafkaSource KafkaUnavailable "
-        "KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput NoSuchTable NoSuchTopic NoTable "
-        "NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed PostgresChanges RedisListSink "
-        "RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink ReplicationError RewindImpossible RowsChanged "
-        "SlotInUse SqlError SqlSink SqlSource SqlTable SqlUpsertSink StatementFailed StreamTrimmed TableChanged "
-        "TableMismatch TransactionLost UnknownFileSystem UnreadableInput UnreadableMessage UnsupportedTable "
-        "UnusableOutput VersionGone WebsocketSource"
+        "AvroFormat ChangesLost ColumnConflict ConnectorError DataGone DatabaseRefused DatabaseUnreachable "
+        "DeltaSink DeltaSource FileSink HttpRefused HttpSource IcebergSink IcebergSource IndexShare "
+        "InletLogDamaged InletSchemaChanged InputChanged KafkaError KafkaFormat KafkaRefused KafkaSink "
+        "KafkaSource KafkaUnavailable KeyNotUnique LineSource LostDataFile LostTransaction MissingExtra NoInput "
+        "NoSuchTable NoSuchTopic NoTable NonDeterministicSource NotReplicable OffsetMismatch PartitionFailed "
+        "PostgresChanges RedisListSink RedisRefused RedisStreamSink RedisStreamSource RedisUpsertSink "
+        "ReplicationError RewindImpossible RowsChanged SlotInUse SqlError SqlSink SqlSource SqlTable "
+        "SqlUpsertSink StatementFailed StreamTrimmed TableChanged TableMismatch TransactionLost UnknownFileSystem "
+        "UnreadableInput UnreadableMessage UnsupportedTable UnusableOutput VersionGone WebsocketSource"
     ),
     "runtime.high_availability": "CannotTakeOver HighAvailabilityError NotOurs NotReachable",
     "runtime.savepoints.difference": "SavepointDiff StateChange StateDiff",
     "runtime.savepoints.edit": "OperatorEdit SavepointEdit StateEdit",
     "runtime.savepoints.errors": (
-        "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable "
-        "QueryFailed SavepointError UnreadableState"
+        "IncompleteSavepoint InvalidEdit NoSuchState NotASavepoint NotComparable QueryFailed SavepointError "
+        "UnreadableState"
     ),
     "runtime.savepoints.opened": "Savepoint",
     "runtime.savepoints.reading": "SavepointOperator",
@@ -442,10 +458,10 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
-        "ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey OperatorListState ReadOnlyState "
-        "ReducingState SnapshotTooLarge StateError StateIncompatible StateNotStorable StorageError Ttl UnboundState "
-        "UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey "
+        "InvalidState ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey "
+        "OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
+        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

@@ -29,7 +29,7 @@ from understudy import (
     ValueState,
 )
 from understudy.actors.errors import UserCodeError
-from understudy.runtime.api import DataStream
+from understudy.runtime.api.stream import DataStream
 from understudy.testing import OperatorHarness
 
 from .clusters import cluster_named

@@ -11,7 +11,8 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import END, Source
-from understudy.runtime.api import StreamEnvironment, Translation, translate
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.translation import Translation, translate
 
 FLIGHTS = pa.schema([("origin", pa.string()), ("dep_delay", pa.float64()), ("distance", pa.int64())])
 

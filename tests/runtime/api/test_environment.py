@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from understudy.messages import CheckpointRetention, RestartStrategyKind
-from understudy.runtime.api import (
-    InvalidOperator,
-    InvalidSetting,
-    StreamEnvironment,
-    exponential_delay,
-    failure_rate,
-    fixed_delay,
-    no_restart,
-)
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import InvalidOperator, InvalidSetting
+from understudy.runtime.api.restart import exponential_delay, failure_rate, fixed_delay, no_restart
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from understudy import (
     LocalCluster,
     ValueState,
 )
-from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.api.translation import translate
 
 

@@ -17,7 +17,8 @@ from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.of_call import PROCESSING
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import Source
-from understudy.runtime.api import InvalidOperator, StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import InvalidOperator
 from understudy.runtime.api.hook_checks import HOOKS
 from understudy.state import FoldingState, ReducingState
 from understudy.testing import OperatorHarness

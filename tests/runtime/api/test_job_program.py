@@ -11,7 +11,8 @@ import pytest
 
 from understudy.actors.tasks.job_program import JobProgram
 from understudy.messages import VertexId
-from understudy.runtime.api import StreamEnvironment, Translation
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.translation import Translation
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from understudy.actors.operators.aggregate import ColumnarAggregate, Count, Loca
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.windows.window_operator import WindowOperator
 from understudy.messages import VertexId
-from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.connectors import FileSource
 
 

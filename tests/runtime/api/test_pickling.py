@@ -11,7 +11,8 @@ import pytest
 
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
-from understudy.runtime.api import NotPicklable, StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import NotPicklable
 
 LOCK = threading.Lock()
 

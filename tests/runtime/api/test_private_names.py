@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from understudy import KeyedOperator, Operator, Source, StreamEnvironment, TwoPhaseCommitSink
-from understudy.runtime.api import InvalidOperator
+from understudy.runtime.api.errors import InvalidOperator
 from understudy.runtime.api.private_names import check_private_names
 from understudy.testing import OperatorHarness
 

@@ -14,14 +14,14 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.keyed_operator import KeyedOperator
 from understudy.actors.operators.operator import Operator
 from understudy.messages import row_type
-from understudy.runtime.api import (
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import (
     DuplicateName,
     ForeignStream,
     InvalidOperator,
     InvalidProgram,
     InvalidSetting,
     SchemaMismatch,
-    StreamEnvironment,
     UnknownColumn,
 )
 

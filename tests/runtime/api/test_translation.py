@@ -11,14 +11,8 @@ import pytest
 
 from understudy import ListState
 from understudy.messages import JobId, Partitioning, register_serializer
-from understudy.runtime.api import (
-    ClusterTooSmall,
-    InvalidOperator,
-    InvalidProgram,
-    NoSink,
-    NotPicklable,
-    StreamEnvironment,
-)
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import ClusterTooSmall, InvalidOperator, InvalidProgram, NoSink, NotPicklable
 
 
 class _DataFrame:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from understudy import END, FileSink, JobHandle, KeyedOperator, Operator, StreamEnvironment, ValueState, fixed_delay
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted, JobStatus, JobStatusChanged, TaskManagerChanged
-from understudy.runtime.api import DataStream
+from understudy.runtime.api.stream import DataStream
 from understudy.runtime.connectors import GeneratorSource
 
 KEYS = 24

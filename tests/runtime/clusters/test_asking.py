@@ -27,7 +27,7 @@ from understudy import (
     message,
 )
 from understudy.messages import AskOperator, CheckpointCompleted
-from understudy.runtime.clusters import UnknownOperator
+from understudy.runtime.clusters.job_errors import UnknownOperator
 from understudy.state import InvalidKey
 
 from .jobs import KEYS, WAIT_S, Counting, Gate, Mark, Witness, counting, counts_of, environment, eventually, kill

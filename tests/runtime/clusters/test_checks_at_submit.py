@@ -9,8 +9,8 @@ import pytest
 
 from understudy import FileSink, Operator, StreamEnvironment
 from understudy.actors.operators.collector import Collector
-from understudy.runtime.api import InvalidProgram, OperatorCheckFailed
-from understudy.runtime.clusters import SparkCluster
+from understudy.runtime.api.errors import InvalidProgram, OperatorCheckFailed
+from understudy.runtime.clusters.spark_cluster import SparkCluster
 from understudy.runtime.connectors.errors import UnusableOutput
 from understudy.testing import SimulatedCluster
 

@@ -19,7 +19,7 @@ import pytest
 from understudy import FileSink, JobCanceled, JobFailed, JobHandle, JobStatus, LocalCluster, fixed_delay
 from understudy.actors.jobs.job_master import JobMaster
 from understudy.actors.operators.collector import Collector
-from understudy.runtime.clusters import JobLost
+from understudy.runtime.clusters.job_errors import JobLost
 
 from .conftest import MARK, processes_of
 from .jobs import KEYS, WAIT_S, Counting, Mark, Witness, all_names, counting, counts_of, environment, eventually, kill

@@ -14,7 +14,7 @@ import pytest
 from understudy import FileSink, JobFailed, JobStatus, LocalCluster, OperatorCheckFailed, fixed_delay
 from understudy.actors.ask_errors import NotRunning
 from understudy.actors.operators.collector import Collector
-from understudy.runtime.clusters import SavepointFailed
+from understudy.runtime.clusters.job_errors import SavepointFailed
 
 from .jobs import WAIT_S, Counting, Witness, counting, environment, eventually
 

@@ -37,16 +37,18 @@ from understudy.messages import (
     message,
     pack_plain,
 )
-from understudy.runtime.api import InvalidSetting, StreamEnvironment, Translation, translate
-from understudy.runtime.clusters import (
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.errors import InvalidSetting
+from understudy.runtime.api.translation import Translation, translate
+from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,
-    JobHandle,
     JobLost,
     ResultsUnavailable,
     SavepointFailed,
     UnknownOperator,
 )
+from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.connectors import FileSink
 from understudy.runtime.connectors.files.committed_files import fingerprint
 from understudy.runtime.system.future import ActorFuture

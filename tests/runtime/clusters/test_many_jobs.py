@@ -13,7 +13,7 @@ import pytest
 
 from understudy import FileSink, JobFailed, LocalCluster, fixed_delay
 from understudy.messages import JobId
-from understudy.runtime.api import ClusterTooSmall
+from understudy.runtime.api.errors import ClusterTooSmall
 from understudy.runtime.clusters.local_launcher import LocalLauncher
 from understudy.runtime.clusters.template import Forked
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy import Collector, FileSink, KeyedOperator, LocalCluster, Operator, StreamEnvironment, ValueState
-from understudy.runtime.api import DataStream
+from understudy.runtime.api.stream import DataStream
 
 from .jobs import WAIT_S, environment
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from understudy import ActorFuture, JobFuture
-from understudy.runtime.api import InvalidSetting
+from understudy.runtime.api.errors import InvalidSetting
 from understudy.runtime.clusters.paths import savepoint_at, target_folder
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from understudy import Collector, JobFailed, KeyedOperator, ListState, LocalCluster, StreamEnvironment, ValueState
 from understudy.messages import DictRow
-from understudy.runtime.api import DataStream
+from understudy.runtime.api.stream import DataStream
 
 from .jobs import WAIT_S, environment
 

@@ -11,7 +11,7 @@ import pytest
 from understudy import JobHandle, JobStatus, LocalCluster
 from understudy.actors.operators.collector import Collector
 from understudy.messages import CheckpointCompleted
-from understudy.runtime.clusters import JobCanceled, SavepointFailed
+from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed
 
 from .jobs import KEYS, Counting, Witness, counted, counting, counts_of, environment, kill
 

@@ -12,7 +12,8 @@ import pytest
 from understudy import KeyedOperator, ListState, LocalCluster, ValueState
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
-from understudy.runtime.api import DataStream, StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
+from understudy.runtime.api.stream import DataStream
 
 from .jobs import KEYS, WAIT_S, Counting, Gate, Passing, Witness, counted, counting, counts_of, environment, generated
 

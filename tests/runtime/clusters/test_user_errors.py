@@ -17,7 +17,7 @@ from understudy import FileSink, JobFailed, JobStatus, LocalCluster, Source, fix
 from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.source import END
 from understudy.messages import FailureCause, TaskManagerChanged
-from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
 from understudy.state import key_group, operator_index_of
 
 from .jobs import (

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from understudy import JobCanceled, SparkCluster, StateDoesNotFit, StreamEnvironment
 from understudy.actors.operators.source import END
 from understudy.messages import CheckpointCompleted, TaskManagerChanged
-from understudy.runtime.api import fixed_delay
+from understudy.runtime.api.restart import fixed_delay
 from understudy.runtime.clusters.spark_batch_limit import MOST_BYTES, MOST_ROWS, UNLIMITED, unmeasured_batches
 from understudy.runtime.connectors import ScanSource, SparkSource
 

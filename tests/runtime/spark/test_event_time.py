@@ -9,7 +9,7 @@ import cloudpickle
 import pytest
 
 from understudy import Count, SparkCluster, StreamEnvironment, Sum, bounded_out_of_orderness, tumbling
-from understudy.runtime.api import fixed_delay
+from understudy.runtime.api.restart import fixed_delay
 
 from .test_spark_cluster import Killer
 

@@ -29,8 +29,8 @@ from understudy import (
     ValueState,
 )
 from understudy.messages import CheckpointCompleted, FirstBatchProcessed, JobStatus, TaskManagerChanged
-from understudy.runtime.api import fixed_delay
-from understudy.runtime.clusters import JobHandle
+from understudy.runtime.api.restart import fixed_delay
+from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.clusters.spark_launcher import SparkLauncher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]

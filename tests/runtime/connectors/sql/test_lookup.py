@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from understudy import LocalCluster, StreamEnvironment
-from understudy.runtime.api import InvalidProgram
+from understudy.runtime.api.errors import InvalidProgram
 from understudy.runtime.connectors.sql.errors import NoSuchTable, TableMismatch
 from understudy.runtime.connectors.sql.lookup import LookupCache, SqlTable
 

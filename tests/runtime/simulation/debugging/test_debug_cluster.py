@@ -35,7 +35,7 @@ from understudy.actors.operators.collector import Collector
 from understudy.actors.operators.operator import Operator
 from understudy.actors.operators.source import END
 from understudy.messages import CheckpointCompleted
-from understudy.runtime.clusters import Cluster
+from understudy.runtime.clusters.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[4]
 README = (ROOT / "README.md").read_text()

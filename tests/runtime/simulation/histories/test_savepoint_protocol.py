@@ -24,8 +24,8 @@ from understudy.messages import (
     TriggerSavepoint,
     TriggerSavepointFailure,
 )
-from understudy.runtime.clusters import JobHandle
 from understudy.runtime.clusters.job_errors import JobCanceled, SavepointFailed
+from understudy.runtime.clusters.job_handle import JobHandle
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import Fault, KillProcess
 from understudy.state import CheckpointStorage

@@ -13,7 +13,7 @@ import pytest
 from understudy import FileSink, KeyedOperator, StreamEnvironment, ValueState, fixed_delay, no_restart
 from understudy.actors.ask_errors import ActorDead, NotRunning
 from understudy.messages import AskOperator, CheckpointCompleted, JobStatus, RequestJobStatus
-from understudy.runtime.api import InvalidProgram
+from understudy.runtime.api.errors import InvalidProgram
 from understudy.runtime.clusters.job_errors import (
     JobCanceled,
     JobFailed,

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from understudy.messages import JobStatus
-from understudy.runtime.api import StreamEnvironment
+from understudy.runtime.api.environment import StreamEnvironment
 from understudy.runtime.simulation.world.cluster import SimulatedCluster
 from understudy.runtime.simulation.world.faults import (
     FAULTS,
