@@ -13,7 +13,7 @@ from .errors import bad_request
 
 Json = dict[str, Any]
 OUTLIER = 1.5
-"""A subtask with so many times the mean of its operator's state is marked."""
+"""A subtask with this many times the mean of its operator's state is marked."""
 ANSWER_MS = 10_000
 
 
