@@ -32,6 +32,7 @@ from .openapi import describe
 from .orders import Orders
 from .rest import Rest
 from .routes import Route, Routes
+from .state_view import question, shown, state_of
 
 log = logging.getLogger(__name__)
 LINES_SHOWN = 300
@@ -63,7 +64,7 @@ class App:
         self._desk = Desk(jobs, history)
         self._live = Live(self._desk)
         self._read_only = read_only
-        rest = Rest(self._desk, Orders(self._desk), read_only=read_only)
+        rest = self._rest = Rest(self._desk, Orders(self._desk), read_only=read_only)
         self._routes = Routes([*rest.routes(), *self._own_routes()])
         self._openapi = answer(describe(rest.routes(), version))
 
@@ -126,6 +127,8 @@ class App:
             Route("GET", "/page/:jobid/checkpoints/:checkpointid", self._gantt, "One checkpoint's parts"),
             Route("GET", "/page/:jobid/logs", self._logs, "What its TaskManagers have logged lately"),
             Route("GET", "/page/:jobid/watermarks", self._watermarks, "Why event time is where it is"),
+            Route("GET", "/page/:jobid/state", self._state, "What each operator keeps"),
+            Route("POST", "/page/:jobid/ask", self._ask, "A question to an operator", ("operator", "key", "question")),
         ]
 
     async def _stream(self, request: Request) -> EventStream:
@@ -146,6 +149,15 @@ class App:
 
     async def _watermarks(self, request: Request, job_id: str) -> Any:
         return page_view.watermarks(self._desk.explain(await self._desk.view(job_id)))
+
+    async def _state(self, request: Request, job_id: str) -> Any:
+        view = await self._desk.view(job_id)
+        return state_of(view, await self._rest.metrics_of(view))
+
+    async def _ask(self, request: Request, job_id: str) -> Any:
+        self._rest.may_order()
+        asked = question(await self._desk.view(job_id), await request.json())
+        return {"answer": shown((await self._desk.ask(asked)).answer)}
 
 
 def _static(request: Request) -> Response | None:

@@ -188,7 +188,8 @@ def flame_graph(graph: FlameGraph) -> Json:
     nodes: list[Json] = []
     root: Json = {"name": "root", "value": graph.samples, "children": []}
     for frame in graph.frames:
-        node = {"name": f"{frame.function} ({frame.path}:{frame.line})", "value": frame.samples, "children": []}
+        place = f" ({frame.path}:{frame.line})" if frame.path else ""
+        node = {"name": f"{frame.function}{place}", "value": frame.samples, "children": []}
         node["kind"] = frame.kind
         (root if frame.parent < 0 else nodes[frame.parent])["children"].append(node)
         nodes.append(node)

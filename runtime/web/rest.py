@@ -73,7 +73,7 @@ class Rest:
         wanted = _listed(request, "jobs")
         found = await self._desk.summaries()
         views = [await self._desk.view(each.job_id) for each in found if not wanted or flink_id(each.job_id) in wanted]
-        rows = [flink_metrics.of_job(view, await self._metrics(view)) for view in views]
+        rows = [flink_metrics.of_job(view, await self.metrics_of(view)) for view in views]
         return flink_metrics.aggregated(rows, _listed(request, "get"), _listed(request, "agg"))
 
     async def nothing_listed(self, request: Request, *_: str) -> Json:
@@ -128,7 +128,7 @@ class Rest:
 
     async def job_metrics(self, request: Request, job_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
-        return flink_metrics.listed(flink_metrics.of_job(view, await self._metrics(view)), _listed(request, "get"))
+        return flink_metrics.listed(flink_metrics.of_job(view, await self.metrics_of(view)), _listed(request, "get"))
 
     async def job_status(self, request: Request, job_id: str) -> Json:
         view = await self._desk.view(job_id)
@@ -204,20 +204,20 @@ class Rest:
     async def vertex_metrics(self, request: Request, job_id: str, vertex_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
-        found = flink_metrics.of_subtasks(view, vertex, await self._metrics(view))
+        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
         return flink_metrics.of_vertex(found, _listed(request, "get"))
 
     async def subtask_metrics(self, request: Request, job_id: str, vertex_id: str, index: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
         each = flink_jobs.subtask_of(view, vertex, index)
-        found = flink_metrics.of_subtasks(view, vertex, await self._metrics(view))
+        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
         return flink_metrics.listed(found.get(each.subtask_index, {}), _listed(request, "get"))
 
     async def all_subtask_metrics(self, request: Request, job_id: str, vertex_id: str) -> list[Json]:
         view = await self._desk.view(job_id)
         vertex = flink_jobs.vertex_of(view, vertex_id)
-        found = flink_metrics.of_subtasks(view, vertex, await self._metrics(view))
+        found = flink_metrics.of_subtasks(view, vertex, await self.metrics_of(view))
         wanted = _ranges(request.first("subtasks"), vertex.parallelism)
         rows = [values for index, values in found.items() if wanted is None or index in wanted]
         return flink_metrics.aggregated(rows, _listed(request, "get"), _listed(request, "agg"))
@@ -291,17 +291,17 @@ class Rest:
         mode = request.first("mode", "cancel")
         if mode != "cancel":
             raise bad_request(f"mode: wanted cancel, found {mode!r:.50}: a stop is POST /jobs/:jobid/stop")
-        self._may_order()
+        self.may_order()
         await self._orders.cancel(await self._desk.job_id(job_id))
         return answer({}, HTTPStatus.ACCEPTED)
 
     async def savepoint(self, request: Request, job_id: str) -> Any:
-        self._may_order()
+        self.may_order()
         wanted = await request.json()
         return _accepted(await self._orders.savepoint(await self._desk.job_id(job_id), wanted))
 
     async def stop(self, request: Request, job_id: str) -> Any:
-        self._may_order()
+        self.may_order()
         wanted = await request.json()
         return _accepted(await self._orders.stop(await self._desk.job_id(job_id), wanted))
 
@@ -309,7 +309,7 @@ class Rest:
         return await self._orders.outcome("savepoint", trigger, await self._desk.job_id(job_id))
 
     async def dispose(self, request: Request) -> Any:
-        self._may_order()
+        self.may_order()
         return _accepted(await self._orders.dispose(await request.json()))
 
     async def disposal_outcome(self, request: Request, trigger: str) -> Json:
@@ -317,7 +317,7 @@ class Rest:
 
     # -- inside
 
-    def _may_order(self) -> None:
+    def may_order(self) -> None:
         if self._read_only:
             raise HttpError(HTTPStatus.FORBIDDEN, "this app shows jobs and takes no orders: it was made with read_only")
 
@@ -325,7 +325,7 @@ class Rest:
         found = [each for each in await self._desk.summaries() if not each.status.is_terminal]
         return [await self._desk.view(each.job_id) for each in found]
 
-    async def _metrics(self, view: JobView) -> JobMetrics | None:
+    async def metrics_of(self, view: JobView) -> JobMetrics | None:
         found = await self._cluster_metrics(view)
         return next((each for each in found.jobs if each.job_id == view.graph.job_id), None) if found else None
 

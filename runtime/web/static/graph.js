@@ -1,5 +1,5 @@
 // The graph: vertices as cards, coloured by how busy they are and how much they wait; edges with watermarks.
-import { Graph, layout } from "./vendor/dagre.esm.js";
+import { layout } from "./layout.js";
 import { chainName, count, cut, h, percent, rate, span } from "./dom.js";
 
 const WIDTH = 216, HEIGHT = 84;
@@ -10,15 +10,9 @@ export class Plan {
     const key = JSON.stringify([upright, view.vertices.map((v) => v.id), view.edges.map((e) => [e.from, e.to])]);
     if (key === this.key) return;
     this.key = key;
-    const graph = new Graph({ multigraph: true });
-    graph.setGraph({ rankdir: upright ? "TB" : "LR", nodesep: 26, ranksep: upright ? 46 : 96, marginx: 8, marginy: 8 });
-    graph.setDefaultEdgeLabel(() => ({}));
-    view.vertices.forEach((_, i) => graph.setNode(String(i), { width: WIDTH, height: HEIGHT }));
-    view.edges.forEach((edge, i) => graph.setEdge(String(edge.from), String(edge.to), {}, String(i)));
-    layout(graph);
-    this.size = graph.graph();
-    this.nodes = view.vertices.map((_, i) => graph.node(String(i)));
-    this.paths = view.edges.map((edge, i) => graph.edge(String(edge.from), String(edge.to), String(i)).points);
+    const edges = view.edges.map((edge) => [edge.from, edge.to]);
+    const { nodes, paths, ...size } = layout(view.vertices.length, edges, { width: WIDTH, height: HEIGHT, between: 26, apart: upright ? 46 : 96, upright });
+    Object.assign(this, { nodes, paths, size });
   }
 }
 

@@ -4,11 +4,13 @@ import { ask, follow, login, order, outcome } from "./live.js";
 import { Charts, Timeline, legend } from "./timeline.js";
 import { Plan, graph } from "./graph.js";
 import { checkpointList, gantt } from "./checkpoints.js";
+import { flame } from "./flame.js";
+import { stateView } from "./state.js";
 import * as panels from "./panels.js";
 
-const TABS = [["", "Overview"], ["checkpoints", "Checkpoints"], ["exceptions", "Exceptions"], ["time", "Event time"], ["workers", "TaskManagers"], ["settings", "Settings"]];
+const TABS = [["", "Overview"], ["checkpoints", "Checkpoints"], ["exceptions", "Exceptions"], ["time", "Event time"], ["flame", "Flame graph"], ["state", "State"], ["workers", "TaskManagers"], ["settings", "Settings"]];
 const root = document.getElementById("app");
-const s = { rights: {}, notes: [], order: "graph" };
+const s = { rights: {}, notes: [], order: "graph", flameKind: "full" };
 let unfollow = null, due = false;
 
 function draw() {
@@ -26,7 +28,7 @@ function go() {
   const { job, tab } = where();
   if (job !== s.job) {
     unfollow?.();
-    Object.assign(s, { job, view: null, list: null, away: null, chosen: null, checkpoint: null, found: null, held: null, logs: null, plan: new Plan(), timeline: new Timeline() });
+    Object.assign(s, { job, view: null, list: null, away: null, chosen: null, checkpoint: null, found: null, held: null, logs: null, flame: null, flameOf: null, zoomed: [], sizes: null, answers: [], threads: null, plan: new Plan(), timeline: new Timeline() });
     unfollow = follow(job, hear);
   }
   s.tab = tab;
@@ -52,6 +54,8 @@ async function look() {
   const { job } = s;
   try {
     if (s.tab === "time" && !s.view.ended) s.held = await ask(`page/${job}/watermarks`);
+    if (s.tab === "flame" && !s.view.ended) await lookAtFlames(job);
+    if (s.tab === "state" && !s.view.ended) s.sizes = await ask(`page/${job}/state`);
     if (s.tab === "workers" && !s.view.ended) s.logs = await ask(`page/${job}/logs`);
     if (s.tab === "checkpoints") {
       const list = s.view.checkpoints.list, id = s.checkpoint ?? (list.find((each) => each.status === "completed") || list[0])?.id;
@@ -60,6 +64,28 @@ async function look() {
     }
   } catch (error) { if (s.tab === "checkpoints") s.checkpoint = null; else if (s.tab === "time") s.held = [{ operator: error.message, path: [], advice: "" }]; }
   if (job === s.job) draw();
+}
+
+// Whoever asks has the vertex sampled again, once what is known is out of date.
+async function lookAtFlames(job) {
+  s.flameOf ??= s.view.vertices[s.chosen ?? 0].id;
+  const [of, kind] = [s.flameOf, s.flameKind];
+  const found = await ask(`jobs/${job}/vertices/${encodeURIComponent(of)}/flamegraph?type=${kind}`).catch((error) => ({ why: error.message }));
+  if (job === s.job && of === s.flameOf && kind === s.flameKind) s.flame = found;
+}
+
+const steerFlames = {
+  vertex: (id) => { Object.assign(s, { flameOf: id, flame: null, zoomed: [] }); look(); draw(); },
+  kind: (name) => { Object.assign(s, { flameKind: name, flame: null, zoomed: [] }); look(); draw(); },
+  zoom: (path) => { s.zoomed = path; draw(); },
+};
+
+async function question(asked) {
+  let found;
+  try { found = { text: JSON.stringify((await order(`page/${s.job}/ask`, asked)).answer, null, 2) }; } catch (error) { found = { text: error.message, bad: true }; }
+  const said = [asked.key !== undefined && `key ${JSON.stringify(asked.key)}`, JSON.stringify(asked.question)].filter(Boolean).join(", ");
+  s.answers = [{ operator: asked.operator, asked: said, ...found, key: Math.random() }, ...s.answers].slice(0, 10);
+  draw();
 }
 
 function note(text, kind = "", link = "") {
@@ -168,6 +194,8 @@ function tab(view) {
     case "checkpoints": return h("div", { key: "checkpoints" }, checkpointList(view, s.found?.id, (id) => { s.checkpoint = id; s.all = false; look(); }), gantt(view, s.found, s.order, (order) => { s.order = order; draw(); }, s.all, () => { s.all = true; draw(); }));
     case "exceptions": return h("div", { key: "exceptions" }, panels.exceptions(view));
     case "time": return h("div", { key: "time" }, panels.watermarks(s.held, view.ended));
+    case "flame": return h("div", { key: "flame" }, flame(view, s.flameOf ?? view.vertices[s.chosen ?? 0].id, s.flame, s.flameKind, s.zoomed, steerFlames));
+    case "state": return h("div", { key: "state" }, stateView(view, s.sizes, s.answers, s.rights.orders && !view.ended ? question : null));
     case "workers": return h("div", { key: "workers" }, panels.taskManagers(view), panels.logs(s.logs, view.ended));
     case "settings": return h("div", { key: "settings" }, panels.settings(view));
     default: return overview(view);

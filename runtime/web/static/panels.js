@@ -1,5 +1,5 @@
 // Tables and lists of one job, and the list of jobs.
-import { bytes, chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
+import { chainName, clock, count, cut, h, moment, percent, rate, span } from "./dom.js";
 import { state } from "./graph.js";
 import { told } from "./timeline.js";
 
@@ -101,8 +101,5 @@ export function logs(found, ended) {
 }
 
 export function settings(view) {
-  return h("section", { class: "card" }, h("h2", {}, "Settings"), h("dl", { class: "settings" }, Object.entries({ job: view.job, ...view.config }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value))))),
-    h("h2", {}, "State"), h("div", { class: "scroll" }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ["operator", "state", "kind"].map((name) => h("th", {}, name)))),
-      h("tbody", {}, view.vertices.flatMap((vertex) => vertex.operators.flatMap((each) => each.states.map((one) => h("tr", {}, h("td", {}, each.name), h("td", {}, one.name), h("td", {}, h("code", {}, one.kind)))))))),
-    view.checkpoints.list[0] && h("p", { class: "dim" }, `All of it was ${bytes(view.checkpoints.list[0].bytes)} in checkpoint ${view.checkpoints.list[0].id}.`)));
+  return h("section", { class: "card" }, h("h2", {}, "Settings"), h("dl", { class: "settings" }, Object.entries({ job: view.job, ...view.config }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value))))));
 }

@@ -168,7 +168,7 @@ def test_a_path_leads_nowhere_else(jobs: AnsweringJobs, client_of: Clients, path
 
 
 def test_all_that_is_served_lies_in_the_pages_folder() -> None:
-    assert {"index.html", "app.css", "main.js", "vendor/dagre.esm.js", "vendor/uPlot-LICENSE.txt"} <= set(_files())
+    assert {"index.html", "app.css", "main.js", "layout.js", "vendor/uPlot-LICENSE.txt"} <= set(_files())
     assert not [name for name in _files() if name.startswith(("/", ".")) or ".." in name or name.endswith(".py")]
 
 

@@ -18,7 +18,7 @@ from .browser import needs_chromium, page_of, served
 from .views import HEX, HOSTILE, AnsweringJobs, job_view
 
 pytestmark = [needs_chromium, pytest.mark.processes]
-TABS = ("Checkpoints", "Exceptions", "Event time", "TaskManagers", "Settings")
+TABS = ("Checkpoints", "Exceptions", "Event time", "Flame graph", "State", "TaskManagers", "Settings")
 
 
 def test_a_job_with_scripts_in_its_names_is_shown_as_text_and_stopped_by_a_button() -> None:
@@ -35,12 +35,89 @@ def test_a_job_with_scripts_in_its_names_is_shown_as_text_and_stopped_by_a_butto
             page.locator("section.card").first.wait_for()
         page.get_by_role("link", name="Exceptions").click()
         assert HOSTILE in page.locator(".failure").inner_text()
+        _looked_at_flames(page)
+        _asked(page)
+        _laid_out(page)
         page.get_by_role("button", name="Stop…").click()
         page.get_by_label("Folder").fill("nightly")
         page.get_by_role("button", name="Stop it").click()
         page.get_by_text("/savepoints/savepoint-1").wait_for()
-        (order,) = jobs.orders
+        question, order = jobs.orders
+        assert (question.operator, question.key, question.plain_question) == ("step-1", ("a", 17), "seen")
         assert (order.target_directory, order.drain) == ("nightly", False)
+
+
+def _looked_at_flames(page: Any) -> None:
+    """By keyboard: to the frame that is called, one frame over the whole width, and back; and as text."""
+    page.get_by_role("link", name="Flame graph").click()
+    page.locator(".frame").nth(4).wait_for()
+    facts = page.locator(".flame-card .facts").inner_text()
+    assert "100 samples" in facts
+    assert "3.0 s ago" in facts
+    assert page.locator(".frame.frame-user").inner_text() == HOSTILE
+    page.locator(".frame").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.title").startswith(
+        "Output.flush (output.py:9)\n25 of 100 samples, 25 %"
+    )
+    page.keyboard.press("Enter")
+    page.locator(".frame.frame-user").wait_for(state="detached")
+    page.get_by_role("button", name="show all of it").click()
+    page.locator(".frame.frame-user").wait_for()
+    page.get_by_text("the same as text").click()
+    text = page.locator(".flame-card pre").inner_text()
+    assert f"50 %   {HOSTILE} (job.py:3)  [your code]" in text
+
+
+def _asked(page: Any) -> None:
+    """An answer and a refusal, both with a script in them; sizes, and the subtask that holds too much."""
+    page.get_by_role("link", name="State", exact=True).click()
+    page.get_by_text("subtask 1 holds far more than the mean").first.wait_for()
+    row = page.locator("tbody tr").first.inner_text()
+    assert "ValueState" in row
+    assert "9.8 KiB" in row
+    page.get_by_label("Operator", exact=True).select_option("step-1")
+    page.get_by_label("Key").fill('["a", 17]')
+    page.get_by_label("Question").fill("seen")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator("article pre").wait_for()
+    assert '"3": [' in page.locator("article pre").inner_text()
+    page.get_by_label("Question").fill("fail")
+    page.keyboard.press("Enter")
+    page.locator("article pre.refused").wait_for()
+    assert HOSTILE in page.locator("article pre.refused").inner_text()
+    page.get_by_label("Key").fill("[null, {}]")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator("article pre.refused", has_text="key: ").wait_for()
+
+
+LAID_OUT = """async () => {
+  const { layout } = await import("./layout.js");
+  const sizes = { width: 216, height: 84, between: 26, apart: 96, upright: false };
+  // A fork and a join, an edge past two ranks, a part that nothing is joined to, and two wires that need not cross.
+  const edges = [[0, 1], [0, 2], [1, 3], [2, 3], [0, 3], [3, 4], [6, 8], [5, 7], [0, 4], [9, 4]];
+  const again = JSON.stringify(layout(10, edges, sizes)), found = layout(10, edges, sizes);
+  const upright = layout(10, edges, { ...sizes, upright: true }), alone = layout(1, [], sizes);
+  return { edges, found, upright, alone, isSame: again === JSON.stringify(found) };
+}"""
+
+
+def _laid_out(page: Any) -> None:
+    """Cards do not overlap, are within the picture, and come after those before them; the same graph looks the same."""
+    said = page.evaluate(LAID_OUT)
+    assert said["isSame"]
+    for found, along in ((said["found"], "x"), (said["upright"], "y")):
+        nodes = found["nodes"]
+        for n, one in enumerate(nodes):
+            assert 108 <= one["x"] <= found["width"] - 108
+            assert 42 <= one["y"] <= found["height"] - 42
+            for other in nodes[:n]:
+                assert abs(one["x"] - other["x"]) >= 216 or abs(one["y"] - other["y"]) >= 84
+        for (start, end), points in zip(said["edges"], found["paths"], strict=True):
+            assert nodes[start][along] < points[0][along] < points[-1][along] < nodes[end][along]
+            assert all(0 <= each["x"] <= found["width"] and 0 <= each["y"] <= found["height"] for each in points)
+    assert said["alone"]["nodes"] == [{"x": 116, "y": 50}]
 
 
 @pytest.mark.slow
@@ -201,9 +278,12 @@ def test_it_is_read_on_a_phone_and_steered_by_the_keyboard() -> None:
             page.get_by_role("heading", name="savepoint 2").wait_for()
 
 
-def test_what_is_vendored_is_small_and_has_its_licence() -> None:
-    vendored = {name: body for name, body in _files().items() if name.startswith("vendor/")}
-    assert sum(map(len, vendored.values())) < 150_000
-    assert sum(len(_compressed(name)) for name in _files()) < 70_000
-    for name in ("dagre", "uPlot"):
-        assert b"Permission is hereby granted, free of charge" in vendored[f"vendor/{name}-LICENSE.txt"]
+def test_all_that_is_served_is_small_and_what_is_vendored_has_its_licence() -> None:
+    files = _files()
+    assert sum(map(len, files.values())) < 150_000
+    assert sum(len(_compressed(name)) for name in files) < 60_000
+    assert {name for name in files if name.startswith("vendor/")} == {
+        "vendor/uPlot.iife.min.js",
+        "vendor/uPlot-LICENSE.txt",
+    }
+    assert b"Permission is hereby granted, free of charge" in files["vendor/uPlot-LICENSE.txt"]

@@ -20,7 +20,7 @@ from understudy.messages import (
 )
 from understudy.runtime.web.app import App
 
-from .views import HEX, JOB, START_MS, AnsweringJobs, job_view
+from .views import HEX, HOSTILE, JOB, START_MS, AnsweringJobs, job_view
 
 Clients = Callable[..., httpx.AsyncClient]
 J, V = f"/v1/jobs/{HEX}", f"/v1/jobs/{HEX}/vertices/v1"
@@ -75,14 +75,39 @@ def test_each_endpoint_is_there_with_and_without_its_version(jobs: AnsweringJobs
         .replace(":taskmanagerid", "tm-0")
         .replace(":filename", "taskmanager.log")
         for route in app._routes.all
-        if route.method == "GET"
-        and route.path != "/live"
-        and not route.path.endswith(("flamegraph", "/log", ":filename"))
+        if route.method == "GET" and route.path != "/live" and not route.path.endswith(("/log", ":filename"))
     ]
     paths = [path for path in paths if ":triggerid" not in path]
     assert len(paths) > 35
     assert ask(client_of, app, *paths)
     assert ask(client_of, app, *(f"/v1{path}" for path in paths))
+
+
+def test_a_flame_graph_is_flinks(jobs: AnsweringJobs, client_of: Clients) -> None:
+    (found,) = ask(client_of, App(jobs), f"{J}/vertices/v1/flamegraph")
+    works, waits = found["data"]["children"]
+    assert (found["data"]["value"], works["value"], waits["name"]) == (100, 75, "(waits for input)")
+    assert [each["name"] for each in works["children"]] == [f"{HOSTILE} (job.py:3)", "Output.flush (output.py:9)"]
+
+
+def test_questions_to_operators_are_orders_and_wrong_ones_are_refused_in_words(
+    jobs: AnsweringJobs, client_of: Clients
+) -> None:
+    path = f"/page/{HEX}/ask"
+
+    def of(body: dict[str, Any], **settings: Any) -> tuple[int, Any]:
+        (answer,) = send(client_of, App(jobs, **settings), ("POST", path, body))
+        said = answer.json()
+        return answer.status_code, said["answer"] if answer.status_code == 200 else said["errors"][0]
+
+    assert of({"operator": "step-1", "question": {"a": 1}}) == (200, {"name": HOSTILE, "3": [1, 2]})
+    (order,) = jobs.orders
+    assert (order.has_key, order.plain_question) == (False, {"a": 1})
+    assert of({"operator": "step-9"})[0] == 400
+    assert "wanted one of 'step-0'" in of({"operator": "step-9"})[1]
+    assert of({"operator": "step-1", "key": {"a": 1}})[1].startswith("key: ")
+    assert of({"operator": "step-1"}, read_only=True)[0] == 403
+    assert len(jobs.orders) == 1
 
 
 def test_one_job_by_flinks_id_and_by_our_own(jobs: AnsweringJobs, client_of: Clients) -> None:

@@ -8,22 +8,26 @@ from http import HTTPStatus
 from typing import Any
 
 from understudy.messages import (
+    AskOperator,
     CancelJob,
     CancelWithSavepoint,
     CheckpointConfig,
     CheckpointHistory,
     CheckpointStatistics,
+    ClusterMetrics,
     DisposeSavepoint,
     DisposeSavepointSuccess,
     ExecutionState,
     FailureAt,
     FailureCause,
     FailureKind,
+    FlameGraph,
     JobDetails,
     JobEdge,
     JobGraph,
     JobList,
     JobLogs,
+    JobMetrics,
     JobStatus,
     JobSummary,
     JobVertex,
@@ -31,16 +35,21 @@ from understudy.messages import (
     ListJobs,
     LoggedRecord,
     LogRecords,
+    OperatorAnswer,
     OperatorDescription,
     Partitioning,
     RequestCheckpointStatistics,
+    RequestFlameGraph,
     RequestJobView,
     RequestLogs,
+    RequestMetrics,
     RestartStrategyConfig,
     RestartStrategyKind,
+    SampledFrame,
     SnapshotMetrics,
     StateDescription,
     StopWithSavepoint,
+    SubtaskMetrics,
     SubtaskStatistics,
     SubtaskView,
     TaskEventTime,
@@ -51,6 +60,7 @@ from understudy.messages import (
     TriggerSavepoint,
     TriggerSavepointFailure,
     TriggerSavepointSuccess,
+    VertexMetrics,
 )
 from understudy.runtime.clusters.watermark_explanation import explain_all
 from understudy.runtime.web.errors import HttpError, JobManagerAway
@@ -185,6 +195,34 @@ def history_of(view: JobView, checkpoints: int = 3) -> CheckpointHistory:
     return CheckpointHistory(view.graph.job_id, checkpoints, checkpoints - 2, 1, 1, tuple(found))
 
 
+def flames(job_id: str, vertex: str) -> FlameGraph:
+    """Three quarters of a hundred samples work, two thirds of them in a function with a script in its name."""
+    frames = (
+        SampledFrame(-1, "(works)", "", 0, "state", 75),
+        SampledFrame(0, HOSTILE, "job.py", 3, "user", 50),
+        SampledFrame(1, "dumps", "json/__init__.py", 183, "library", 20),
+        SampledFrame(0, "Output.flush", "output.py", 9, "understudy", 25),
+        SampledFrame(-1, "(waits for input)", "", 0, "state", 25),
+    )
+    return FlameGraph(job_id, vertex, vertex, START_MS + 57_000, 100, frames)
+
+
+def state_sizes(view: JobView) -> JobMetrics:
+    """Each operator's last subtask holds nine times what the others do."""
+    vertices = []
+    for vertex in view.graph.vertices:
+        rows = tuple(
+            SubtaskMetrics(
+                index, f"{vertex.vertex_id}-{index}", 1, "tm-0", "running",
+                {f"{vertex.name}.stateSize": 9000.0 if index == vertex.parallelism - 1 else 1000.0,
+                 f"{vertex.name}.stateEntries": 10.0},
+            )
+            for index in range(vertex.parallelism)
+        )  # fmt: skip
+        vertices.append(VertexMetrics(vertex.vertex_id, vertex.name, vertex.parallelism, (vertex.name,), {}, rows, {}))
+    return JobMetrics(view.graph.job_id, view.summary.name, view.summary.status, START_MS, {}, tuple(vertices))
+
+
 class AnsweringJobs:
     """In place of a JobManager: answers with the views it was given, and keeps the orders that it gets."""
 
@@ -225,6 +263,15 @@ class AnsweringJobs:
             case RequestLogs(job_id):
                 record = LoggedRecord("prices", 30, START_MS / 1000, HOSTILE, operator="step-1", subtask_index=0)
                 return JobLogs(job_id, (LogRecords("tm-0", job_id, "orders", 100, (record,)),), 1)
+            case RequestFlameGraph(job_id, vertex):
+                return flames(job_id, vertex)
+            case RequestMetrics(job_id) if job_id is not None:
+                return ClusterMetrics(START_MS, {}, (state_sizes(self.views[job_id]),), ())
+            case AskOperator() if message.plain_question == "fail":
+                raise HttpError(HTTPStatus.BAD_REQUEST, f"on_receive raised ValueError: {HOSTILE}")
+            case AskOperator():
+                self.orders.append(message)
+                return OperatorAnswer({"name": HOSTILE, 3: (1, 2)})
             case CancelJob(job_id):
                 self.orders.append(message)
                 return self.views[job_id].details
