@@ -66,7 +66,7 @@ def _line(message: LogRecords, record: LoggedRecord) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Without what a terminal would obey: ESC and other control characters are written as Python writes them."""
+    """ESC and other control characters, which a terminal would obey, are written as Python writes them."""
     return "".join(
         ascii(each)[1:-1] if category(each) in ("Cc", "Cs") and each not in "\t\n" else each for each in text
     )

@@ -1,4 +1,4 @@
-"""url_shown: a URL as messages, logs and names of operators show it: without what is secret in it. Text only: whether a
+"""url_shown: a URL as messages, logs and names of operators show it: without its secrets. Text only: whether a
 URL is right, and what it leads to, is not at home here.
 """
 
@@ -18,6 +18,6 @@ _PARAMETER = re.compile(
 
 def url_shown(url: str) -> str:
     """`url` with *** for the password of its user, and for the values of parameters that are named like a secret
-    (password, token, api_key, ...). Never raises: what is no URL is hidden in the same way.
+    (password, token, api_key, ...). Never raises: other text is treated in the same way.
     """
     return _PARAMETER.sub(rf"\g<1>{_HIDDEN}", _PASSWORD.sub(rf"\g<1>{_HIDDEN}@", url))
