@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from unicodedata import category
 
 import click
 
@@ -60,4 +61,12 @@ def _line(message: LogRecords, record: LoggedRecord) -> str:
     where = f" {record.operator}[{record.subtask_index}]#{record.attempt_number}" if record.operator else ""
     moment = time.strftime("%H:%M:%S", time.localtime(record.created_s))
     text = f"{moment} {made.levelname:7} {message.task_manager_id}{where} {record.logger}: {record.text}"
-    return "\n".join([text, *(f"    {line}" for line in record.error.splitlines())])
+    lines = [text, *(f"    {line}" for line in record.error.splitlines())]
+    return "\n".join(map(_harmless, lines))
+
+
+def _harmless(text: str) -> str:
+    """ESC and other control characters, which a terminal would obey, are written as Python writes them."""
+    return "".join(
+        ascii(each)[1:-1] if category(each) in ("Cc", "Cs") and each not in "\t\n" else each for each in text
+    )

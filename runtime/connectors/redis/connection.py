@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import RedisRefused, check_extra, require
+from ..shown_url import url_shown
 
 TIMEOUT_S = 10.0
 """Of one request."""
@@ -26,14 +27,6 @@ def connected(url: str, wanted_by: str) -> Any:
     """A client; it connects with the first request."""
     redis = require("redis", extra="redis", wanted_by=wanted_by)
     return redis.Redis.from_url(url, protocol=2, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
-
-
-def url_shown(url: str) -> str:
-    """Without the password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return url.replace(f":{parts.password}@", ":***@", 1)
 
 
 def may_pass(error: BaseException) -> bool:

@@ -23,6 +23,7 @@ from ....actors.operators.idempotent_sink import IdempotentSink, KeyOfRecord
 from ....actors.operators.ledger_sink import LedgerSink
 from ....actors.operators.marker import Marker
 from ..files.file_writers import to_json
+from ..shown_url import url_shown
 from . import connection
 
 _GUARD = """
@@ -64,7 +65,7 @@ class _AppendSink(LedgerSink):
         self._most = 0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({connection.url_shown(self.url)!r}, {self.key!r})"
+        return f"{type(self).__name__}({url_shown(self.url)!r}, {self.key!r})"
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""
@@ -157,7 +158,7 @@ class RedisUpsertSink(IdempotentSink):
         self.url, self.key, self.prefix, self.expire_ms, self.retry_ms = url, key, prefix, expire_ms, retry_ms
 
     def __repr__(self) -> str:
-        return f"RedisUpsertSink({connection.url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
+        return f"RedisUpsertSink({url_shown(self.url)!r}, key={self.key!r}, prefix={self.prefix!r})"
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         """Raises RedisRefused. A server that does not answer from here may do so elsewhere, or later."""

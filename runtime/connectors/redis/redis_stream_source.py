@@ -19,6 +19,7 @@ import pyarrow as pa
 from ....actors.operators.source import FromSplit
 from ..errors import StreamTrimmed, UnreadableInput
 from ..fed_source import FedSource, Feed
+from ..shown_url import url_shown
 from . import connection
 from .stream_positions import EARLIEST, LATEST, Position, after_loss, first_position, problem
 
@@ -68,7 +69,7 @@ class RedisStreamSource(FedSource):
         self.batch_rows, self.retry_ms = batch_rows, retry_ms
 
     def __repr__(self) -> str:
-        return f"RedisStreamSource({connection.url_shown(self.url)!r}, {list(self.streams)!r})"
+        return f"RedisStreamSource({url_shown(self.url)!r}, {list(self.streams)!r})"
 
     def source_schema(self) -> pa.Schema | None:
         return self.schema
@@ -161,9 +162,7 @@ class RedisStreamSource(FedSource):
         self._reached[name] = at
 
     def _lost(self, name: str, at: Position, info: Mapping[str, Any] | None, lost: str, *, has_more: bool) -> Position:
-        message = (
-            f"stream {name!r} of {connection.url_shown(self.url)}, read up to {at.id}: {lost} before they were read"
-        )
+        message = f"stream {name!r} of {url_shown(self.url)}, read up to {at.id}: {lost} before they were read"
         if self.on_loss == "fail":
             raise StreamTrimmed(
                 f"{message}. Let the stream keep more than the job needs after a restart; to go on with what is left, "

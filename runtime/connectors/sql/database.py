@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import check_extra
+from ..shown_url import url_shown
 from .errors import DatabaseRefused, DatabaseUnreachable, NoSuchTable, SqlError, StatementFailed
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Database:
         self.statement_timeout_ms = statement_timeout_ms
         self._made: Engine | None = None
         self.is_postgresql = self.engine.dialect.name == "postgresql"
-        self.name = self.engine.url.render_as_string(hide_password=True)
+        self.name = url_shown(self.engine.url.render_as_string(hide_password=True))
         """For messages."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -195,7 +196,7 @@ class Database:
                     options["timeout"] = _LOCK_S
                 options["check_same_thread"] = False  # made on one thread and used on another, never on both
             engine = create_engine(url, poolclass=NullPool, connect_args=options)
-        except (ArgumentError, NoSuchModuleError) as error:
+        except (ArgumentError, NoSuchModuleError, ValueError) as error:
             raise ValueError(
                 f"url: wanted one like postgresql://user@host/database or sqlite:///file ({error})"
             ) from error

@@ -17,6 +17,7 @@ from ....actors.flow.elements import Batch
 from ....messages import shown
 from ..errors import HttpRefused, UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
+from ..shown_url import url_shown
 
 TIMEOUT_S = 30.0
 
@@ -50,12 +51,12 @@ class HttpSource(FedSource):
     ) -> None:
         check_extra("httpx", extra="http", wanted_by="HttpSource")
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url: wanted http://… or https://…, found {url!r}")
+            raise ValueError(f"url: wanted http://… or https://…, found {url_shown(url)!r}")
         self.url, self.parse, self.cursor_parameter, self.first = url, parse or _page, cursor_parameter, start
         self.headers, self.poll_ms, self.retry_ms = headers, poll_ms, retry_ms
 
     def __repr__(self) -> str:
-        return f"HttpSource({self.url.partition('?')[0]!r})"
+        return f"HttpSource({_place(self.url)!r})"
 
     def open(self) -> None:
         self._cursor = self.first
@@ -101,7 +102,7 @@ class HttpSource(FedSource):
         given = self.headers() if callable(self.headers) else self.headers
         parameters = {} if self._next is None else {self.cursor_parameter: self._next}
         answer = client.get(self.url, params=parameters or None, headers=given)
-        where = self.url.partition("?")[0]
+        where = _place(self.url)
         if answer.status_code == 429 or answer.status_code >= 500:
             raise _Busy(f"{where} answers {answer.status_code}", answer)
         if not answer.is_success:
@@ -120,6 +121,11 @@ class _Busy(Exception):
     def __init__(self, text: str, response: Any) -> None:
         super().__init__(text)
         self.response = response
+
+
+def _place(url: str) -> str:
+    """For texts: parameters may hold tokens."""
+    return url_shown(url).partition("?")[0]
 
 
 def _page(body: Any) -> Page:

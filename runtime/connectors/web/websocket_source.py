@@ -15,6 +15,7 @@ from typing import Any
 from ....actors.flow.elements import Batch
 from ..errors import UnreadableInput, check_extra, require
 from ..fed_source import FedSource, Feed
+from ..shown_url import url_shown
 
 log = logging.getLogger("understudy.source")
 
@@ -46,20 +47,20 @@ class WebsocketSource(FedSource):
     ) -> None:
         check_extra("websockets", extra="http", wanted_by="WebsocketSource")
         if not url.startswith(("ws://", "wss://")):
-            raise ValueError(f"url: wanted ws://… or wss://…, found {url!r}")
+            raise ValueError(f"url: wanted ws://… or wss://…, found {url_shown(url)!r}")
         self.url, self.parse, self.resume, self.headers = url, parse or json.loads, resume, headers
         self.subscribe = (subscribe,) if isinstance(subscribe, str) else tuple(subscribe)
         self.retry_ms = retry_ms
 
     def __repr__(self) -> str:
-        return f"WebsocketSource({self.url.partition('?')[0]!r})"
+        return f"WebsocketSource({url_shown(self.url).partition('?')[0]!r})"
 
     def check_at_submit(self, on_this_machine: bool) -> None:
         if self.resume is None:
             log.warning(
                 "WebsocketSource(%r) cannot be read again: after each restart, records are lost (at most once); "
                 "resume= makes it replayable, if the server can send again from somewhere",
-                self.url.partition("?")[0],
+                url_shown(self.url).partition("?")[0],
             )
 
     def open(self) -> None:
