@@ -8,6 +8,9 @@ OPTIONS ?=
 TESTERS ?= 4
 # Tests that compute and run at once: a core each.
 CORES ?= 2
+# Which third of the tests marked `drawn` runs: another one with each commit. `make DRAW= test` runs all.
+DRAW ?= $(or $(shell git rev-parse --short=8 HEAD 2>/dev/null),$(shell date +%F))
+DRAWN = $(if $(DRAW),--draw $(DRAW))
 PEERS ?= duckdb,polars,spark,bytewax,pyflink,flink,pathway
 # The tests start hundreds of processes: without bytecode that is kept, each would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE =
@@ -26,17 +29,17 @@ test: $(READY)
 
 # What takes long, and each property with ten times as many examples.
 slow: $(READY)
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow or drawn"
 	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" --hypothesis-profile=deep \
 	  tests/actors tests/messages tests/state tests/contracts
 
 # A tester that is done takes half of what is left to the one with the most.
 unit: $(READY)
-	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow"
+	$(PYTEST) -n $(CORES) --dist worksteal --kind computing -m "not slow" $(DRAWN)
 
 # Tests that share what is dear to start stay together: tests/conftest.py.
 processes: $(READY)
-	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow"
+	$(PYTEST) -n $(TESTERS) --kind processes -m "not slow" $(DRAWN)
 
 # The tests wait for processes most of the time: the rest fits in between.
 check: $(READY)

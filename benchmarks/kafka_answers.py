@@ -1,7 +1,7 @@
 """What came out of a benchmark's topic, and how long it took. Needs confluent-kafka only: peers' environments have it.
 
-The time is from the first record of the output to the last one, as they are stamped when they are produced. So start-up
-is left out on all sides; ours adds its last commit.
+The time is from the first record of the output to the last one, as the broker stamps them when it appends them: some
+peers give an output the time of its input. So start-up is left out on all sides; ours adds its last commit.
 """
 
 from __future__ import annotations
@@ -91,5 +91,6 @@ def fresh_topic(servers: str, partitions: int) -> str:
     """For the output of one run."""
     name = f"answers-{uuid.uuid4().hex[:12]}"
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(WAIT_S)
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    admin.create_topics([NewTopic(name, partitions, 1, config=stamped)])[name].result(WAIT_S)
     return name

@@ -4,6 +4,9 @@ test leaves a serializer behind.
 There are two kinds of tests, and `make test` runs both at the same time. Those that compute take a core each. Those
 marked `processes`, `spark` or `chaos` start real processes and wait for them most of the time, so many of them run at
 once. `--kind` chooses one kind, and reads only the files that have some of it.
+
+Of tests marked `drawn`, many alike and each dear, `--draw KEY` runs a third: which one depends on KEY, so that runs of
+three commits run most of them, and one commit's run can be repeated. Without `--draw` all run.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +45,8 @@ takes half of the processor's time.
 _HERE = Path(__file__).parent
 _WITH_PROCESSES = (_HERE / "runtime" / "clusters", _HERE / "runtime" / "cli")
 """All their tests are marked `processes`."""
+_DRAWN_OF = 3
+"""One of so many tests marked `drawn` runs."""
 _MARKS = frozenset({"processes", "spark", "chaos"})
 _MARKED = re.compile(rf"mark\.({'|'.join(_MARKS)})\b")
 _ALL_MARKED = re.compile(rf"^pytestmark = .*{_MARKED.pattern}", re.MULTILINE)
@@ -63,6 +69,7 @@ start; and of JVMs there is one at a time. Any other test goes to whichever work
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kind", choices=["computing", "processes"], help="only tests of this kind: tests/conftest.py")
+    parser.addoption("--draw", metavar="KEY", help="of tests marked `drawn` only a third, which the key chooses")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -88,6 +95,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             parts[_starts_processes(item) == (kind == "processes")].append(item)
         config.hook.pytest_deselected(items=parts[False])
         items[:] = parts[True]
+    if (key := config.getoption("--draw")) is not None:
+        left_out = {each for each in items if each.get_closest_marker("drawn") and not _is_drawn(each.nodeid, key)}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [each for each in items if each not in left_out]
+
+
+def _is_drawn(node_id: str, key: str) -> bool:
+    return zlib.crc32(f"{key} {node_id}".encode()) % _DRAWN_OF == 0
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    key = config.getoption("--draw")
+    return key and f"of the tests marked `drawn` one of {_DRAWN_OF}: --draw {key}"
 
 
 class _Scheduling(LoadScopeScheduling):

@@ -64,6 +64,8 @@ NO_PUBLIC_ERRORS = {
     "NotAScan": "a DataFrame is read through Spark then",
     "FeedClosed": "never leaves the thread of a source",
     "_Busy": "never leaves the thread of a source: an HTTP endpoint is asked again, and then it is OutsideUnavailable",
+    "AnswerLost": "never leaves clusters/: NoAnswer and SavepointFailed are raised",
+    "NoLeader": "never leaves clusters/: NoJobManager is raised",
     "NotLive": "the chaos runs report it",
     "_SteppedDown": "the failover run counts it",
     "CannotMount": "the chaos runs report it",

@@ -17,7 +17,9 @@ from ..clusters.announcement import Announcement, find_announcements
 from ..clusters.remote_cluster import RemoteCluster, jobs_meant
 from ..clusters.remote_errors import RemoteError
 from ..hosts.leaders import leader_address
+from ..hosts.settings import HostSettings
 from ..hosts.settings_sources import load_settings
+from ..hosts.standalone_cluster import StandaloneCluster
 from ..system import CurveKeys
 from ..system.remote.address import is_reachable_base
 from .output import note
@@ -57,9 +59,14 @@ def connect(jobmanager: str | None, key_file: str | None, timeout: float | None)
     """The client of the JobManager that is meant, not yet started. Raises UsageError and ClickException."""
     if jobmanager is not None and not is_reachable_base(jobmanager.rstrip("/")):
         raise click.UsageError(f"--jobmanager: wanted tcp://host:port, found {jobmanager!r}")
+    limits: dict[str, Any] = {}
+    if timeout is not None:
+        limits = {"answer_timeout_ms": timeout * 1000, "savepoint_timeout_ms": timeout * 1000}
     if jobmanager is None or key_file is None:
-        jobmanager, key_file = _discover(jobmanager, key_file)
-    limits = {} if timeout is None else {"answer_timeout_ms": timeout * 1000, "savepoint_timeout_ms": timeout * 1000}
+        found = _discover(jobmanager, key_file)
+        if isinstance(found, HostSettings):
+            return StandaloneCluster(found, **limits)
+        jobmanager, key_file = found
     return RemoteCluster(jobmanager.rstrip("/"), _load(key_file), **limits)
 
 
@@ -108,8 +115,10 @@ def _jobs_of(where: Announcement, timeout: float | None) -> tuple[JobSummary, ..
         return ()
 
 
-def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
-    """Address and key file of the only one that runs here, of those with this address if one was given."""
+def _discover(address: str | None, key_file: str | None) -> tuple[str, str] | HostSettings:
+    """Address and key file of the only one that runs here, of those with this address if one was given; or the settings
+    of a cluster whose leader is to be followed.
+    """
     if key_file is not None:
         raise click.UsageError("--key-file needs --jobmanager, the address that the key belongs to")
     found = find_announcements()
@@ -127,7 +136,9 @@ def _discover(address: str | None, key_file: str | None) -> tuple[str, str]:
     if address is not None:
         raise click.UsageError(f"--jobmanager {address} needs --key-file: it was not started here by this user")
     if (loaded := load_settings()).file is not None:
-        return leader_address(loaded.settings, SEARCH_SECONDS), loaded.settings.key_file
+        address = leader_address(loaded.settings, SEARCH_SECONDS)
+        _load(loaded.settings.key_file)
+        return loaded.settings if loaded.settings.has_successors else (address, loaded.settings.key_file)
     raise click.ClickException(
         f"no JobManager of this user runs here (looked in {tempfile.gettempdir()}): start one with `understudy run`, "
         "or name one with --jobmanager and --key-file, or in an understudy.yaml"

@@ -1,17 +1,21 @@
-"""Client: how the handle of a job reaches the JobManager of its own process."""
+"""Client: how the handle of a job reaches its JobManager, the one of its own process or of a fixed address;
+FollowingClient: whichever leads.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
 from ...actors.actor import Actor
-from ...actors.ask_errors import ActorDead
+from ...actors.ask_errors import ActorDead, AskFailed
 from ...actors.context import Ref
 from ...messages import AskOperator, JobDetails, JobId, JobStatus, JobStatusChanged, ListenToJob, OperatorAnswer
 from ..system import ActorFuture, ActorSystem
 from ..system.errors import SystemStopped
+from .leader_line import LeaderLine
 from .patient_question import PatientQuestion
 
 
@@ -56,10 +60,55 @@ class Client:
 
     def listen(self, callback: Callable[[Any], None]) -> JobStatus:
         listener = self._system.spawn(_Listener(callback), dispatcher="thread")
-        details: JobDetails = self.job_manager.ask(ListenToJob(self._job_id, listener.address)).result()
+        details: JobDetails = self.ask(ListenToJob(self._job_id, listener.address)).get()
         if details.status.is_terminal:
             self._system.stop(listener)
         return details.status
+
+
+class FollowingClient(Client):
+    """Questions go to whoever leads, and wait for a leader; each next leader is listened to, too. `lost` is called when
+    that one does not go on with the job.
+    """
+
+    def __init__(self, system: ActorSystem, line: LeaderLine, job_id: JobId, lost: Callable[[str], None]) -> None:
+        super().__init__(system, line.job_manager, job_id)
+        self._line = line
+        self._lost = lost
+        self._is_over = False
+
+    def listen(self, callback: Callable[[Any], None]) -> JobStatus:
+        listener = self._system.spawn(_Listener(self._noting_the_end(callback)), dispatcher="thread")
+        request = ListenToJob(self._job_id, listener.address)
+        details: JobDetails = self.ask(request).get()
+        status = details.status
+
+        def next_leader() -> None:
+            if not self._is_over:
+                self.ask(request).add_done_callback(heard)
+
+        def heard(answer: ActorFuture[Any]) -> None:
+            try:
+                found: JobDetails = answer.get()
+            except AskFailed as error:
+                self._lost(f"the next leader does not go on with it, as with a job that has ended: {error.reason}")
+                return
+            now_ms = int(time.time() * 1000)
+            listener.tell(JobStatusChanged(self._job_id, found.status, JobStatus.RUNNING, now_ms))
+
+        if status.is_terminal:
+            self._system.stop(listener)
+        else:
+            self._line.follow(next_leader)
+        return status
+
+    def _noting_the_end(self, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+        def noting(event: Any) -> None:
+            if isinstance(event, JobStatusChanged) and event.status.is_terminal:
+                self._is_over = True
+            callback(event)
+
+        return noting
 
 
 class _Listener(Actor):

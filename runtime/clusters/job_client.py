@@ -23,6 +23,7 @@ from ...messages import (
 from ...state.keys.key_hash import java_hash
 from ..system.future import ActorFuture
 from .job_errors import SavepointFailed, SavepointNotDisposed
+from .leader_line import AnswerLost
 
 EventCallback = Callable[[Any], None]
 NO_KEY = object()
@@ -96,6 +97,11 @@ def savepoint_path(answer: TriggerSavepointSuccess | TriggerSavepointFailure) ->
     if isinstance(answer, TriggerSavepointFailure):
         raise SavepointFailed(f"the savepoint of job {answer.job_id} failed: {answer.cause}")
     return answer.savepoint_path
+
+
+def savepoint_failure(error: BaseException) -> BaseException:
+    """What the future of a savepoint fails with when there is no answer."""
+    return SavepointFailed(error.reason) if isinstance(error, AnswerLost) else error
 
 
 def disposed_path(answer: DisposeSavepointSuccess | DisposeSavepointFailure) -> str:

@@ -44,7 +44,7 @@ from ..system.errors import FutureTimeout
 from ..web.notebook import job_card
 from .async_twin import async_twin, warn_of_event_loop
 from .inlet import Inlet, InletWay, way_into
-from .job_client import EventCallback, JobClient, savepoint_path
+from .job_client import EventCallback, JobClient, savepoint_failure, savepoint_path
 from .job_dialogue import JobDialogue
 from .job_errors import JobLost, how_it_ended
 from .job_figures import JobFigures
@@ -281,7 +281,7 @@ class JobHandle(JobDialogue, JobFigures, JobOutput):
     def _savepoint(self, request: TriggerSavepoint | StopWithSavepoint | CancelWithSavepoint) -> JobFuture[str]:
         """It has as long as its checkpoint may take: the JobManager answers in any case."""
         answer = self._client.ask(request, timeout_ms=math.inf)
-        return JobFuture(answer, f"the savepoint of job {self.name!r}", read=savepoint_path)
+        return JobFuture(answer, f"the savepoint of job {self.name!r}", savepoint_path, savepoint_failure)
 
     def _future(self, message: object, what: str) -> JobFuture[Any]:
         return JobFuture(self._client.ask(message), f"{what} of job {self.name!r}")

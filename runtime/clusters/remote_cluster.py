@@ -62,6 +62,7 @@ from .job_client import disposed_path, savepoint_path
 from .job_errors import how_it_ended
 from .job_figures import SAMPLE_SECONDS, FlameKind, check_flame_kind
 from .job_future import JobFuture
+from .leader_line import AnswerLost, LeaderLine, NoLeader
 from .outlet import Outlet
 from .paths import AnyPath, savepoint_at, target_folder
 from .remote_errors import AmbiguousJob, KeyRefused, NoAnswer, NoJobManager, NoSuchJob, Refused
@@ -95,6 +96,8 @@ class RemoteCluster(Blocking):
         self._answer_timeout_ms = finite_ms("answer_timeout_ms", answer_timeout_ms)
         self._savepoint_timeout_ms = finite_ms("savepoint_timeout_ms", savepoint_timeout_ms)
         self._system: ActorSystem | None = None
+        self._line: LeaderLine | None = None
+        """Where the JobManager may have successors."""
 
     def start(self) -> Self:
         """Open this side; nobody is asked yet. Raises NoJobManager when it cannot connect to the address."""
@@ -110,6 +113,9 @@ class RemoteCluster(Blocking):
 
     def close(self) -> None:
         system, self._system = self._system, None
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
         if system is not None:
             system.shutdown()
 
@@ -257,7 +263,12 @@ class RemoteCluster(Blocking):
         actor: str = "job-manager",
     ) -> JobFuture[T]:
         _, asked = self._reached(actor)
-        answer: Any = asked.ask(message, timeout_ms=timeout_ms or self._answer_timeout_ms)
+        within_ms = timeout_ms or self._answer_timeout_ms
+        answer: Any
+        if self._line is None:
+            answer = asked.ask(message, timeout_ms=within_ms)
+        else:
+            answer = self._line.ask(message, actor=actor, timeout_ms=within_ms, patience_ms=within_ms)
         what = f"{type(message).__name__} to the JobManager at {self.address}"
         return JobFuture(answer, what, read, self._told)
 
@@ -268,6 +279,10 @@ class RemoteCluster(Blocking):
                 return error
             case RemoteActorError():
                 return Refused(error.message)
+            case AnswerLost():
+                return NoAnswer(error.reason)
+            case NoLeader():
+                return NoJobManager(f"{error.reason}: start one with `understudy jobmanager`")
             case AskTimeout():
                 return NoAnswer(f"the JobManager at {self.address} did not answer: {error.reason}")
             case Unreachable(is_refused=True):

@@ -20,20 +20,26 @@ def leaders_of(settings: HostSettings) -> LeaderRetrieval:
 
 def leader_address(settings: HostSettings, timeout_s: float) -> str:
     """The leader's address now, or as soon as there is one. Raises NoJobManager when there is none for so long."""
-    leaders, found, known = leaders_of(settings), threading.Event(), list[str]()
+    leaders = leaders_of(settings)
+    try:
+        return first_address(leaders, settings, timeout_s)
+    finally:
+        leaders.close()
+
+
+def first_address(leaders: LeaderRetrieval, settings: HostSettings, timeout_s: float) -> str:
+    """The same, of a listener that is open."""
+    found, known = threading.Event(), list[str]()
 
     def changed(leader: Leader | None) -> None:
         if leader is not None:
             known.append(leader.address)
             found.set()
 
-    try:
-        leaders.on_change(changed)
-        if not found.wait(timeout_s):
-            raise NoJobManager(
-                f"no JobManager leads cluster {settings.cluster_id!r} (recovery.mode {settings.recovery_mode}): start "
-                "one with `understudy jobmanager`"
-            )
-        return known[-1]
-    finally:
-        leaders.close()
+    leaders.on_change(changed)
+    if not found.wait(timeout_s):
+        raise NoJobManager(
+            f"no JobManager leads cluster {settings.cluster_id!r} (recovery.mode {settings.recovery_mode}): start "
+            "one with `understudy jobmanager`"
+        )
+    return known[-1]

@@ -4,7 +4,8 @@
         job = cluster.submit(env, "words")
         job.wait()
 
-Leaving it leaves the jobs running. Their code goes into the cluster's shared folder, signed with its key; checkpoints
+Leaving it leaves the jobs running. Where the JobManager may have successors, the cluster and the handles of its jobs
+follow whoever leads. Their code goes into the cluster's shared folder, signed with its key; checkpoints
 and results lie there too, if the program names no folder of its own, so this process has to see that folder.
 """
 
@@ -19,22 +20,23 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ...actors.job_graph import slots_needed
-from ...messages import HostList, JobSubmitted, ListHosts, SubmitJob
+from ...messages import HostList, JobId, JobSubmitted, ListHosts, SubmitJob
 from ...state import CheckpointStorage
 from ..api.checks import at_least
 from ..api.environment import StreamEnvironment
 from ..api.errors import InvalidProgram
 from ..api.translation import Translation, translate
 from ..clusters.async_twin import async_twin
-from ..clusters.client import Client
+from ..clusters.client import Client, FollowingClient
 from ..clusters.job_handle import JobHandle
+from ..clusters.leader_line import LeaderLine
 from ..clusters.paths import AnyPath, savepoint_at
 from ..clusters.remote_cluster import RemoteCluster, expect
 from ..clusters.remote_errors import Refused
 from ..clusters.resuming import to_be_resumed
 from ..clusters.watch import Watch
 from .keys import load_keys
-from .leaders import leader_address
+from .leaders import first_address, leaders_of
 from .programs import Programs, ShippedProgram, files_to_ship
 from .resource_manager import NAME as RESOURCE_MANAGER
 from .settings import HostSettings
@@ -66,11 +68,27 @@ class StandaloneCluster(RemoteCluster):
     def start(self) -> Self:
         """Open this side. Raises NoJobManager when it cannot connect to the address, and when nobody leads."""
         if self.settings.has_successors:
-            self.address = leader_address(self.settings, self._answer_timeout_ms / 1000)
+            return self._start_following()
         super().start()
         system, job_manager = self._reached()
         system.spawn(Watch(job_manager, lambda reason: self._lose_jobs(f"its JobManager is away: {reason}")))
         return self
+
+    def _start_following(self) -> Self:
+        """Speak to whoever leads."""
+        leaders = leaders_of(self.settings)
+        try:
+            self.address = first_address(leaders, self.settings, self._answer_timeout_ms / 1000)
+            super().start()
+        except BaseException:
+            leaders.close()
+            raise
+        system, _ = self._reached()
+        self._line = LeaderLine(system, leaders, self.settings.cluster_id, self._led_by)
+        return self
+
+    def _led_by(self, address: str) -> None:
+        self.address = address
 
     def close(self) -> None:
         """End this side; jobs go on."""
@@ -139,15 +157,25 @@ class StandaloneCluster(RemoteCluster):
         return translation
 
     def _submit(self, wanted: SubmitJob, translation: Translation) -> JobHandle:
-        system, job_manager = self._reached()
         submitted = self._ask(wanted, expect(JobSubmitted)).result()
         if submitted.left_behind:
             left_behind = ", ".join(submitted.left_behind)
             log.warning("job %r leaves the state of operators behind: %s", wanted.graph.name, left_behind)
-        handle = JobHandle(Client(system, job_manager, wanted.graph.job_id), translation)
+        handle = JobHandle(self._client(wanted.graph.job_id), translation)
         handle.submitted = submitted
         self._handles.append(handle)
         return handle
+
+    def _client(self, job_id: JobId) -> Client:
+        system, job_manager = self._reached()
+        if self._line is None:
+            return Client(system, job_manager, job_id)
+        return FollowingClient(system, self._line, job_id, lambda reason: self._lose(job_id, reason))
+
+    def _lose(self, job_id: JobId, reason: str) -> None:
+        for handle in self._handles:
+            if handle.job_id == job_id and not handle.status.is_terminal:
+                handle.lost(reason)
 
     def _lose_jobs(self, reason: str) -> None:
         for handle in self._handles:

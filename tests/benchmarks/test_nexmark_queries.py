@@ -113,6 +113,7 @@ def test_all_queries_have_an_answer() -> None:
     assert set(QUERIES) <= set(oracle.ANSWERS)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", ["q5", "q6", "q7", "q9", "q11", "q17", "q18", "q19", "q20"])
 def test_it_is_exact_in_simulated_failures(name: str, cache: Path) -> None:
     query = QUERIES[name]

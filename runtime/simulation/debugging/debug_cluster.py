@@ -9,6 +9,7 @@ docs/debugging.md.
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import shutil
@@ -25,14 +26,17 @@ from ....actors.errors import UserCodeError
 from ....actors.tasks.job_program import JobProgram
 from ....messages import JobDetails, JobId
 from ...api.environment import StreamEnvironment
+from ...api.errors import InvalidSetting
 from ...api.restart import no_restart
 from ...api.translation import Translation
 from ...clusters.announcement import WORK_DIR_PREFIX
 from ...clusters.cluster_settings import ClusterSettings
+from ...clusters.configuration import Configuration
 from ...clusters.job_client import JobClient
 from ...clusters.job_errors import JobFailed
 from ...clusters.job_handle import JobHandle
 from ...clusters.task_manager_process import TaskManagerLaunch
+from ...high_availability.settings import RECOVERY_MODE, RecoveryMode
 from ..world.data_plane import SimulatedDataPlane
 from ..world.dispatchers import SimulatedGroup, SimulatedStepping
 from ..world.launcher import SimulatedLauncher
@@ -42,10 +46,30 @@ from ..world.waiting import SimulatedJobHandle
 from ..world.world_cluster import WorldCluster, data_endpoint, load_program
 from .paced_world import PacedWorld
 
+log = logging.getLogger(__name__)
+
+_REPORTERS = "metrics.reporter."
 _LATENCY = NetworkOptions(min_latency_ms=0.01, max_latency_ms=0.1)
 _START_MS = (0.0, 1.0)
 _INTERRUPTING = (KeyboardInterrupt, BdbQuit)
 """What a user raises who has had enough, and user code does not."""
+
+
+def _check_alone(settings: ClusterSettings) -> None:
+    """What others would need to reach it for is refused where results count on it, and said where they do not."""
+    mode = Configuration.of(settings.config).high_availability.mode
+    if mode is not RecoveryMode.STANDALONE:
+        raise InvalidSetting(
+            f"{RECOVERY_MODE}: found {mode.value!r} with debug=True: a debug cluster is one process without an "
+            "understudy, and ends with its thread; leave out debug=True, or the recovery settings"
+        )
+    unused = [name for name in ("web_port", "history_dir") if getattr(settings, name) is not None]
+    unused += [name for name in settings.config if name.startswith(_REPORTERS)]
+    if unused:
+        log.warning(
+            "a debug cluster runs on your thread and serves nobody: %s without effect with debug=True",
+            f"{', '.join(unused)} {'is' if len(unused) == 1 else 'are'}",
+        )
 
 
 class DebugCluster(WorldCluster):
@@ -57,8 +81,9 @@ class DebugCluster(WorldCluster):
     def __init__(
         self, task_managers: int = 1, slots_per_task_manager: int = 1, *, unix_sockets: bool = True, **settings: Any
     ) -> None:
-        """`unix_sockets` is of no consequence: there are no sockets."""
+        """`unix_sockets` is of no consequence: there are no sockets. Raises InvalidSetting for a `recovery.mode`."""
         wanted = ClusterSettings.of(task_managers, slots_per_task_manager, settings)
+        _check_alone(wanted)
         super().__init__(wanted, PacedWorld(), _LATENCY)
         self._errors: dict[JobId, list[BaseException]] = {}
         self._is_submitting = False

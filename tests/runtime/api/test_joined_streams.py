@@ -142,6 +142,7 @@ def _per_record(env: StreamEnvironment) -> DataStream:
     return left.interval_join(right, -50, 50, how="left")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("join", [_regular, _interval, _temporal, _window, _per_record])
 def test_results_are_exact_under_failures(join: Callable[[StreamEnvironment], DataStream]) -> None:
     def build() -> StreamEnvironment:

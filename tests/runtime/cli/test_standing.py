@@ -15,16 +15,24 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from understudy import FileSink, JobFailed, JobLost, StandaloneCluster, StreamEnvironment
+from understudy import FileSink, JobFailed, StandaloneCluster, StreamEnvironment
 from understudy.messages import JobStatus
-from understudy.runtime.hosts.leaders import leader_address
-from understudy.runtime.hosts.settings_sources import load_settings
 from understudy.runtime.hosts.standing_process import ProcessState, running_processes
 from understudy.state import CheckpointStorage
 
 from ...prepared import Prepared
 from ..clusters import jobs
-from ..clusters.jobs import Gate, Witness, counted, counting, counts_of, environment, read_output
+from ..clusters.jobs import (
+    Gate,
+    Witness,
+    counted,
+    counting,
+    counts_of,
+    environment,
+    read_output,
+    read_records,
+    visible_files,
+)
 from .conftest import WAIT_S, Command, Shell, eventually
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cluster.md").read_text()
@@ -167,33 +175,65 @@ def test_a_taskmanager_whose_jobmanager_is_away_waits_for_it_and_says_so_once(ya
     yard.shell.eventually_nothing_is_left()
 
 
-def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: Yard) -> None:
-    """By files of the shared folder: docs/high-availability.md. The TaskManager process follows the leader."""
-    mode = ("-D", "recovery.mode=storage", "-D", "high-availability.session-timeout-ms=1000")
+SUCCESSION = {"recovery.mode": "storage", "high-availability.session-timeout-ms": "1000"}
+
+
+def led_and_followed(yard: Yard) -> tuple[Command, Command, Command, int]:
+    """A leader, a TaskManager process, the leader's successor and its port."""
+    mode = [part for key, value in SUCCESSION.items() for part in ("-D", f"{key}={value}")]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        other = ("-D", f"jobmanager.port={probe.getsockname()[1]}", "-D", f"run.dir={yard.folder / 'standby'}")
+        port = probe.getsockname()[1]
     leader, worker = yard.start("jobmanager", *mode), yard.start("taskmanager", *mode)
+    other = ("-D", f"jobmanager.port={port}", "-D", f"run.dir={yard.folder / 'standby'}")
     standby = yard.shell.start("jobmanager", *mode, *other)
     yard.until_registered(worker)
+    return leader, worker, standby, port
+
+
+def test_a_second_jobmanager_goes_on_with_the_jobs_of_one_that_was_killed(yard: Yard) -> None:
+    """By files of the shared folder: docs/high-availability.md. The TaskManager process follows the leader, and so do
+    the client and its handle.
+    """
+    leader, worker, standby, port = led_and_followed(yard)
     gate, out = Gate(yard.folder), yard.folder / "out"
-    flags = {"recovery.mode": "storage", "high-availability.session-timeout-ms": "1000"}
-    with StandaloneCluster(yard.file, flags=flags) as cluster:
+    with StandaloneCluster(yard.file, flags=SUCCESSION) as cluster:
         env = yard.environment()
         counting(env, 1_000, 2_000.0, gate=gate).sink_to(FileSink(str(out), "jsonl"), name="out")
         job = cluster.submit(env, "numbers")
         Witness(job).checkpoints(2)
         os.kill(leader.pid, signal.SIGKILL)
-        with pytest.raises(JobLost, match="its JobManager is away"):
-            job.wait(WAIT_S)
-    settings, port = load_settings(yard.file, flags).settings, other[1].partition("=")[2]
-    yard.until(lambda: leader_address(settings, WAIT_S).endswith(f":{port}"), "the next leader")
-    with StandaloneCluster(settings) as cluster:
-        (found,) = cluster.jobs()
-        assert found.job_id == job.job_id
+        (found,) = cluster.jobs()  # of the next leader
+        assert (found.job_id, cluster.address.rpartition(":")[2]) == (job.job_id, str(port))
         gate.open()
-        yard.until(lambda: cluster.details(job.job_id).status is JobStatus.FINISHED, "the end of the job")
+        job.wait(WAIT_S)
+        assert job.status is JobStatus.FINISHED
         assert read_output(out, "jsonl") == counted(1_000)
+    assert yard.end(standby)[0] == 0
+    assert yard.end(worker)[0] == 0
+
+
+def test_what_is_sent_into_an_inlet_counts_once_though_the_leader_is_killed(yard: Yard) -> None:
+    """The inlet that was opened before, the handle's events, and a savepoint afterwards."""
+    leader, worker, standby, _ = led_and_followed(yard)
+    out = yard.folder / "out"
+    with StandaloneCluster(yard.file, flags=SUCCESSION) as cluster:
+        env = yard.environment()
+        env.from_inlet("numbers").sink_to(FileSink(str(out), "jsonl"), name="out")
+        job = cluster.submit(env, "sending")
+        witness, inlet = Witness(job), job.inlet("numbers")
+        before = [inlet.send({"n": number}) for number in range(100)]
+        before[-1].result(WAIT_S)
+        witness.checkpoints(2)
+        after = [inlet.send({"n": number}) for number in range(100, 150)]
+        os.kill(leader.pid, signal.SIGKILL)
+        after += [inlet.send({"n": number}) for number in range(150, 200)]
+        assert [each.result(WAIT_S) for each in (*before, *after)] == list(range(1, 201))
+        path = job.stop_with_savepoint().result(WAIT_S)
+        assert Path(path).exists()
+        job.wait(WAIT_S)
+        written = [each["n"] for file in visible_files(out) for each in read_records(file, "jsonl")]
+        assert sorted(written) == list(range(200))
     assert yard.end(standby)[0] == 0
     assert yard.end(worker)[0] == 0
 

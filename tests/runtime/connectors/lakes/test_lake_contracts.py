@@ -59,6 +59,7 @@ class _Committer(SinkContract):
         return self.lake
 
 
+@pytest.mark.drawn
 class TestDeltaCommitterAtSomePoints(_Committer):
     kind = DeltaLake
     outside = ("deltalake", "understudy.runtime.connectors.lakes.delta_table")

@@ -31,6 +31,7 @@ class _Contract(SinkContract):
         self.server.client.flushall()
 
 
+@pytest.mark.drawn
 class TestRedisStreamSink(_Contract):
     def make_sink(self) -> RedisStreamSink:
         return RedisStreamSink(self.server.url, "out")
@@ -40,6 +41,7 @@ class TestRedisStreamSink(_Contract):
         return [{"id": int(fields["id"]), "value": fields["value"]} for _, fields in entries]
 
 
+@pytest.mark.drawn
 class TestRedisListSink(_Contract):
     def make_sink(self) -> RedisListSink:
         return RedisListSink(self.server.url, "out")
@@ -48,6 +50,7 @@ class TestRedisListSink(_Contract):
         return [json.loads(element) for element in self.server.client.lrange("out", 0, -1)]
 
 
+@pytest.mark.drawn
 class TestRedisUpsertSink(_Contract):
     guarantee = "upsert"
 

@@ -43,15 +43,18 @@ class SqliteContract(SinkContract):
             db.close()
 
 
+@pytest.mark.drawn
 class TestTheLedgerSink(SqliteContract):
     pass
 
 
+@pytest.mark.drawn
 class TestTheIdempotentSink(SqliteContract):
     guarantee = "upsert"
     kind = sinks.Upserting
 
 
+@pytest.mark.drawn
 class TestTheFileSink(SinkContract):
     outside = ("fsspec", "os")
     most_points = 24

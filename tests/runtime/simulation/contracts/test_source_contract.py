@@ -16,6 +16,7 @@ from understudy.testing import SourceContract
 ROWS = [{"id": index} for index in range(12)]
 
 
+@pytest.mark.drawn
 class TestTheFileSource(SourceContract):
     outside = ("fsspec", "os", "pyarrow")
     most_points = 30
@@ -132,6 +133,7 @@ class SqliteContract(SourceContract):
         return ROWS
 
 
+@pytest.mark.drawn
 class TestASourceOfATable(SqliteContract):
     pass
 

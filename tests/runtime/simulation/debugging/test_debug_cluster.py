@@ -21,6 +21,7 @@ import pytest
 
 from understudy import (
     FileSink,
+    InvalidSetting,
     JobFailed,
     JobStatus,
     KeyedOperator,
@@ -387,6 +388,23 @@ def test_the_first_job_of_the_readme(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["EWR 11.0", "EWR 47.0", "JFK 4.0", "JFK 31.0"]
+
+
+def test_a_standby_cannot_take_over_what_is_debugged(tmp_path: Path) -> None:
+    config = {
+        "recovery.mode": "storage",
+        "high-availability.storageDir": str(tmp_path),
+        "high-availability.key-file": str(tmp_path / "key"),
+    }
+    wanted = r"recovery.mode: found 'storage' with debug=True: .* leave out debug=True, or the recovery settings"
+    with pytest.raises(InvalidSetting, match=wanted):
+        LocalCluster(debug=True, config=config)
+
+
+def test_what_serves_others_is_said_to_be_without_effect(caplog: pytest.LogCaptureFixture) -> None:
+    with LocalCluster(debug=True, web_port=0, config={"metrics.reporter.prom.port": "0"}) as cluster:
+        assert cluster.web_url is None
+    assert "serves nobody: web_port, metrics.reporter.prom.port are without effect with debug=True" in caplog.text
 
 
 def test_coroutines_run_here_and_their_threads_too() -> None:

@@ -25,6 +25,7 @@ def _short_histories() -> Iterator[None]:
         yield
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_simulator_finds(mutant: Mutant) -> None:
     """In one of its first histories; the one that found it before is tried first, as histories are repeatable."""

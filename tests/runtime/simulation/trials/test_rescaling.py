@@ -117,6 +117,7 @@ MENDED = [(_source, Careful), (_operator, Holding), (_keyed, Counting)]
 IDS = ["source", "list", "attribute"]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("build", "buggy"), BUGS, ids=IDS)
 def test_what_is_lost_in_a_rescale_is_found_without_any_fault(build: Any, buggy: Any) -> None:
     actions = [Rescale(at_ms=2_500, parallelism=1), Rescale(at_ms=4_500, parallelism=3)]
@@ -130,12 +131,14 @@ def test_what_is_lost_in_a_rescale_is_found_without_any_fault(build: Any, buggy:
     assert "asks: rescale (" in told
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("build", "buggy"), BUGS, ids=IDS)
 def test_it_is_found_by_the_histories_that_are_drawn(build: Any, buggy: Any) -> None:
     with pytest.raises(AssertionError, match=r"^exactly-once: sink 'out' has committed "):
         assert_exactly_once(lambda: build(buggy), histories=100)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("build", "mended"), MENDED, ids=IDS)
 def test_a_job_that_can_be_rescaled_survives_it(build: Any, mended: Any) -> None:
     survived = assert_exactly_once(lambda: build(mended), histories=20)

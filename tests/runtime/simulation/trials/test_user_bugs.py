@@ -118,6 +118,7 @@ def _log(sink: type[Hasty]) -> StreamEnvironment:
 Build = Callable[[Any], StreamEnvironment]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("build", "buggy"), [(_totals, Forgetful), (_amounts, Restarting), (_log, Hasty)], ids=["state", "offset", "commit"]
 )
@@ -137,6 +138,7 @@ def test_the_mistake_is_caught_and_shrunk(build: Build, buggy: type) -> None:
     assert "VIOLATION of exactly-once" in told
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("build", "mended"), [(_totals, Mindful), (_amounts, Resuming), (_log, Patient)], ids=["state", "offset", "commit"]
 )

@@ -84,6 +84,28 @@ def test_a_leader_that_is_killed_again_and_again_is_followed_and_the_output_is_e
         assert not cluster.probes.violations
 
 
+@seeds(3, 20)
+def test_a_takeover_leaves_no_earlier_attempt_and_counts_no_restart(seed: int) -> None:
+    """So what a new leader knows of a job cannot disagree with what runs: decision 42."""
+    with cluster_of(seed) as cluster:
+        attempts: set[str] = set()
+        for _ in range(3):
+            job = start(cluster)
+            job.ready().result()
+            cluster.run_for(2_000)
+            details = job.details()
+            found = {task.attempt_id for task in details.tasks}
+            assert found
+            assert not found & attempts
+            assert details.restarts == 0
+            attempts |= found
+            driver(cluster).kill("kill -9")
+            cluster.take_over()
+        start(cluster).wait()
+        assert published(cluster) == EXPECTED
+        assert not cluster.probes.violations
+
+
 @seeds(6)
 def test_a_leader_that_wakes_after_another_has_begun_writes_nothing(seed: int) -> None:
     """Frozen at any moment, or between two operations; its TaskManagers too, or not."""

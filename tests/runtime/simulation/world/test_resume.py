@@ -74,6 +74,7 @@ def driver(cluster: SimulatedCluster) -> Any:
     return process
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(10))
 def test_a_service_that_is_killed_again_and_again_is_exact(seed: int) -> None:
     """Killed between any two of its operations, even in the middle of a claim or of a checkpoint's metadata."""
@@ -98,6 +99,7 @@ def test_a_service_that_is_killed_again_and_again_is_exact(seed: int) -> None:
         assert not cluster.probes.violations
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(10))
 def test_an_owner_that_was_frozen_and_wakes_commits_nothing_any_more(seed: int) -> None:
     """Another host takes over when the lease has ended; the one that wakes fails by name, and both are exact."""
@@ -118,6 +120,7 @@ def test_an_owner_that_was_frozen_and_wakes_commits_nothing_any_more(seed: int) 
         _is_over_and_exact(cluster, first)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(25))
 def test_so_does_one_that_was_frozen_between_two_writes(seed: int) -> None:
     """As between a checkpoint's metadata and the word that it is complete."""
@@ -146,6 +149,7 @@ def _is_over_and_exact(cluster: SimulatedCluster, first: JobHandle) -> None:
     assert not cluster.probes.violations
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", range(10))
 def test_what_an_inlet_has_acknowledged_is_processed_whoever_has(seed: int) -> None:
     """By runs that died before a checkpoint; and an owner that has been frozen acknowledges nothing when it wakes."""

@@ -1,0 +1,191 @@
+"""LeaderLine: questions go on with the next leader, orders that may have been carried out do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from understudy.actors.actor import Actor
+from understudy.actors.ask_errors import ActorDead, AskTimeout
+from understudy.actors.errors import UnknownJob
+from understudy.messages import JobId, JobList, LeaderSessionId, ListJobs, TriggerSavepoint, TriggerSavepointSuccess
+from understudy.runtime.clusters.leader_line import AnswerLost, LeaderLine, NoLeader
+from understudy.runtime.high_availability import Leader
+from understudy.runtime.high_availability.leader import LeaderChanged
+from understudy.runtime.system import ActorSystem
+
+WAIT_S = 100
+NOBODY_YET = JobList(())
+JOB = JobId("job-1")
+
+
+class Manager(Actor):
+    """Stands for a JobManager; `reply` gives its answers, or raises."""
+
+    def __init__(self, reply: Callable[[Any], Any]) -> None:
+        self.reply = reply
+
+    def on_receive(self, message: Any) -> Any:
+        return self.reply(message)
+
+
+class Leaders:
+    """Says who leads as a test wants it."""
+
+    def __init__(self) -> None:
+        self.listeners: list[LeaderChanged] = []
+        self.now: Leader | None = None
+        self.is_closed = False
+
+    def leader(self) -> Leader | None:
+        return self.now
+
+    def on_change(self, callback: LeaderChanged) -> None:
+        self.listeners.append(callback)
+        callback(self.now)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_now(self, system: ActorSystem | None) -> None:
+        self.now = None if system is None else Leader(system.address, LeaderSessionId(f"session of {system.address}"))
+        for listener in self.listeners:
+            listener(self.now)
+
+
+class Scene:
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.leaders = Leaders()
+        self.addresses: list[str] = []
+        self.client = self._system("client")
+        self.line = LeaderLine(self.client, self.leaders, "trial", self.addresses.append)
+
+    def _system(self, name: str) -> ActorSystem:
+        system = ActorSystem(name, bind="tcp://127.0.0.1:0", curve=None).start()
+        self._stack.callback(system.shutdown)
+        return system
+
+    def manager(self, name: str, reply: Callable[[Any], Any]) -> ActorSystem:
+        system = self._system(name)
+        system.spawn(Manager(reply), name="job-manager")
+        return system
+
+    def silent(self, name: str) -> tuple[ActorSystem, list[Any]]:
+        """One that takes everything and never answers, and what it has taken."""
+        taken: list[Any] = []
+        system = self._system(name)
+
+        class Silent(Actor):
+            def on_receive(self, message: Any) -> Any:
+                taken.append(message)
+                return self.context.promise()
+
+        system.spawn(Silent(), name="job-manager")
+        return system, taken
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with ExitStack() as stack:
+        yield Scene(stack)
+
+
+def test_a_question_waits_for_a_leader(scene: Scene) -> None:
+    answer = scene.line.ask(ListJobs())
+    assert not answer.is_done
+    first = scene.manager("first", lambda _: NOBODY_YET)
+    scene.leaders.is_now(first)
+    assert answer.get(timeout=WAIT_S) == NOBODY_YET
+    assert scene.addresses == [first.address]
+
+
+def test_a_question_goes_on_with_the_next_leader_whether_the_one_before_is_gone_or_silent(scene: Scene) -> None:
+    silent, taken = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    answer = scene.line.ask(ListJobs())
+    while not taken:  # it has the question
+        assert not answer.wait(0.01)
+    scene.leaders.is_now(None)
+    scene.leaders.is_now(scene.manager("next", lambda _: NOBODY_YET))
+    assert answer.get(timeout=WAIT_S) == NOBODY_YET
+    gone = scene.manager("gone", lambda _: NOBODY_YET)
+    scene.leaders.is_now(gone)
+    gone.shutdown()
+    later = scene.line.ask(ListJobs())
+    assert not later.wait(0.3)
+    scene.leaders.is_now(scene.manager("last", lambda _: NOBODY_YET))
+    assert later.get(timeout=WAIT_S) == NOBODY_YET
+
+
+def test_an_order_that_may_have_been_carried_out_is_not_given_twice(scene: Scene) -> None:
+    silent, taken = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    answer = scene.line.ask(TriggerSavepoint(JOB, ""))
+    while not taken:
+        assert not answer.wait(0.01)
+    given: list[Any] = []
+
+    def take(message: Any) -> Any:
+        given.append(message)
+        return TriggerSavepointSuccess(JOB, "/savepoints/1")
+
+    scene.leaders.is_now(scene.manager("next", take))
+    with pytest.raises(AnswerLost, match=r"TriggerSavepoint: the JobManager went away .* may have done it or not"):
+        answer.get(timeout=WAIT_S)
+    assert given == []
+    assert scene.line.ask(TriggerSavepoint(JOB, "")).get(timeout=WAIT_S).savepoint_path == "/savepoints/1"
+
+
+def test_an_order_that_finds_nobody_waits(scene: Scene) -> None:
+    answer = scene.line.ask(TriggerSavepoint(JOB, ""))
+    scene.leaders.is_now(scene.manager("first", lambda _: TriggerSavepointSuccess(JOB, "/savepoints/1")))
+    assert answer.get(timeout=WAIT_S).savepoint_path == "/savepoints/1"
+
+
+def test_a_next_leader_that_has_not_taken_up_the_job_yet_is_asked_again(scene: Scene) -> None:
+    times: list[Any] = []
+
+    def knows_it_soon(message: Any) -> Any:
+        times.append(message)
+        if len(times) < 3:
+            raise UnknownJob(f"no job {JOB!r} here; known: none")
+        return NOBODY_YET
+
+    scene.leaders.is_now(scene.manager("first", knows_it_soon))
+    with pytest.raises(Exception, match="no job 'job-1' here"):  # the first leader has nothing to take up
+        scene.line.ask(ListJobs()).get(timeout=WAIT_S)
+    scene.leaders.is_now(scene.manager("next", knows_it_soon))
+    assert scene.line.ask(ListJobs()).get(timeout=WAIT_S) == NOBODY_YET
+    assert len(times) == 3
+
+
+def test_when_nobody_leads_for_too_long_or_a_leader_does_not_answer_that_is_said(scene: Scene) -> None:
+    with pytest.raises(NoLeader, match=r"no JobManager has led cluster 'trial' for 0\.05 s"):
+        scene.line.ask(ListJobs(), patience_ms=50).get(timeout=WAIT_S)
+    silent, _ = scene.silent("silent")
+    scene.leaders.is_now(silent)
+    with pytest.raises(AskTimeout):
+        scene.line.ask(ListJobs(), patience_ms=50).get(timeout=WAIT_S)
+
+
+def test_followers_hear_of_each_next_leader(scene: Scene) -> None:
+    heard: list[str] = []
+    scene.line.follow(lambda: heard.append(scene.line.job_manager.address))
+    systems = [scene.manager(name, lambda _: NOBODY_YET) for name in ("first", "second", "third")]
+    for system in systems:
+        scene.leaders.is_now(system)
+        scene.line.ask(ListJobs()).get(timeout=WAIT_S)
+    assert heard == [f"{each.address}/job-manager" for each in systems[1:]]
+
+
+def test_what_is_open_fails_when_the_client_is_closed(scene: Scene) -> None:
+    answer = scene.line.ask(ListJobs())
+    scene.line.close()
+    assert scene.leaders.is_closed
+    scene.client.shutdown()
+    with pytest.raises(ActorDead):
+        answer.get(timeout=WAIT_S)
