@@ -9,13 +9,16 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from tests.contracts.increments import MakeBackend, compiled, heap, play
 from tests.contracts.keyed_state import MAX_PARALLELISM
+from understudy import Ttl, ValueState
+from understudy.messages import CheckpointId, ExecutionAttemptId, JobId, SubtaskIndex, VertexId
 from understudy.state.backends import heap_backend
+from understudy.state.backends.backend import SnapshotTarget
 from understudy.state.backends.changed_keys import ChangedKeys
 from understudy.state.backends.keyed_snapshot import StoredState
 from understudy.state.checkpoints.shared_state import Owner, SharedStateRegistry, StateFile
@@ -23,7 +26,7 @@ from understudy.state.errors import MissingState
 from understudy.state.rocks.memory import RocksMemory
 from understudy.state.rocks.rocks_backend import RocksBackend
 from understudy.state.rocks.store import StoreOptions
-from understudy.state.storage import CheckpointStorage
+from understudy.state.storage import CheckpointStorage, handle_reader
 
 CASES = int(os.environ.get("UNDERSTUDY_CASES", "5000"))
 """Completed checkpoints that are restored and compared."""
@@ -100,3 +103,44 @@ def test_each_mutant_is_caught(mutate: Callable[[pytest.MonkeyPatch], None], mon
     with pytest.raises((AssertionError, MissingState)) as caught:
         played(0, MOST_CASES_OF_A_MUTANT, {"heap": heap})
     assert "the history of seed" in "".join(caught.value.__notes__)
+
+
+class Hands:
+    """A clock that is set."""
+
+    now_ms = 0
+
+    def processing_ms(self) -> int:
+        return self.now_ms
+
+    event_ms = processing_ms
+
+    def written_ms(self, what: str) -> int:
+        return self.now_ms
+
+
+@pytest.mark.parametrize("clock", ["processing", "event"])
+def test_what_has_expired_since_the_last_run_does_not_come_back_without_a_ttl(
+    clock: Literal["processing", "event"],
+) -> None:
+    hands, storage = Hands(), CheckpointStorage("memory://expiring")
+    backend, expiring = heap(range(MAX_PARALLELISM)), ValueState(int, name="seen", ttl=Ttl(100, clock=clock))
+    backend.clock = hands
+    backend.track_changes("op")
+    state = backend.state(expiring)
+    handle = None
+    for number, (time_ms, keys) in enumerate([(0, range(50)), (60, range(40)), (120, range(40, 42))], 1):
+        hands.now_ms = time_ms
+        backend.read_ahead(keys)
+        for backend.current_key in keys:
+            state.update(number)
+        attempt, checkpoint = ExecutionAttemptId("a"), CheckpointId(number)
+        write = backend.increment(checkpoint)
+        handle = write(SnapshotTarget(storage, JobId("j"), checkpoint, VertexId("v"), SubtaskIndex(0), attempt, 1))
+        backend.checkpoint_complete(checkpoint)
+    assert handle is not None
+    again = heap(range(MAX_PARALLELISM))
+    again.restore([handle], handle_reader(storage))
+    again.clock = Hands()
+    again.state(ValueState(int, name="seen", ttl=Ttl(10_000, clock=clock)))
+    assert sorted(again.keys("seen")) == list(range(42))
