@@ -169,3 +169,14 @@ def test_a_leader_that_is_cut_off_for_a_moment_goes_on_and_for_longer_steps_down
         assert first.status is not JobStatus.FINISHED
         assert published(cluster) == EXPECTED
         assert not cluster.probes.violations
+
+
+@seeds(1, 5)
+def test_so_does_one_that_has_nothing_to_write(seed: int) -> None:
+    """It hears of nothing by a write that is refused: its clock alone says that its time is over."""
+    with cluster_of(seed) as cluster:
+        cluster.zookeeper.cut_off.add(driver(cluster))
+        assert cluster.leaderships[0].is_sure
+        cluster.run_for(SESSION_MS + 1)
+        assert cluster.zookeeper.is_free
+        assert not cluster.leaderships[0].is_sure
