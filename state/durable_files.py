@@ -5,7 +5,7 @@ There are three kinds of file system below it:
 - the local one, by way of the operating system;
 - one that offers `DurableFileSystem` itself, as the simulated disk does;
 - the rest, such as object stores. They show a file when it is whole and keep what they show; they have no folders
-  that could be synced or be empty, and they rename by copying.
+  that could be synced or be empty, and they rename by copying. What is asked of them is tried again: store_requests.
 
 On the first two, a file's content lasts when the file is synced, and a name (made, changed or removed) when its
 folder is. No state of its own, so it is safe from any thread. It checks nothing and catches nothing unless it says so.
@@ -24,6 +24,8 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from fsspec import AbstractFileSystem, url_to_fs
 from fsspec.implementations.local import LocalFileSystem
+
+from .store_requests import StoreRequests
 
 _NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS})
 """Syncing a folder fails so if it may only be passed through, or is of a file system that never changes."""
@@ -101,6 +103,7 @@ class DurableFiles:
             self._disk = _OperatingSystem()
         elif _is_durable(fs.__class__):
             self._disk = fs
+        self._requests = StoreRequests(fs) if self._disk is None else None
 
     @classmethod
     def at(cls, url: str) -> tuple[DurableFiles, str]:
@@ -132,7 +135,12 @@ class DurableFiles:
         return file  # type: ignore[no-any-return]
 
     def write(self, path: str, parts: Iterable[bytes]) -> None:
-        """A file with this content, which lasts; its name does when its folder is synced."""
+        """A file with this content, which lasts; its name does when its folder is synced. A store shows it whole, or
+        not at all.
+        """
+        if self._requests is not None:
+            self._requests.write(path, b"".join(parts))
+            return
         with self.create(path) as file:
             for part in parts:
                 file.write(part)
@@ -142,9 +150,10 @@ class DurableFiles:
         """A file with this content, there whole or not at all; FileExistsError if there is one already. Its name lasts
         once its folder is synced. Of several at once one succeeds, in a store that can create without replacing.
         """
-        if self._disk is None:
-            self.fs.pipe_file(path, b"".join(parts), mode="create")
+        if self._requests is not None:
+            self._requests.write_new(path, b"".join(parts))
             return
+        assert self._disk is not None, "a disk, or a store that is asked by requests"
         self.write(temporary, parts)
         self._disk.rename_new(temporary, path)
 
@@ -158,6 +167,23 @@ class DurableFiles:
         file.flush()
         if self._disk is not None:
             self._disk.sync_file(file)
+
+    # ---- reading
+
+    def read(self, path: str, start: int | None = None, end: int | None = None, *, is_there: bool = False) -> bytes:
+        """The whole file, or the bytes from `start` to `end`. `is_there`: it was written, so a store that does not find
+        it is asked again. Raises FileNotFoundError; of a disk what it raises, of a store RequestFailed.
+        """
+        if self._requests is not None:
+            return self._requests.read(path, start, end, is_there=is_there)
+        data: bytes = self.fs.cat_file(path, start=start, end=end)
+        return data
+
+    def size_bytes(self, path: str, *, is_there: bool = False) -> int:
+        """Of a file; raises as `read`."""
+        if self._requests is not None:
+            return self._requests.size_bytes(path, is_there=is_there)
+        return int(self.fs.info(path)["size"])
 
     # ---- names
 
@@ -175,6 +201,9 @@ class DurableFiles:
 
     def remove(self, path: str) -> None:
         """Remove a file; an absent one is fine. It may be back after a power cut, unless its folder is synced."""
+        if self._requests is not None:
+            self._requests.remove(path)
+            return
         with suppress(FileNotFoundError):
             self.fs.rm_file(path)
 
@@ -195,8 +224,8 @@ class DurableFiles:
 
         One that is there already may be another process's, which did not come to sync it: see `sync_up`.
         """
-        if self._disk is None:
-            self.fs.makedirs(path, exist_ok=True)
+        if self._requests is not None:
+            self._requests.make_folder(path)
             return
         there = path
         while not self.fs.isdir(there) and there != posixpath.dirname(there):

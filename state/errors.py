@@ -26,7 +26,9 @@ StateError
     ├── OutsideRoot        a path from outside leads out of the checkpoint directory
     │   └── UnknownSavepointRoot   a savepoint's path is below no folder in which savepoints are looked for
     ├── UnwritableRoot     the checkpoint directory cannot be made or written
-    └── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
+    ├── UnreachableRoot    the checkpoint directory is not there now, so nobody knows about the files in it
+    ├── RequestFailed      an object store did not do what was asked, or not in time, or refused it
+    └── InvalidStorageSetting  a variable of the environment about object stores has a value that cannot be
 """
 
 from __future__ import annotations
@@ -252,3 +254,17 @@ class UnreachableRoot(StorageError):
 
     def __init__(self, path: str, called: str = "checkpoint directory") -> None:
         super().__init__(path, f"the {called} is not there")
+
+
+class RequestFailed(StorageError, OSError):
+    """An object store did not do what was asked; worth another try, later. `tries`: how often it was asked."""
+
+    def __init__(self, path: str, what: str, tries: int, cause: BaseException) -> None:
+        times = "1 try" if tries == 1 else f"{tries} tries"
+        why = str(cause) or "no answer within the limit of time"
+        super().__init__(path, f"could not {what} this object in {times}: {type(cause).__name__}: {why}")
+        self.tries = tries
+
+
+class InvalidStorageSetting(StorageError, ValueError):
+    """A variable of the environment that says how object stores are asked; the text says what was wanted."""

@@ -52,7 +52,7 @@ class RecordLog:
         damaged_at = -1
         while True:
             try:
-                data: bytes = self._files.fs.cat_file(f"{self._folder}/{segment}", start, None)
+                data: bytes = self._files.read(f"{self._folder}/{segment}", start)
             except FileNotFoundError:
                 return [], start
             payloads, place = _whole(data, mark := _mark(segment))

@@ -6,10 +6,11 @@
     <root>/<job_id>/shared/<checkpoint_id>-<vertex>-<subtask>-<attempt>-<file_id>   what later checkpoints may hold too
     <root>/names/<name>/<number>     who runs, or has run, the job of a name that is to be resumed: checkpoints/job_runs
 
-A file is written under a temporary name, flushed to the disk where there is one, and renamed: it is there whole, or
-not at all. Temporary files that a crash left behind are never listed or read. All paths in and out are relative to
-the root; absolute paths and URLs from outside are accepted if they lead below it. It has no state of its own but the
-file system, and so is safe from any thread. Flink: FsCheckpointStorage, FsCheckpointStreamFactory.
+On a disk a file is written under a temporary name, flushed, and renamed; to an object store it goes in one request
+under its own name, as a store shows an object when it is whole. So it is there whole, or not at all. Temporary files
+that a crash left behind are never listed or read. All paths in and out are relative to the root; absolute paths and
+URLs from outside are accepted if they lead below it. It has no state of its own but the file system, and so is safe
+from any thread. Flink: FsCheckpointStorage, FsCheckpointStreamFactory.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from struct import Struct
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -30,11 +30,11 @@ from ..messages import CheckpointId, JobId, StateHandle
 from .durable_files import DurableFiles, special_kind
 from .errors import CorruptState, MissingState, OutsideRoot, UnreachableRoot, UnwritableRoot
 from .record_log import RecordLog
+from .seal import SEAL_BYTES, opened, seal_of
+from .store_requests import why_unusable
 
 _TEMPORARY = ".writing-"
 _CHECKPOINT = "chk-"
-_SEAL = Struct(">4sIQ")
-_MAGIC = b"USS1"
 _TRIES = 5
 _PIECE_BYTES = 8 * 1024 * 1024
 
@@ -89,7 +89,10 @@ class CheckpointStorage:
     def __init__(self, url: str, *, new_suffix: Callable[[], str] = lambda: uuid4().hex) -> None:
         self.url = url
         self._new_suffix = new_suffix
-        self._files, root = DurableFiles.at(url)
+        try:
+            self._files, root = DurableFiles.at(url)
+        except ImportError as error:
+            raise UnwritableRoot(url, f"{error}; a package that fsspec needs for this URL is missing here") from error
         self._fs = self._files.fs
         self.root = self._files.canonical(root)
 
@@ -100,15 +103,16 @@ class CheckpointStorage:
             self._files.make_folder(self.root)
             self._files.sync_up(posixpath.dirname(self.root), "/")
             self._put(path, [b""])
-            self._fs.rm_file(path)
+            self._files.remove(path)
             self._files.sync_folder(self.root)
         except (OSError, ValueError) as error:
-            raise UnwritableRoot(self.url, error) from error
+            raise UnwritableRoot(self.url, why_unusable(self.url, error)) from error
 
     def write(self, path: str, chunks: bytes | Iterable[bytes], *, first_checksum: int | None = None) -> StateHandle:
         """Write one file whole; an existing one is replaced. The handle knows its size and checksum.
 
-        `first_checksum`: the CRC-32 of the first chunk, where it is known already.
+        `first_checksum`: the CRC-32 of the first chunk, where it is known already. If it fails, what was there is
+        there; of an object store nobody knows, as an answer may be lost of what was done.
         """
         parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
         checksum = first_checksum or 0
@@ -124,7 +128,13 @@ class CheckpointStorage:
         """
         if handle.data is not None:
             return verified(handle.data, handle)
-        return verified(self._get(self.resolve(handle.path or "")), handle)
+        relative = self.resolve(handle.path or "")
+        try:
+            return verified(self._get(relative, is_there=True), handle)
+        except CorruptState:
+            if self._files.has_folders:
+                raise
+        return verified(self._get(relative, is_there=True), handle)  # on its way, perhaps, and not in the store
 
     def read_part(self, handle: StateHandle, offset: int, length: int) -> bytes:
         """So much of the handle's bytes, which nobody has verified; less where the file ends before. Raises as `read`,
@@ -132,7 +142,7 @@ class CheckpointStorage:
         """
         if handle.data is not None:
             return handle.data[offset : offset + length]
-        return self._get(self.resolve(handle.path or ""), offset, offset + length)
+        return self._get(self.resolve(handle.path or ""), offset, offset + length, is_there=True)
 
     def verify(self, handle: StateHandle) -> None:
         """Read every byte of it, in pieces, and forget them. Raises as `read`."""
@@ -148,7 +158,7 @@ class CheckpointStorage:
 
     def write_sealed(self, path: str, data: bytes) -> None:
         """Write a file that carries its own checksum, for those that no handle points to, as `_metadata`."""
-        handle = self.write(path, [_seal_of(data), data])
+        handle = self.write(path, [seal_of(data), data])
         # The announced files lie in folders that others made, and perhaps died before they had synced them.
         self._files.sync_up(posixpath.dirname(self._absolute(handle.path or "")), self.root)
 
@@ -158,7 +168,7 @@ class CheckpointStorage:
         folder, temporary = posixpath.dirname(absolute), self._temporary(absolute)
         self._files.make_folder(folder)
         try:
-            self._files.write_new(absolute, temporary, [_seal_of(data), data])
+            self._files.write_new(absolute, temporary, [seal_of(data), data])
         except BaseException:
             self._discard(temporary)
             raise
@@ -174,14 +184,14 @@ class CheckpointStorage:
         A path may come from outside, and what it leads to be of any size: the seal is read before the rest.
         """
         relative = self.resolve(path)
-        seal = self._get(relative, 0, _SEAL.size)
-        if len(seal) < _SEAL.size:
-            raise CorruptState(relative, f"at least {_SEAL.size} bytes", f"{len(seal)} bytes")
-        magic, checksum, size = _SEAL.unpack(seal)
-        if magic != _MAGIC:
-            raise CorruptState(relative, f"a file that begins with {_MAGIC!r}", repr(magic))
-        self.check_there(StateHandle(relative, None, _SEAL.size + size, checksum))
-        return verified(self._get(relative)[_SEAL.size :], StateHandle(relative, None, size, checksum))
+        checksum, size = opened(relative, self._get(relative, 0, SEAL_BYTES))
+        self.check_there(StateHandle(relative, None, SEAL_BYTES + size, checksum))
+        return verified(self._get(relative)[SEAL_BYTES:], StateHandle(relative, None, size, checksum))
+
+    def take_back(self, path: str) -> None:
+        """After a `write` of a new file that failed: an object store may have done what it could not answer."""
+        if not self._files.has_folders:
+            self._discard(self._absolute(self.resolve(path)))
 
     def log(self, folder: str) -> RecordLog:
         """The log in a folder, which need not be there yet. Raises OutsideRoot."""
@@ -198,11 +208,11 @@ class CheckpointStorage:
             return
         relative = self.resolve(handle.path)
         try:
-            found = self._fs.info(self._absolute(relative))
+            found = self._files.size_bytes(self._absolute(relative), is_there=True)
         except FileNotFoundError as error:
             raise MissingState(relative) from error
-        if found["size"] != handle.size_bytes:
-            raise CorruptState(relative, f"{handle.size_bytes} bytes", f"{found['size']} bytes")
+        if found != handle.size_bytes:
+            raise CorruptState(relative, f"{handle.size_bytes} bytes", f"{found} bytes")
 
     def delete(self, what: StateHandle | str) -> None:
         """Delete a file, and its folders if it was the last in them, as a job makes a folder for each checkpoint.
@@ -286,24 +296,26 @@ class CheckpointStorage:
     def _absolute(self, relative: str) -> str:
         return f"{self.root}/{relative}"
 
-    def _get(self, relative: str, start: int | None = None, end: int | None = None) -> bytes:
+    def _get(self, relative: str, start: int | None = None, end: int | None = None, is_there: bool = False) -> bytes:
         """The whole file, or the bytes from `start` to `end`."""
         if self._files.is_local and (kind := special_kind(self._absolute(relative))):
             raise CorruptState(relative, "a regular file", kind)  # to open a pipe would wait for whoever writes to it
         try:
-            data: bytes = self._fs.cat_file(self._absolute(relative), start, end)
+            return self._files.read(self._absolute(relative), start, end, is_there=is_there)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             if self._files.has_folders and not self._fs.isdir(self.root):
                 raise UnreachableRoot(self.url) from error
             raise MissingState(relative) from error
-        return data
 
     def _temporary(self, path: str) -> str:
         directory, name = posixpath.split(path)
         return f"{directory}/{_TEMPORARY}{name}-.{self._new_suffix()}"
 
     def _replace(self, path: str, parts: Iterable[bytes]) -> None:
-        """Write under a temporary name and rename; an object store copies instead, what is whole by then."""
+        """Write under a temporary name and rename; an object store needs neither."""
+        if not self._files.has_folders:
+            self._put(path, parts)
+            return
         temporary, folder = self._temporary(path), posixpath.dirname(path)
         try:
             self._put_in_folder(folder, temporary, parts)
@@ -333,7 +345,7 @@ class CheckpointStorage:
     def _discard(self, path: str) -> None:
         """Of no consequence if it fails: the file is never read, and goes with its directory."""
         with suppress(OSError):
-            self._fs.rm_file(path)
+            self._files.remove(path)
 
     def _sync_what_is_left_of(self, folder: str) -> None:
         """The folder, or if it has been removed the one above it that is there."""
@@ -360,10 +372,6 @@ class CheckpointStorage:
             break
         with suppress(FileNotFoundError):
             self._files.sync_folder(posixpath.dirname(absolute))
-
-
-def _seal_of(data: bytes) -> bytes:
-    return _SEAL.pack(_MAGIC, zlib.crc32(data), len(data))
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

@@ -338,6 +338,7 @@ if TYPE_CHECKING:
     from .state import HasCurrentKey as HasCurrentKey
     from .state import InvalidKey as InvalidKey
     from .state import InvalidState as InvalidState
+    from .state import InvalidStorageSetting as InvalidStorageSetting
     from .state import ListState as ListState
     from .state import LocalStateFailed as LocalStateFailed
     from .state import LostOwnership as LostOwnership
@@ -347,6 +348,7 @@ if TYPE_CHECKING:
     from .state import OperatorListState as OperatorListState
     from .state import ReadOnlyState as ReadOnlyState
     from .state import ReducingState as ReducingState
+    from .state import RequestFailed as RequestFailed
     from .state import SnapshotTooLarge as SnapshotTooLarge
     from .state import StateError as StateError
     from .state import StateIncompatible as StateIncompatible
@@ -458,10 +460,11 @@ _HOMES = {
         "InsecureKeyFile InvalidAddress LocalRef NameTaken NamedRef RemoteRef SystemStopped TransportOptions"
     ),
     "state": (
-        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey "
-        "InvalidState ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey "
-        "OperatorListState ReadOnlyState ReducingState SnapshotTooLarge StateError StateIncompatible "
-        "StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState WrongStateType"
+        "AlreadyFinished AlreadyRunning CallIsOver CorruptState FoldingState HasCurrentKey InvalidKey InvalidState "
+        "InvalidStorageSetting ListState LocalStateFailed LostOwnership MapState MissingState NoCurrentKey "
+        "OperatorListState ReadOnlyState ReducingState RequestFailed SnapshotTooLarge StateError "
+        "StateIncompatible StateNotStorable StorageError Ttl UnboundState UnreachableRoot UnwritableRoot ValueState "
+        "WrongStateType"
     ),
 }
 """Where each public name lives. Loaded on first use, so that importing one floor does not import all of them."""

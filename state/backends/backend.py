@@ -89,7 +89,11 @@ class SnapshotTarget:
         """
         assert self.storage is not None, "snapshots in files need a checkpoint directory"
         parts = [chunks] if isinstance(chunks, bytes) else list(chunks)
-        handle = self.storage.write(path, parts, first_checksum=first_checksum)
+        try:
+            handle = self.storage.write(path, parts, first_checksum=first_checksum)
+        except BaseException:
+            self.storage.take_back(path)
+            raise
         if self.copies is not None and handle.path is not None:
             if source is None:
                 self.copies.keep(handle.path, parts)
